@@ -1,7 +1,7 @@
 import { RedisQueueBackend } from 'bullmq'
 import type { ApplyQueue } from './backend.ts'
 
-/** By the first word of the error that Redis answers. */
+/** The reasons, by the first word of the error that Redis answers. */
 const refusals: Readonly<Record<string, string>> = {
   OOM: 'Redis is full (maxmemory)',
   READONLY: 'this Redis is a replica, which takes no changes',
@@ -9,12 +9,12 @@ const refusals: Readonly<Record<string, string>> = {
   NOREPLICAS: 'Redis has fewer replicas than it asks for',
 }
 
-/** Longer than two calls are apart. */
+/** Seconds; longer than the time between two calls. */
 const keptS = 60
 
 /**
- * Writes to the store of the queue as a new job does: a store may answer all questions, and take no job. For a queue on
- * PostgreSQL, the database itself is asked (`db/accepts-changes.ts`).
+ * Writes to the store of the queue as a new job does: a store may answer all questions, and take no job. If the queue is on
+ * PostgreSQL, the database itself is checked (`db/accepts-changes.ts`).
  *
  * @returns why it takes none; null when it does
  * @throws when it does not answer

@@ -2,10 +2,10 @@ import type { ApplyQueue } from './backend.ts'
 import { jobId, type Progress, progress, runJob } from './define.ts'
 import { answered } from './enqueue.ts'
 
-/** A run whose job a worker has. Whether it works on the run by now, the lock of its row says. */
+/** A run whose job a worker has. The lock of the run's row shows whether a worker works on it by now. */
 export type ActiveRun = { readonly run: string; readonly attempt: number; readonly progress: Progress | null }
 
-/** More are never at work at the same time on an installation that this is made for. */
+/** The most jobs that are read. An installation of the intended size never has more at work at the same time. */
 const most = 500
 
 /**

@@ -29,18 +29,15 @@ export type ApplyWorker = Pick<Worker, 'close' | 'isRunning'>
 /** BullMQ's `close` never ends while Redis is away. A worker gets the time that a run takes. */
 export const closeWithinMs = { worker: 6_000, other: 1_000 } as const
 
-/** Closes it, but does not wait longer than this: the process is about to end. */
+/** Closes it, but waits no longer than this: the process is about to end. */
 export async function closeInTime(closing: { close(): Promise<unknown> }, withinMs: number): Promise<void> {
   await limitTime(closing.close(), withinMs, () => {}).catch(() => {})
 }
 
-/**
- * Where the queue is stored: in Redis when there is a URL for it, else in PostgreSQL. The callers do not depend on which
- * one it is.
- */
+/** The storage of the queue: Redis when there is a URL for it, else PostgreSQL. The callers do not depend on which one it is. */
 export type Backend = {
   readonly kind: 'redis' | 'postgres'
-  /** Call `check` first. It waits for Redis, and a queue asks Redis for its version only once. */
+  /** Opens a queue. Call `check` first: it waits for Redis, and a queue asks Redis for its version only once. */
   openQueue(spec: QueueSpec): Promise<ApplyQueue>
   openWorker(
     spec: QueueSpec,
@@ -56,17 +53,17 @@ export type Backend = {
 }
 
 /**
- * Connections may die silently: a firewall forgets them, and no packet says so. A connection that should answer and does
- * not is closed, and another one is opened. A blocking command answers after `blocksS`; probes make sure that a PostgreSQL
- * connection that listens hears something at least every four seconds.
+ * Connections may die silently: a firewall forgets them, and no packet reports it. A connection that should answer and does not
+ * is closed, and another one is opened. A blocking command answers after `blocksS`; probes make sure that a PostgreSQL connection
+ * that listens gets data at least every four seconds.
  */
 const blocksS = 5
 const silence = { redisMs: 2_000, blockingRedisMs: blocksS * 1_000 + 2_000, queryMs: 4_000, postgresMs: 9_000 } as const
 
 /**
- * The reconciler enqueues the runs of a killed worker again within two seconds. BullMQ's check for stalled jobs only
- * takes up the old jobs, after their lock has expired. It may stall a job often: a worker that takes it finds its run
- * locked or finished. `runRetryDelay`: with the default, one lost connection stopped a worker for 15 s.
+ * The reconciler enqueues the runs of a killed worker again within two seconds. BullMQ's check for stalled jobs only takes up the
+ * old jobs, after their lock has expired. It may stall a job often: a worker that takes it finds its run locked or finished.
+ * `runRetryDelay`: the default would stop a worker for 15 s after one lost connection.
  */
 const workerDefaults = {
   drainDelay: blocksS,
@@ -130,8 +127,8 @@ async function openPostgres(url: string): Promise<Backend> {
     connectionTimeoutMillis: 900,
     query_timeout: silence.queryMs,
     stream: () => new ImpatientSocket(silence.postgresMs),
-    // A job that a crash of PostgreSQL loses is enqueued again, and a job that comes back finds its run finished. So no
-    // commit waits for the disk (docs/adr/0004-recording-does-not-wait-for-the-disk.md).
+    // A job that a crash of PostgreSQL loses is enqueued again, and a job that comes back finds its run finished. So no commit
+    // waits for the disk (docs/adr/0004-recording-does-not-wait-for-the-disk.md).
     options: '-c synchronous_commit=off -c jit=off',
   })
   return {

@@ -18,7 +18,7 @@ export type Consumer = {
   isFree(): boolean
   /** How many jobs it has. */
   busy(): number
-  /** Whether it took a job since this was last asked. */
+  /** Whether it took a job since the last call. */
   hasTaken(): boolean
   /** Opens its connections to the queue anew. Jobs that it has go on. */
   reopen(): Promise<void>
@@ -26,11 +26,12 @@ export type Consumer = {
 }
 
 /**
- * Takes jobs from the queue, several at once. A probe leaves a heartbeat; any other job works on its run. A job ends when
- * its run has ended, and never earlier, so that it shows the outcome of the run: as its result when the run is `done`, as
- * its failure when the run is `cancelled`, `failed` or vanished (docs/adr/0033-a-job-ends-with-its-run.md).
+ * Takes jobs from the queue, several at once. A probe leaves a heartbeat; any other job works on its run. A job ends when its run
+ * has ended, and never earlier, so that it shows the outcome of the run: as its result when the run is `done`, as its failure
+ * when the run is `cancelled`, `failed` or vanished (docs/adr/0033-a-job-ends-with-its-run.md).
  *
- * @param work on the run with this id, and reports its progress; returns undefined when there is no such run, and throws when the run has not ended
+ * @param work works on the run with this id, and reports its progress; returns undefined when there is no such run, and throws
+ * when the run has not ended
  * @param onTaken called for each job
  */
 export async function startConsumer(
@@ -87,7 +88,7 @@ export async function startConsumer(
   }
 }
 
-/** The result of a job that was made by hand, without a run. */
+/** The result of a job that was made by hand and names no run. */
 const gone: JobResult = { run: '', state: 'gone', applied: false, reason: null }
 
 async function workOn(
@@ -107,7 +108,7 @@ async function workOn(
       return end
     },
   ).catch(async (error: unknown) => {
-    // Why is in the log of the worker. It is not shown: it is not the outcome.
+    // The log of the worker has the reason. It is not shown here: it is not the outcome.
     await job.log(`this attempt failed, and the run is still queued: see ${runPath(run)}`)
     await job.moveToDelayed(Date.now() + (error instanceof NotYet ? error.afterMs : comesBackAfterMs), token)
     throw new DelayedError()
@@ -126,21 +127,21 @@ const processing = ({ id = '' }: Job<ApplyJob>, run: string, trace: TraceHeaders
   parent: trace ?? null,
 })
 
-/** Shorter runs end before anybody could look. */
+/** Shorter runs end before a reader could see their progress. */
 const shownFrom = 200
 const shownEveryMs = 500
 
-/** Shows on the job how far its run is, from time to time and at the last entry. BullMQ makes an event of it. */
+/** Shows the progress of the run on its job, from time to time and at the last entry. BullMQ makes an event of it. */
 function reportProgress(job: Job<ApplyJob>): (progress: Progress) => void {
   let next = 0
-  // One after the other: the last one stays.
+  // The reports are sent one after the other, so that the last one stays.
   let sending = Promise.resolve()
   return (progress) => {
     const { done, total } = progress
     const now = performance.now()
     if (total < shownFrom || (now < next && done < total)) return
     next = now + shownEveryMs
-    // The dashboard draws the percentage. It is lost while the queue is away: the run goes on.
+    // The dashboard draws the percentage. A report is lost while the queue is away: the run goes on.
     const percent = Math.floor((100 * done) / total)
     sending = sending.then(() => job.updateProgress({ ...progress, progress: percent })).catch(() => {})
   }
@@ -148,7 +149,7 @@ function reportProgress(job: Job<ApplyJob>): (progress: Progress) => void {
 
 const vanished: JobEnd = { state: 'vanished', applied: false, reason: null }
 
-/** Shows the end of the run on its job. @throws so that a job of a run that is not done does not look successful */
+/** Shows the end of the run on its job. @throws an error when the run is not done, so that its job does not look successful */
 async function report(job: Job<ApplyJob>, id: string, ended: JobEnd = vanished): Promise<JobResult> {
   const { state, applied, reason } = ended
   const run = runPath(id)

@@ -1,15 +1,15 @@
 import type { JobType } from 'bullmq'
 import type { ApplyQueue } from './backend.ts'
 
-/** The states of a job, as they are counted: a job of a paused queue is waiting. */
+/** The states of a job in counts: a job of a paused queue is waiting. */
 export const jobStates = ['waiting', 'prioritized', 'active', 'delayed', 'failed', 'completed'] as const
 
 export type JobCounts = Readonly<Record<(typeof jobStates)[number], number>>
 
-/** On PostgreSQL, BullMQ counts the waiting jobs of a paused queue under this name, which is in no type of its own. */
+/** BullMQ on PostgreSQL counts the waiting jobs of a paused queue under this name, which is missing in its types. */
 const paused = 'paused' as JobType
 
-/** How many jobs are in each state. */
+/** Counts the jobs in each state. */
 export async function countJobs(queue: ApplyQueue): Promise<JobCounts> {
   const counts = await queue.getJobCounts(...jobStates, paused)
   const of = (state: string) => counts[state] ?? 0

@@ -10,7 +10,7 @@ export type QueueSpec = {
   readonly kept: Readonly<Record<'completed' | 'failed', { readonly age: number; readonly count: number }>>
 }
 
-/** A job names its run, and the trace that it is a part of, and nothing else, so that it holds no secret. */
+/** A job names its run and the trace to which it belongs, and nothing else, so that it holds no secret. */
 export type ApplyJob = { readonly run: string; readonly trace?: TraceHeaders }
 
 /** The data of a job that names a run. A job made by hand may hold anything. */
@@ -28,7 +28,7 @@ export type JobResult = {
   readonly reason: string | null
 }
 
-/** How many entries of a document are done, of all that it has. A transaction that is rolled back undoes them all. */
+/** The number of entries of a document that are done, and of all. A transaction that is rolled back undoes them all. */
 export const progress = z.object({ done: z.int(), total: z.int() })
 export type Progress = z.output<typeof progress>
 
@@ -39,7 +39,7 @@ const day = 86_400
 
 export const applyQueue: QueueSpec = {
   name: 'apply',
-  // For the dashboard. The ledger keeps the results.
+  // The dashboard shows these jobs. The ledger keeps the results.
   kept: { completed: { age: day, count: 1_000 }, failed: { age: 7 * day, count: 5_000 } },
   jobs: {
     // The worker removes them later: docs/adr/0018-finished-jobs-are-cleaned-up.md.

@@ -9,8 +9,8 @@ import { applyQueue, jobId, type Progress, progress } from './define.ts'
 const answersWithinMs = 900
 
 /**
- * @property lane jobs of a lower one go first; 0 when it is not given
- * @property trace what its job continues; else the span at work
+ * @property lane jobs of a lower one go first; the default is 0
+ * @property trace is continued by its job; the default is the span at work
  */
 type QueuedRun = {
   readonly id: string
@@ -36,7 +36,7 @@ export async function enqueue(queue: ApplyQueue, run: QueuedRun, attempt: number
   )
 }
 
-/** After the conventions of OpenTelemetry for messages. */
+/** Attributes after the conventions of OpenTelemetry for messages. */
 export const messageAttributes = (run: string, job: string) => ({
   'messaging.system': 'bullmq',
   'messaging.destination.name': applyQueue.name,
@@ -52,7 +52,7 @@ const sending = ({ id, trace }: QueuedRun, job: string): NewSpan => ({
 })
 
 /**
- * States of a job that no worker has taken. A job of a paused queue is `waiting` too. A `delayed` one was taken, and its
+ * States of a job that no worker has taken. A job of a paused queue is `waiting` too. A worker took a `delayed` one, and its
  * attempt failed (`consumer.ts`).
  */
 const untaken: ReadonlySet<string> = new Set(['waiting', 'prioritized'] satisfies JobState[])
@@ -60,21 +60,21 @@ const untaken: ReadonlySet<string> = new Set(['waiting', 'prioritized'] satisfie
 /**
  * Whether the job of this attempt still waits for a worker.
  *
- * @returns false when a worker took it, when it ended, and when the queue does not know it
+ * @returns false when a worker took it, when it ended, and when the queue has no such job
  * @throws {Problem} `unavailable` when the queue is away
  */
 export async function isQueued(queue: ApplyQueue, run: { readonly id: string }, attempt: number): Promise<boolean> {
   return untaken.has(await answered(queue.getJobState(jobId(run.id, attempt))))
 }
 
-/** Lets a delayed job be taken at once. One that is gone, or is not delayed, is left to the reconciler. */
+/** Makes a delayed job ready. One that has vanished, or is not delayed, is left to the reconciler. */
 async function wake(queue: ApplyQueue, run: { readonly id: string }, attempt: number): Promise<void> {
   const job = await answered(queue.getJob(jobId(run.id, attempt)))
   await job?.promote().catch(() => {})
 }
 
 /**
- * How far the run of this attempt is, as its job shows it.
+ * The progress of the run of this attempt, as its job shows it.
  *
  * @returns null when that is not known: it has not begun, its document is small, or the queue is away
  */
@@ -87,7 +87,7 @@ export async function progressOf(
   return progress.safeParse(job?.progress).data ?? null
 }
 
-/** The queue as the reconciler uses it. */
+/** The interface of the queue for the reconciler. */
 export const runQueue = (queue: ApplyQueue) => ({
   enqueue: (run: QueuedRun, attempt: number) => enqueue(queue, run, attempt),
   isQueued: (run: { readonly id: string }, attempt: number) => isQueued(queue, run, attempt),

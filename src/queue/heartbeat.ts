@@ -5,9 +5,9 @@ import { runFormat } from '../runs/format.ts'
 import { applyQueue } from './define.ts'
 
 /**
- * Records that a worker consumed a job just now, and which format it knows. Readiness depends on it, because a connected
- * worker may still be stuck. Raw SQL, for the clock of the database. `marked_at` tells this from the heartbeat of version
- * 0.1.0, which a trigger records as format 1.
+ * Records that a worker has just consumed a job, and the format that it executes. Readiness depends on it, because a connected
+ * worker may still be stuck. The statement is raw SQL, because the clock of the database counts. `marked_at` distinguishes it
+ * from the heartbeat of version 0.1.0, which a trigger records as format 1.
  */
 export async function beat(db: Db): Promise<void> {
   await execute(db, {
@@ -29,10 +29,10 @@ export async function reportWaiting(db: Db): Promise<void> {
   })
 }
 
-/** Workers that are busy take probes late: other jobs count as well, but not each of them writes. */
+/** Busy workers take probes late: other jobs count as well, but not each of them writes. */
 const beatEveryMs = 2_000
 
-/** @returns call it when a job was taken; beats at most every two seconds, in the background */
+/** @returns a function to call when a job was taken; it writes a heartbeat at most every two seconds, in the background */
 export function beatNowAndThen(db: Db): () => void {
   let beatAt = Number.NEGATIVE_INFINITY
   return () => {
@@ -56,7 +56,7 @@ const seenRow = z.object({ format: z.int(), consumedS: z.number().nullable(), wa
 /** Seconds since workers of a format last took a job, and since one last waited for migrations; null: never. */
 export type SeenFormat = z.output<typeof seenRow>
 
-/** One for each format that workers of this installation ever had. */
+/** Reads one row for each format that workers of this installation ever had. */
 export const seenFormats = (db: Db): Promise<SeenFormat[]> =>
   query(db, seenRow, {
     text: `SELECT format::integer AS format, extract(epoch FROM now() - consumed_at)::float8 AS "consumedS",

@@ -4,7 +4,7 @@ import type { SeenFormat } from './heartbeat.ts'
 /** A little less than three intervals of the probe job (`probeEveryMs`). */
 const consumedWithinS = 11
 
-/** A worker that waits for migrations says so every second. */
+/** A worker that waits for migrations reports it every second. */
 const waitingWithinS = 5
 
 export type Judgement = { readonly ok: boolean; readonly detail: string }
@@ -13,8 +13,8 @@ export type Judgement = { readonly ok: boolean; readonly detail: string }
 export const workersStartWithinS = consumedWithinS
 
 /**
- * Whether workers execute the runs that this API records, and what to replace first when versions are mixed. It is not ok
- * when runs are not applied, or may fail.
+ * Judges whether workers execute the runs that this API records, and which version to replace first when versions are mixed. The
+ * result is not ok when runs are not applied, or may fail.
  */
 export function judgeWorkers(seen: readonly SeenFormat[], own = runFormat): Judgement {
   const consuming = seen.filter(({ consumedS }) => consumedS !== null && consumedS <= consumedWithinS)

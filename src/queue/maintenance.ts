@@ -6,22 +6,22 @@ import { answered } from './enqueue.ts'
 
 /** Readiness reports a stopped worker after `consumedWithinS` (`api/health.ts`). */
 export const probeEveryMs = 4_000
-/** While the queue is away: submissions are refused until a worker has taken a probe. */
+/** The interval while the queue is away: submissions are refused until a worker has taken a probe. */
 const retryEveryMs = 250
 
-/** Each worker has a probe of its own, so that a killed one leaves none that the next would have to wait for. */
+/** Each worker has a probe of its own: a killed worker leaves none for which the next one would have to wait. */
 const probeId = `${probeName}-${randomUUID()}`
 
 /**
- * Adds a probe, unless that of this process still waits. No clock decides when: with the queue's own scheduler, a worker
- * whose clock was an hour ahead postponed all probes by an hour.
+ * Adds a probe, unless that of this process still waits. The queue's own scheduler goes by the clock of a worker: a clock that is
+ * an hour ahead would postpone all probes by an hour.
  */
 export async function addProbe(queue: ApplyQueue): Promise<void> {
   const opts = { jobId: probeId, removeOnComplete: true, removeOnFail: true }
   await answered(queue.add(probeName, { run: '' }, opts))
 }
 
-/** Limit of one call, during which the store does nothing else. */
+/** The limit of one call, during which the store does nothing else. */
 const removedAtOnce = 1_000
 
 /** Removes finished jobs that are too many or too old. Several workers may do it at once. */
@@ -39,10 +39,10 @@ export async function cleanUp(queue: ApplyQueue, kept: QueueSpec['kept'] = apply
   }
 }
 
-/** Rounds between two that clean up. */
+/** Every so many rounds, one cleans up. */
 const cleanUpEvery = 5
 
-/** Adds probes and cleans up, until it is stopped. */
+/** Adds probes and cleans up until it is stopped. */
 export async function startMaintenance(queue: ApplyQueue, log: Logger): Promise<{ stop(): void }> {
   let isFailing = false
   let isStopped = false
@@ -57,7 +57,7 @@ export async function startMaintenance(queue: ApplyQueue, log: Logger): Promise<
       round += 1
       isFailing = false
     } catch (error) {
-      // Logged once for each outage: others report it too.
+      // The failure is logged once for each outage: other parts report it too.
       if (!isFailing) log.warn({ err: error }, 'the queue is not maintained: its probe and its finished jobs')
       isFailing = true
     }

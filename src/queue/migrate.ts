@@ -20,7 +20,7 @@ export async function migrateQueue(url: string): Promise<void> {
 }
 
 async function bringUpToDate(client: pg.Client): Promise<void> {
-  // BullMQ's own check takes a right that the login of the service lacks.
+  // BullMQ's own check needs a right that the login of the service lacks.
   if (!(await isCurrent(client))) await runMigrations(client)
   const { rows } = await client.query<{ source: string }>(
     "SELECT prosrc AS source FROM pg_proc WHERE oid = 'bullmq.publish_event(text, text, jsonb)'::regprocedure",

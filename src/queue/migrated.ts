@@ -7,12 +7,12 @@ import { StartError } from '../start-error.ts'
 import { reportWaiting } from './heartbeat.ts'
 
 const everyMs = 1_000
-/** A supervisor that starts the worker again goes on waiting. */
+/** A supervisor starts the worker again after this time, and the new one waits too. */
 const waitsMs = 60_000
 
 /**
- * Waits until an API of this version has migrated the database. Meanwhile, an API of an earlier version reports that it
- * must be replaced first.
+ * Waits until an API of this version has migrated the database. Meanwhile, an API of an earlier version reports that it must be
+ * replaced first.
  *
  * @throws {StartError} after a minute; {Problem} `unavailable` when the database is away
  */
@@ -25,7 +25,7 @@ export async function untilMigrated(db: Db, log: Logger, withinMs = waitsMs): Pr
       )
     if (!isLogged)
       log.warn('waiting for the migrations of this version: start an API of this version, which applies them')
-    // In a database of version 0.1.0, the table is missing too.
+    // The table is missing too in a database of version 0.1.0.
     await reportWaiting(db).catch(() => {})
     await delay(everyMs)
   }

@@ -4,7 +4,9 @@ import type { ApplyQueue } from './backend.ts'
 import { applyQueue } from './define.ts'
 import { answered } from './enqueue.ts'
 
-/** A paused queue: who paused it on the dashboard, when and why. Null: it was paused by other means, or that is not known. */
+/**
+ * The pause of the queue: who paused it on the dashboard, when and why. Null: it was paused by other means, or that is not known.
+ */
 export type Pause = {
   readonly by: { readonly name: string; readonly since: Date; readonly reason: string | null } | null
 }
@@ -19,7 +21,7 @@ export async function readPause(queue: ApplyQueue, db: Db): Promise<Pause | null
   return { by: row === null ? null : { name: row.pausedBy, since: row.pausedAt, reason: row.reason } }
 }
 
-/** What is said of a pause: words, and the time between them. */
+/** The description of a pause: words, and the time between them. */
 export const pauseParts = ({ by }: Pause): readonly (string | Date)[] =>
   by === null
     ? ['the queue is paused, by other means than the dashboard']
@@ -31,7 +33,7 @@ export const describePause = (pause: Pause): string =>
     .map((part) => (typeof part === 'string' ? part : part.toISOString()))
     .join('')
 
-/** @returns the sentence, for a submitter; null when the queue is not paused, and when it does not answer */
+/** @returns the sentence for a submitter; null when the queue is not paused, and when it does not answer */
 export const whyPaused = (queue: ApplyQueue, db: Db): Promise<string | null> =>
   readPause(queue, db).then(
     (pause) => pause && describePause(pause),

@@ -4,7 +4,7 @@ import type { RedisHost, RedisPlace } from '../redis-url.ts'
 import { limitTime } from '../time-limit.ts'
 import { mastersOf, type RedisClient } from './redis.ts'
 
-/** How Redis is set up, and why it cannot be used: for the start of a process. */
+/** The check of Redis at the start of a process: its settings, and why it cannot be used. */
 
 const unchecked =
   'How Redis is set up could not be checked. It must have maxmemory-policy noeviction and should have appendonly yes: see to it where it is run.'
@@ -14,7 +14,7 @@ const unkept =
 const reachedWithinMs = 5_000
 
 /**
- * From INFO, which BullMQ needs too: hosted servers forbid CONFIG. Of a Cluster, each master is asked.
+ * Checks the answers to INFO, which BullMQ needs too: hosted servers forbid CONFIG. Each master of a Cluster is checked.
  *
  * @returns warnings for the operator
  * @throws {Problem} `unavailable` when it cannot be reached, is of another kind than the URL says, or evicts jobs
@@ -32,7 +32,7 @@ function judge(info: string, { kind }: RedisPlace): string[] {
   const wrong = kind === 'single' ? wrongKind(settingIn(info, 'redis_mode')) : undefined
   if (wrong !== undefined) throw new Problem('unavailable', `REDIS_URL names one Redis, but it is ${wrong}.`)
   const [policy, appends] = [settingIn(info, 'maxmemory_policy'), settingIn(info, 'aof_enabled')]
-  // With any other policy Redis deletes jobs silently.
+  // Redis deletes jobs silently under any other policy.
   if (policy !== undefined && policy !== 'noeviction')
     throw new Problem(
       'unavailable',
@@ -42,14 +42,14 @@ function judge(info: string, { kind }: RedisPlace): string[] {
   return appends === '0' ? [unkept] : []
 }
 
-/** What a server is that is not what REDIS_URL says, and what to write. */
+/** The kind of a server that differs from REDIS_URL, and the right form of the URL. */
 const wrongKind = (mode: string | undefined): string | undefined =>
   ({
     sentinel: 'a Sentinel: write redis+sentinel://host:port,host:port/name',
     cluster: 'a node of a Redis Cluster: write redis+cluster://host:port,host:port',
   })[mode ?? '']
 
-/** INFO of each master; empty where that is forbidden. */
+/** Reads INFO of each master; empty where that is forbidden. */
 async function reach(client: RedisClient, place: RedisPlace): Promise<string[]> {
   try {
     if (client.status !== 'ready')
@@ -75,10 +75,10 @@ async function readInfo(redis: Redis): Promise<string> {
 const isReady = (client: RedisClient) => new Promise<void>((resolve) => client.once('ready', () => resolve()))
 
 const askedForMs = 1_000
-/** All are asked at the same time. */
+/** The most hosts that are asked. All are asked at the same time. */
 const mostAsked = 10
 
-/** Asks the hosts of the URL themselves, one by one. @returns a sentence: what is wrong, as far as it can be found out */
+/** Asks the hosts of the URL themselves, each by itself. @returns a sentence with the cause, as far as it can be found */
 async function whyAway(place: RedisPlace): Promise<string> {
   const away = 'Redis cannot be reached at REDIS_URL'
   if (place.kind === 'single') return `${away}.`
@@ -108,8 +108,13 @@ async function ask(
 ): Promise<Answer | null> {
   const { username, password } = place.kind === 'sentinel' ? place.sentinels : place
   const redis = new Redis({
-    ...{ host, port, lazyConnect: true, enableReadyCheck: false, retryStrategy: () => null },
-    ...{ connectTimeout: askedForMs, commandTimeout: askedForMs },
+    host,
+    port,
+    lazyConnect: true,
+    enableReadyCheck: false,
+    retryStrategy: () => null,
+    connectTimeout: askedForMs,
+    commandTimeout: askedForMs,
     ...(username !== undefined && { username }),
     ...(password !== undefined && { password }),
     ...(place.tls && { tls: {} }),
@@ -126,7 +131,7 @@ async function ask(
   }
 }
 
-/** The names that a Sentinel knows: each master is a list of names and values. */
+/** Reads the names of the masters of a Sentinel: each master is a list of names and values. */
 async function readMasters(redis: Redis): Promise<string[]> {
   const masters = await redis.call('SENTINEL', 'MASTERS')
   return (Array.isArray(masters) ? masters : []).flatMap((fields: unknown) => {

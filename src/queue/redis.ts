@@ -5,14 +5,13 @@ import type { RedisPlace } from '../redis-url.ts'
 export type RedisClient = Redis | Cluster
 
 /**
- * The prefix of BullMQ's keys. In a Cluster its scripts need all keys of a queue on one node: what stands in braces decides
- * which. Elsewhere it stays the default, under which earlier versions have added jobs
- * (docs/adr/0092-redis-by-sentinel-and-cluster.md).
+ * The prefix of BullMQ's keys. Its scripts need all keys of a queue on one node of a Cluster: the text in braces decides which.
+ * Elsewhere it stays the default, under which earlier versions have added jobs (docs/adr/0092-redis-by-sentinel-and-cluster.md).
  */
 export const prefixOf = ({ kind }: RedisPlace): { prefix?: string } =>
   kind === 'cluster' ? { prefix: '{gatewright}' } : {}
 
-/** Of one connection; the types of its answers stay those of ioredis. */
+/** The settings of one connection; the types of its answers stay those of ioredis. */
 type Settings = Omit<RedisOptions, 'replyMapping'>
 
 /** @property queues commands wait while there is no connection; else they fail at once */
@@ -21,13 +20,13 @@ type Limits = Pick<Settings, 'maxRetriesPerRequest' | 'commandTimeout' | 'socket
 }
 
 const connectTimeout = 2_000
-/** A Sentinel that has not answered by then is taken for frozen, and the next one is asked. */
+/** A Sentinel without an answer within this time counts as frozen, and the next one is tried. */
 const sentinelCommandTimeout = 1_000
 const backoff = (times: number) => Math.min(50 * times, 500)
-/** A Cluster moves slots by itself. A wrong node says so, but a lost one does not. */
+/** A Cluster moves slots by itself. A wrong node answers that it is wrong, but a lost one does not. */
 const slotsRefreshInterval = 5_000
 
-/** Opens it. It connects again by itself until `disconnect`. */
+/** Opens a connection. It connects again by itself until `disconnect`. */
 export function openRedis(place: RedisPlace, { queues, ...limits }: Limits): RedisClient {
   const client = open(place, { ...limits, connectTimeout }, queues)
   // Callers report the errors of their calls. Without a listener, ioredis prints them too.
@@ -77,11 +76,11 @@ function openCluster(
     // The certificate of a node is for its name.
     ...(tls && { dnsLookup: (host, found) => found(null, host) }),
   })
-  // A node is connected to by the first command for it, and all others fail until then when they may not wait.
+  // ioredis connects to a node at the first command for it. All other commands fail until then when they may not wait.
   cluster.on('+node', (node: Redis) => void node.connect().catch(() => {}))
   return cluster
 }
 
-/** Those that hold data and take writes. */
+/** The nodes that hold data and take writes. */
 export const mastersOf = (client: RedisClient): readonly Redis[] =>
   client instanceof Cluster ? client.nodes('master') : [client]

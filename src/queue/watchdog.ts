@@ -6,13 +6,13 @@ import type { Consumer } from './consumer.ts'
 import { answered } from './enqueue.ts'
 import { sinceConsumptionS } from './heartbeat.ts'
 
-/** Two probes were missed. */
+/** The time of two missed probes. */
 const silentS = 8
 const everyMs = 4_000
 
 /**
- * Opens the consumer's connections anew when no worker has taken a job for `silentS` seconds, though this one is free and
- * the queue is not paused. The time-outs of the connections find most of what makes a worker deaf; this finds the rest.
+ * Opens the consumer's connections anew when no worker has taken a job for `silentS` seconds, though this one is free and the
+ * queue is not paused. The time-outs of the connections find most causes of a worker that gets no jobs; this finds the rest.
  */
 export function startWatchdog(db: Db, queue: ApplyQueue, consumer: Consumer, log: Logger): { stop(): void } {
   let notBefore = performance.now() + silentS * 1_000
@@ -27,7 +27,7 @@ export function startWatchdog(db: Db, queue: ApplyQueue, consumer: Consumer, log
     await consumer.reopen()
   }
 
-  // A part that is away is reported by others; the next round asks again.
+  // Other parts report an outage; the next round tries again.
   const timer = setInterval(() => void watch().catch(() => {}), everyMs)
   return { stop: () => clearInterval(timer) }
 }

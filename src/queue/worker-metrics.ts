@@ -19,12 +19,12 @@ type Sources = {
 
 export type Listening = { readonly port: number; stop(): Promise<void> }
 
-/** The path is that of the API. */
+/** The same path as that of the API. */
 const path = /^\/-\/metrics\/?(\?.*)?$/
 
 /**
- * Serves what one worker process knows of itself, for Prometheus: its CPU time, memory, connections and slots, and what it
- * has counted of runs. The API shows the sums of all processes.
+ * Serves the metrics of one worker process, for Prometheus: its CPU time, memory, connections and slots, and its counts of runs.
+ * The API shows the sums of all processes.
  *
  * @param at null: the worker serves nothing
  * @throws {StartError} when it cannot listen there
@@ -60,7 +60,7 @@ export async function serveWorkerMetrics(
 }
 
 async function answer(request: IncomingMessage, reply: ServerResponse, read: () => Promise<string>): Promise<void> {
-  // Of no use to a scraper, and it keeps the connection readable.
+  // The body is of no use, and reading it keeps the connection usable.
   request.resume()
   const isRead = request.method === 'GET' || request.method === 'HEAD'
   if (!isRead || !path.test(request.url ?? '')) {
@@ -72,7 +72,7 @@ async function answer(request: IncomingMessage, reply: ServerResponse, read: () 
   reply.end(await read())
 }
 
-/** What is summed up of all processes has these names; what one of them has counted, the others. */
+/** The prefix of sums of all processes, and that of the counts of one. */
 const [ofAll, ofOne] = ['gatewright_', 'gatewright_worker_']
 
 function reader({ db, registry, jobs, own }: Sources): () => Promise<string> {

@@ -2,12 +2,12 @@ import { z } from 'zod'
 import type { Db } from '../db/client.ts'
 import { query } from '../db/raw.ts'
 
-/** Runs that a worker is at work on, and what holds them up. */
+/** Runs that a worker is at work on, and what blocks them. */
 
-/** Shorter work is not worth a line. */
+/** Seconds; shorter work is not listed. */
 export const atWorkFromS = 1
 
-/** More are not shown. */
+/** The most runs that are listed. */
 const most = 50
 
 const atWorkRow = z.object({
@@ -21,33 +21,33 @@ const atWorkRow = z.object({
   blockerStatement: z.string().nullable(),
 })
 
-/** @property statement how the last statement of the session begins, without values; null when it is not known */
+/** @property statement the beginning of the last statement of the session, without values; null when it is not known */
 export type Blocker = {
   readonly pid: number
   /** Another run that is at work. */
   readonly run: string | null
-  /** The program that it says it is; '' when it says none. */
+  /** The name that the program gave itself; '' when it gave none. */
   readonly program: string
   /** `idle in transaction`; null when this login may not know. */
   readonly state: string | null
-  /** Seconds that its transaction is open. */
+  /** Seconds since its transaction began. */
   readonly openS: number | null
   readonly statement: string | null
 }
 
 /**
  * @property workS seconds; null between two attempts, when the last one was not given its locks
- * @property blocker who has the lock that it waits for; null when it waits for none
+ * @property blocker the session with the lock that it waits for; null when it waits for none
  */
 export type AtWork = { readonly id: string; readonly workS: number | null; readonly blocker: Blocker | null }
 
-/** What holds it up is known, or that its locks were not given. */
+/** Whether the run is blocked: its blocker is known, or its locks were not given. */
 export const isBlocked = ({ workS, blocker }: AtWork): boolean => workS === null || blocker !== null
 
 /**
- * Which runs are at work for a second or longer, the longest first, and all that were not given their locks before. The lock of a run's row names the transaction of its
- * worker (docs/adr/0002-running-is-a-lock.md), and PostgreSQL knows what that waits for. Of sessions of other logins, a login
- * without `pg_read_all_stats` learns no more than that they are there.
+ * Reads the runs that are at work for a second or longer, the longest first, and all whose last attempt was not given its locks.
+ * The lock of a run's row names the transaction of its worker (docs/adr/0002-running-is-a-lock.md), and PostgreSQL knows what
+ * that one waits for. A login without `pg_read_all_stats` learns of the sessions of other logins only that they exist.
  */
 export async function readAtWork(db: Db): Promise<AtWork[]> {
   const rows = await query(db, atWorkRow, {
@@ -77,7 +77,11 @@ function blockerOf(found: Omit<z.output<typeof atWorkRow>, 'id' | 'workS'>): Blo
   const { blockerPid: pid, blockerRun: run, blockerProgram, blockerState, blockerS, blockerStatement } = found
   if (pid === null) return null
   return {
-    ...{ pid, run, program: blockerProgram ?? '', state: blockerState, openS: blockerS },
+    pid,
+    run,
+    program: blockerProgram ?? '',
+    state: blockerState,
+    openS: blockerS,
     statement: blockerState === null ? null : startOf(blockerStatement ?? ''),
   }
 }

@@ -24,7 +24,7 @@ export async function readBacklog(db: Db): Promise<z.output<typeof backlogRow>> 
   return row ?? { waiting: 0, postponed: 0, oldestS: null }
 }
 
-/** The entries of a submitter's queued runs. @param least each counts as so many at least */
+/** Counts the entries of a submitter's queued runs. @param least the number that a run counts at least */
 export async function queuedEntriesOf(db: Db, submitter: number, least: number): Promise<number> {
   const [row] = await query(db, z.object({ entries: z.int() }), {
     text: `SELECT coalesce(sum(coalesce((options->>'entries')::integer, $2::integer)), 0)::integer AS entries
@@ -36,43 +36,40 @@ export async function queuedEntriesOf(db: Db, submitter: number, least: number):
 
 export type Backlog = {
   /**
-   * Counts a submission that has arrived and is not admitted yet. Many that arrive at once would all be authenticated before
-   * the first of them is inside, and be refused late.
+   * Counts a submission that has arrived and is not admitted yet. Many that arrive at once would all be authenticated before the
+   * first of them is inside, and be refused late.
    *
-   * @property mayJoin it has a key, under which its run may be there already: of those, twice as many may arrive
-   * @returns call it when it was authenticated, or refused; more often does no harm
+   * @property mayJoin whether it has a key, under which its run may exist already: twice as many of those may arrive
+   * @returns a function to call when it was authenticated, or refused; more often does no harm
    * @throws {Problem} `unavailable` when too many submissions are inside or arriving
    */
   arrive(submission: { readonly mayJoin: boolean }): () => void
   /**
    * Admits a submission.
    *
-   * @property waits it waits for the end of its run: while the queue is paused, that would be in vain
-   * @throws {Problem} at once: `unavailable` when too many are inside already or the database does not answer,
-   *   `cancelled` when no worker takes jobs. Nothing was recorded
+   * @property waits whether it waits for the end of its run: while the queue is paused, that would be in vain
+   * @throws {Problem} at once: `unavailable` when too many are inside already or the database does not answer, `cancelled` when
+   * no worker takes jobs. Nothing was recorded
    */
   enter(submission: { readonly waits: boolean }): Promise<Admission>
-  /** How many submissions are inside, and may be; whether any was admitted since this was last asked. */
+  /** The number of submissions that are inside, and that may be; whether any was admitted since the last call. */
   readonly load: Load
-  /** How much of the first limit is left, up to 1. */
+  /** The part of the first limit that is left, up to 1. */
   readonly part: () => number
 }
 
 export type Admission = {
-  /**
-   * The clock of the database, in milliseconds: never ahead of it. A clock that is set back in the meantime makes it
-   * later.
-   */
+  /** The clock of the database, in milliseconds: never ahead of it. A clock that is set back in the meantime makes it later. */
   databaseNow(): number
-  /** Call it when the submission has ended. @param known its outcome is known, so that its time says something */
+  /** Ends the submission. @param known whether its outcome is known, so that its time counts */
   leave(known: boolean): void
 }
 
 /** Milliseconds. */
 const slowMs = 2_500
 /**
- * The limit is lowered when at least `slowShare` of the `last` submissions were slow. A few are slow for a reason of their
- * own: one worker of several is slow or frozen, a row is locked.
+ * The limit is lowered when at least `slowShare` of the `last` submissions were slow. A few are slow for a reason of their own:
+ * one worker of several is slow or frozen, a row is locked.
  */
 const judged = { last: 20, least: 4, slowShare: 0.75 } as const
 /** Submissions of this process at the same time. */
@@ -82,13 +79,13 @@ const lowerEveryMs = 1_000
 const retryAfterS = 2
 
 /**
- * A limit that follows the measured time of submissions: it grows while they are quick and need it, and shrinks by a fifth
- * a second while most are slow (additive increase, multiplicative decrease: RFC 5681 does the same for TCP). It does not
- * shrink in a process that has little of what all of them have: the others make the submissions slow, and have to shrink.
+ * A limit that follows the measured time of submissions: it grows while they are quick and need it, and shrinks by a fifth a
+ * second while most are slow (additive increase, multiplicative decrease: RFC 5681 does the same for TCP). It does not shrink in
+ * a process with a small part of all submissions: the other processes make them slow, and have to shrink.
  */
 export function adaptiveLimit(): {
   readonly limit: number
-  /** @param fairShare how many submissions each process has inside, if all had as many; 0 when there is only this one */
+  /** @param fairShare submissions that each process would have inside if all had as many; 0 when there is only this one */
   ended(ms: number, inside: number, fairShare: number): void
 } {
   let limit: number = limits.first
@@ -116,12 +113,13 @@ export function adaptiveLimit(): {
   }
 }
 
-/** Of its fair share. What the others have inside is known a few seconds late. */
+/** A small part of the fair share. The submissions of other processes are known a few seconds late. */
 const littleOfIt = 0.5
 
 /**
- * `silentS`, `olderS`: since a worker that knows the format of new runs took a job, and one that does not. `isPaused`: an
- * operator has paused the queue. `servers`, `inside`: the processes of the API that were heard, and what they have inside.
+ * `silentS`, `olderS`: seconds since a worker that executes the format of new runs took a job, and one that does not. `isPaused`:
+ * an operator has paused the queue. `servers`, `inside`: the processes of the API with a heartbeat, and the submissions that they
+ * have inside.
  */
 const sampleRow = z.object({
   nowMs: z.number(),
@@ -132,18 +130,18 @@ const sampleRow = z.object({
   inside: z.int(),
 })
 
-/** Between two samples, while there are submissions. */
+/** Milliseconds between two samples, while there are submissions. */
 const sampleEveryMs = 1_000
 /** An older sample is not used. */
 const outdatedMs = 5_000
-/** Two and a half probes of the queue. A worker that comes back is noticed by the next sample. */
+/** Two and a half probes of the queue. The next sample shows a worker that comes back. */
 const silentMostS = 10
 const silentEveryMs = 250
 
 type Workers = {
   /** False: submissions wait whether workers take jobs or not. */
   readonly needsWorkers: boolean
-  /** Asks the queue. @returns who paused it, as a sentence; null when it is not paused, and when it does not answer */
+  /** Asks the queue. @returns a sentence about who paused it; null when it is not paused, and when it does not answer */
   readonly whyPaused: () => Promise<string | null>
 }
 
@@ -178,7 +176,7 @@ export function openBacklog(db: Db, { needsWorkers, whyPaused }: Workers): Backl
     return sampling
   }
 
-  /** Nothing is refused before the first worker. */
+  /** The reason why no worker takes jobs. Nothing is refused before the first worker. */
   function whySilent(): string | null {
     if (sample === undefined || !needsWorkers) return null
     const { silentS, olderS } = sample
@@ -235,12 +233,12 @@ export function openBacklog(db: Db, { needsWorkers, whyPaused }: Workers): Backl
       const leave = (known: boolean) => {
         inside -= 1
         const ms = performance.now() - from
-        // A quick refusal says nothing about the time that a run takes.
+        // A quick refusal shows nothing about the time that a run takes.
         if (known || ms > slowMs) adaptive.ended(ms, inside, fairShare())
       }
       try {
         await refreshed()
-        // A row that a crash left behind must refuse nothing: the queue itself knows.
+        // A row that a crash left behind must not refuse anything: the queue itself knows.
         const paused = sample?.isPaused === true ? await whyPaused() : null
         const why = paused === null ? whySilent() : waits ? paused : null
         if (why !== null)

@@ -9,13 +9,13 @@ import { isWithinCeiling, mayReadRun } from './options.ts'
 import type { Submitter } from './submit.ts'
 import { cancelOrRead, type WaitResult } from './subscribe.ts'
 
-/** A user cancels a run that waits: it is not applied, and its submitter is not asked to send it again. */
+/** A user cancels a run that waits: it is not applied, and the answer to its submitter does not ask for a repetition. */
 
 const select = { submitterPk: true, options: true, kind: true, mode: true } as const
 
 /**
- * By its submitter, or with `manage_queue` by a caller who may see it. The row keeps who it was; while impersonating, the
- * real user.
+ * Cancels a run for its submitter, or with `manage_queue` for a caller who may see it. The row keeps who it was; while
+ * impersonating, the real user.
  *
  * @throws {Problem} `not_found`, `permission_denied`, `unavailable`; `conflict` when a worker has it, and when it has ended
  */

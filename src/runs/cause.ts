@@ -3,7 +3,7 @@ import { causeOf } from '../log.ts'
 
 const longest = 300
 
-/** Why an attempt failed: the innermost message and its code, at most 300 characters. */
+/** The cause of a failed attempt: the innermost message and its code, at most 300 characters. */
 export function causeText(error: unknown): string {
   const code = failureCode(error)
   const text = causeOf(error)
@@ -12,7 +12,7 @@ export function causeText(error: unknown): string {
   return `${text.slice(0, longest - suffix.length)}${suffix}`
 }
 
-/** `lost`: the worker ended, or the queue lost its job, and neither said why. */
+/** `lost`: the worker ended, or the queue lost its job, and neither reported why. */
 export const causeClasses = [
   'connection',
   'lock_timeout',
@@ -23,7 +23,7 @@ export const causeClasses = [
   'other',
 ] as const
 
-/** What kind of failure it was, from a closed list, for the metrics. */
+/** The kind of a failure, from a closed list, for the metrics. */
 export type CauseClass = (typeof causeClasses)[number]
 
 export function causeClass(error: unknown): CauseClass {

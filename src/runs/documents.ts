@@ -20,10 +20,10 @@ type Stored = {
   readonly document: Uint8Array<ArrayBuffer> | null
 }
 
-/** A sealed document; null when it is gone. */
+/** A sealed document; null when it was deleted. */
 export type SealedDocument = { readonly holder: string; readonly blueprint: string | null }
 
-/** The sealed document and the run that holds it: a later one, when that changed nothing. */
+/** Reads the sealed document and the run that holds it: a later one, when that changed nothing. */
 export async function readDocument(db: Db, { id, blueprint, document }: Stored): Promise<SealedDocument> {
   if (blueprint !== null || document === null) return { holder: id, blueprint }
   const latest = await db.run.findFirst({
@@ -40,9 +40,21 @@ export const openDocument = (
 ): Blueprint => parse(keyring.open(blueprint, sealedColumn(holder, 'blueprint')))
 
 const formerSelect = {
-  ...{ id: true, state: true, title: true, kind: true, slug: true, submitterPk: true },
-  ...{ blueprint: true, document: true, options: true, format: true },
-  ...{ applied: true, planTag: true, logs: true, changes: true, sharedResult: true },
+  id: true,
+  state: true,
+  title: true,
+  kind: true,
+  slug: true,
+  submitterPk: true,
+  blueprint: true,
+  document: true,
+  options: true,
+  format: true,
+  applied: true,
+  planTag: true,
+  logs: true,
+  changes: true,
+  sharedResult: true,
 } satisfies Prisma.RunSelect
 
 /** A run whose document is to be applied again. */
@@ -74,19 +86,19 @@ export async function documentOf(
   }
 }
 
-/** Runs of earlier formats do not say of which entry a change is. */
+/** Runs of earlier formats do not record to which entry a change belongs. */
 const firstWithEntries = 6
 
 const changesOf = z.array(z.object({ action: z.string(), entry: z.int().nullish() })).nullable()
 
 /**
- * The entries that a run skipped, or left as they were: what they would do was not judged then, and was not read in the
- * plan of that run. Of a run that does not say what it did, those with conditions.
+ * The entries that a run skipped, or left as they were: their effect was not judged then, and was not shown in the plan of that
+ * run. A run that does not record its effect counts all entries with conditions.
  */
 function notExecuted({ entries }: Blueprint, { format, applied, planTag, changes, options }: FormerRun): number[] {
   const { data } = changesOf.safeParse(changes)
   const isKnown = data !== undefined && format >= firstWithEntries && (applied === true || planTag !== null)
-  /** By entry, whether it did anything. */
+  /** Whether an entry did anything, by its index. */
   const did = new Map<number, boolean>()
   let next = 0
   for (const { action, entry = next } of data ?? []) {
@@ -103,7 +115,7 @@ function notExecuted({ entries }: Blueprint, { format, applied, planTag, changes
   return entries.flatMap((entry, index) => (isOut(entry, index) ? [index] : []))
 }
 
-/** Who submitted a document: the submitter of its run, and of the runs from which that has it. Each once. */
+/** The submitters of a document: that of its run, and those of the former runs from which the run has it. Each once. */
 export function authorsOf(run: Pick<FormerRun, 'submitterPk' | 'options'>): ActorKeys[] {
   const { authors = [], ...keys } = submitterOf(run)
   const all = [...authors, { pk: run.submitterPk, ...keys }]

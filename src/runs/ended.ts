@@ -3,18 +3,22 @@ import type { Db } from '../db/client.ts'
 import { execute, query, type Statement } from '../db/raw.ts'
 import { logsSql } from './results.ts'
 
-/** Runs as the clients that wait for them get them, and the notification of their end. */
+/** Runs as the waiting clients get them, and the notification of their end. */
 
 /** The columns for a waiting client, as raw SQL reads them and as JSON holds them. */
 const ended = {
-  /** The user who cancelled it. Null in all other runs; a version that knows no such user leaves it out. */
+  /** The user who cancelled it. Null in all other runs; earlier versions leave it out. */
   cancelledBy: z.string().nullable().default(null),
-  ...{ id: z.guid(), state: z.enum(['queued', 'done', 'failed', 'cancelled']), applied: z.boolean().nullable() },
-  ...{ reason: z.string().nullable(), logs: z.array(z.string()), planTag: z.string().nullable() },
+  id: z.guid(),
+  state: z.enum(['queued', 'done', 'failed', 'cancelled']),
+  applied: z.boolean().nullable(),
+  reason: z.string().nullable(),
+  logs: z.array(z.string()),
+  planTag: z.string().nullable(),
 }
 const readRow = z.object({ ...ended, createdAt: z.date(), startedAt: z.date().nullable() })
 
-/** What a waiting client gets. */
+/** A run as a waiting client gets it. */
 export type Run = z.output<typeof readRow>
 
 const time = z.iso.datetime({ offset: true }).transform((text) => new Date(text))
@@ -23,7 +27,7 @@ const notifiedRow: z.ZodType<Run> = z.object({ ...ended, createdAt: time, starte
 const columnsToRead = `id, state::text AS state, applied, reason, ${logsSql} AS logs,
   created_at AS "createdAt", started_at AS "startedAt", plan_tag AS "planTag", options->>'cancelled_by' AS "cancelledBy"`
 
-/** Runs by their ids. Raw SQL: Prisma's list of keys is planned anew for each length. */
+/** Reads runs by their ids. Raw SQL, because Prisma's list of keys is planned anew for each length. */
 export const readRuns = (db: Db, ids: readonly string[]): Promise<Run[]> =>
   query(db, readRow, { text: `SELECT ${columnsToRead} FROM runs WHERE id = ANY($1::uuid[])`, values: [ids] })
 
@@ -34,9 +38,9 @@ export const runChannel = 'gatewright_run'
 const longestPayload = 7_999
 
 /**
- * Notifies the subscribers of a run of its end, which PostgreSQL takes from the committed row; of a run that has not
- * ended, it does not. Never inside the transaction that ends it: commits that notify wait for each other. A notification
- * may get lost: subscribers also poll (docs/adr/0052-a-notification-carries-the-end.md).
+ * Notifies the subscribers of a run of its end, which PostgreSQL takes from the committed row; it does nothing for a run that has
+ * not ended. It is never inside the transaction that ends it: commits that notify wait for each other. A notification may get
+ * lost: subscribers also poll (docs/adr/0052-a-notification-carries-the-end.md).
  */
 export const notification = (id: string): Statement => ({
   text: `SELECT pg_notify($2, CASE WHEN octet_length(run) <= ${longestPayload} THEN run ELSE id::text END)
@@ -50,7 +54,7 @@ export function notifyEnded(db: Db, id: string): void {
   execute(db, notification(id)).catch(() => {})
 }
 
-/** @returns the run in a payload; its id alone when that is all there is; undefined for anything else */
+/** @returns the run in a payload; its id alone when the payload has no more; undefined for any other payload */
 export function notifiedRun(payload: string): Run | string | undefined {
   if (z.guid().safeParse(payload).success) return payload
   try {

@@ -21,21 +21,21 @@ export type RunResult = {
   /** A code of the closed catalogue; null when it was applied. */
   readonly reason: string | null
   readonly logs: readonly string[]
-  /** What each entry changes, also in a plan; none when it was refused. */
+  /** The changes of each entry, also in a plan; none when it was refused. */
   readonly changes: readonly Change[]
-  /** Of each entry of a plan. */
+  /** Digests of the entries of a plan. */
   readonly digests: readonly string[]
-  /** Of a plan that was not refused. */
+  /** Set for a plan that was not refused. */
   readonly planTag?: string
-  /** Of an apply of a reviewed plan that stood already. */
+  /** Set for an apply of a reviewed plan whose state was already there. */
   readonly stands?: StandsSince | undefined
   readonly audited: readonly AuditedChange[]
   /** Generated values by entry and field; readable for a few hours. */
   readonly generated: Readonly<Record<string, Readonly<Record<string, string>>>>
   readonly actorName: string
-  /** Of a failure: `causeText`. */
+  /** The `causeText` of a failure. */
   readonly cause?: string
-  /** Of a plan: what it reports beside the changes. */
+  /** The notes of a plan, beside its changes. */
   readonly notes?: Notes | undefined
 }
 
@@ -89,10 +89,10 @@ const end = (more = ''): string => `UPDATE runs SET state = $2::run_state, appli
   started_at = now(), finished_at = clock_timestamp(), document = $7::bytea, entry_digests = $8::text[], plan_tag = $9,
   cause = $10, logs = $11::text[], changes = $12::jsonb, shared_result = $13::uuid${more} WHERE id = $1::uuid`
 
-/** It is rare: no other run has a column for it. */
+/** Such a result is rare, so no other run has a column for it. */
 const keepStanding = 'UPDATE runs SET options = options || $2::jsonb WHERE id = $1::uuid'
 
-/** The attempt that ended a run as failed, with the cause of the run. */
+/** Records the attempt that ended a run as failed, with the cause of the run. */
 const attempt = `INSERT INTO run_attempts (run_id, attempt, cause)
   SELECT id, attempts, $10::text FROM runs WHERE id = $1::uuid ON CONFLICT DO NOTHING`
 

@@ -4,8 +4,8 @@ import { execute, query } from '../db/raw.ts'
 import { outcomeSql } from './outcome.ts'
 
 /**
- * Runs are folded into sums of a minute, an hour and a day each, for plots of more than an hour: in the background, never in
- * the transaction of an apply. Sums outlive their runs (docs/adr/0068-plots-read-folded-runs.md).
+ * Runs are folded into sums of a minute, an hour and a day each, for plots of more than an hour: in the background, never in the
+ * transaction of an apply. Sums outlive their runs (docs/adr/0068-plots-read-folded-runs.md).
  */
 
 /** The steps, in seconds, and how long their sums are kept: a little longer than the plots that read them. */
@@ -16,13 +16,13 @@ const kept = [
 ] as const
 export type StepS = (typeof kept)[number]['stepS']
 
-/** A run of the last minutes may still be written: no transaction that records one is open for longer. */
+/** A run of the last minutes may still be written: a transaction that records one is open for less time. */
 const notYet = "interval '5 minutes'"
 
-/** Runs of one statement, about. */
+/** Runs of one statement, approximately. */
 const portion = 20_000
 
-/** Each bucket of times ends a quarter above the one before: what is read from them is right to an eighth. */
+/** Each bucket of times ends a quarter above the one before: a time that is read from them is right to an eighth. */
 const growth = 1.25
 
 /** The bucket of a time in milliseconds, in SQL; null of null, which `greatest` would not be. */
@@ -72,7 +72,7 @@ const foldText = `WITH state AS MATERIALIZED (SELECT FROM run_folds WHERE until 
 const foldedRow = z.object({ folded: z.int() })
 
 /**
- * Folds what has ended since the last time.
+ * Folds the runs that have ended since the last time.
  *
  * @param portions how many at most
  * @returns how many runs were folded, and whether no more can be now

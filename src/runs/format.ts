@@ -1,20 +1,18 @@
 import { NotYet } from './life.ts'
 
 /**
- * What a worker must know to execute a run rightly. A new field of a run that an older worker would ignore, or a text that
- * it cannot read, takes the next number here. Each run has the format of the API that recorded it.
+ * The format of a run: the lowest version of a worker that can execute it correctly. A new field of a run that an older worker
+ * would ignore, or a text that it cannot read, takes the next number here. Each run has the format of the API that recorded it.
  *
- * 1: version 0.1.0.
- * 2: envelopes `v2`, owners, ceilings of tokens, documents that a later run holds.
- * 3: plans, and applies of a reviewed plan.
- * 4: deletions that follow from a document, renames and prunes.
- * 5: overlaps of secrets. Version 0.2.0.
- * 6: secrets for new objects only; what gives rights reaches only the users whom a document names; roles may be bound to owners; history of objects;
- *    logs and changes that runs share; resets; owners of entries; authors of former documents, and what is no part of them.
+ * 1: version 0.1.0. 2: envelopes `v2`, owners, ceilings of tokens, documents that a later run holds. 3: plans, and applies of a
+ * reviewed plan. 4: deletions that follow from a document, renames and prunes. 5: overlaps of secrets. Version 0.2.0. 6: secrets
+ * for new objects only; an entry that gives rights reaches only the users whom a document names; roles may be bound to owners;
+ * history of objects; logs and changes that runs share; resets; owners of entries; authors of former documents, and the entries
+ * that are no part of them.
  */
 export const runFormat = 6
 
-/** Workers of earlier formats do not look at the format of a run. */
+/** Workers of earlier formats do not check the format of a run. */
 export const firstCheckedFormat = 2
 
 /** A newer version recorded the run: it stays queued for a worker of that version. */

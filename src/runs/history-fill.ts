@@ -10,8 +10,8 @@ const portion = 500
 const portionRow = z.object({ read: z.int(), filled: z.int() })
 
 /**
- * Carries audit rows over to the history of objects, as far as they say: those of earlier versions, and those that
- * processes of an earlier version write for a day beside this one. Of several workers, one does it.
+ * Copies audit rows to the history of objects, as far as they have the data: those of earlier versions, and those that processes
+ * of an earlier version write for a day beside this one. One of several workers does it.
  *
  * @param portions how many at most
  * @returns how many objects were added, and whether some audit rows may be left
@@ -60,7 +60,7 @@ const textOf = ({ models }: Registry): string => `
   )
   SELECT (SELECT count(*) FROM part)::integer AS read, (SELECT count(*) FROM added)::integer AS filled`
 
-/** What the object is called now, if it is there. */
+/** The name of the object now, if it exists. */
 const nameOf = (models: Registry['models']): string =>
   `CASE c.model ${models
     .map((model) => {

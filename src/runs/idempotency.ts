@@ -6,14 +6,14 @@ import type { Keyring } from '../db/seal.ts'
 import { Problem } from '../errors.ts'
 
 /**
- * `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header): a submission that is sent again under its key gets the
- * outcome of the first. A key belongs to its submitter and is kept for a day. It is written by the statement that records
- * the run, so that there is never one without the other.
+ * `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header): a submission that is sent again under its key gets the outcome
+ * of the first. A key belongs to its submitter and is kept for a day. The statement that records the run writes it, so that there
+ * is never one without the other.
  */
 
 export const keyHours = 24
 
-/** A key with what was sent under it. */
+/** A key with a digest of what was sent under it. */
 export type RetryKey = {
   readonly key: string
   /** A digest of the document and its conditions. */
@@ -26,11 +26,11 @@ export const requestDigest = (keyring: Keyring, ...parts: readonly string[]): Bu
 const keyRow = z.object({ run: z.guid(), isSame: z.boolean(), isFree: z.boolean() })
 
 /**
- * The run that was recorded under this key. A run that ended without an effect and may be sent again, as its answer said,
- * frees the key; one that a user cancelled does not.
+ * The run that was recorded under this key. A run that ended without an effect, and whose answer asked to send it again, frees
+ * the key; one that a user cancelled does not.
  *
  * @returns undefined when the key is free
- * @throws {Problem} `idempotency_key_reused` when something else was sent under the key
+ * @throws {Problem} `idempotency_key_reused` when another document or other conditions were sent under the key
  */
 export async function runUnderKey(db: Db, submitter: number, { key, request }: RetryKey): Promise<string | undefined> {
   const [found] = await query(db, keyRow, {
@@ -56,6 +56,6 @@ export async function runUnderKey(db: Db, submitter: number, { key, request }: R
   )
 }
 
-/** Another request recorded a run under the same key at the same time. */
+/** Whether another request recorded a run under the same key at the same time. */
 export const isKeyTaken = (error: unknown): boolean =>
   brokenConstraint(error)?.constraint?.includes('idempotency_keys_pkey') === true

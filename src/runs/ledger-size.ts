@@ -6,11 +6,11 @@ const sizeRow = z.object({
   table: z.string(),
   rows: z.number(),
   bytes: z.number(),
-  /** Of the oldest run. */
+  /** The time of the oldest run. */
   oldestAt: z.date().nullable(),
 })
 
-/** A table of the ledger. @property rows as PostgreSQL estimates them @property bytes with its indexes */
+/** A table of the ledger. @property rows an estimate of PostgreSQL @property bytes the size with its indexes */
 export type LedgerSize = z.output<typeof sizeRow>
 
 /** Tables that grow with each apply. */

@@ -22,28 +22,28 @@ export type NewRun = {
   readonly title: string
   /** The provider's kind, or `blueprint`. */
   readonly kind: string
-  /** Of the application; null for a blueprint. */
+  /** The slug of the application; null for a blueprint. */
   readonly slug: string | null
   readonly submitterPk: number | null
   /** The real user, while impersonating. */
   readonly impersonator?: Pick<Actor, 'pk' | 'username'> | undefined
   /** The only permissions that the submitter's token carries. */
   readonly ceiling?: ReadonlySet<string> | undefined
-  /** Who submitted the document, when it is that of a former run. */
+  /** The submitters of the document of a former run. */
   readonly authors?: Actor['authors']
   readonly requestId: string
   /** YAML text. */
   readonly blueprint: string
-  /** Those that the document names for entries: labels, and null for none. */
+  /** The owners that the document names for entries: labels, and null for none. */
   readonly owners?: readonly (string | null)[]
   readonly conditions: Conditions
-  /** Why, as the submitter says it. */
+  /** The reason for the change, in the submitter's words. */
   readonly message?: string | null
   /** The id of the run whose document it is. */
   readonly former?: string | undefined
-  /** What its jobs continue, where the API is traced. */
+  /** The trace that its jobs continue, where the API is traced. */
   readonly trace?: TraceHeaders | undefined
-  /** How many entries it has, when they are more than `fewEntries`: runs of few go before it. */
+  /** The number of its entries, when they are more than `fewEntries`: runs of few entries go before it. */
   readonly entries?: number | undefined
   /** `Idempotency-Key`. */
   readonly retryKey?: RetryKey | undefined
@@ -51,11 +51,11 @@ export type NewRun = {
 
 export type Recording = {
   /**
-   * By the clock of the database: a statement that the network delivers later writes nothing
+   * Milliseconds by the clock of the database: a statement that the network delivers later writes nothing
    * (docs/adr/0034-a-run-is-recorded-in-time-or-never.md).
    */
   readonly notAfterMs: number
-  /** Waits for the disk: the answer says that the run is recorded, and not what came of it. */
+  /** Whether the commit waits for the disk: the answer then says that the run is recorded, and not its outcome. */
   readonly isFlushed: boolean
 }
 
@@ -91,8 +91,8 @@ function valuesOf(keyring: Keyring, run: NewRun): unknown[] {
 }
 
 /**
- * Writes the row of a run, before its job is added. Raw SQL, because the commit of a run whose client waits does not wait
- * for the disk (docs/adr/0004-recording-does-not-wait-for-the-disk.md).
+ * Writes the row of a run, before its job is added. Raw SQL, because the commit of a run whose client waits does not wait for the
+ * disk (docs/adr/0004-recording-does-not-wait-for-the-disk.md).
  *
  * @returns the lane of its job; null when it was too late, and nothing was written
  * @throws an error of which `isKeyTaken` holds, when another request has recorded a run under the same key
@@ -124,9 +124,9 @@ const laneRow = z.object({ lane: z.int() })
 const laneOfSets = 4
 
 /**
- * Jobs wait in lanes, and those of a lower one go first: the first run of a submitter waits for no other's backlog, and a run
- * of few entries not for large ones. A submitter's runs keep their order: no run has a lower lane than the submitter's own
- * that wait.
+ * Jobs wait in lanes, and those of a lower one go first: the first run of a submitter does not wait for the backlog of others,
+ * and a run of few entries not for large ones. A submitter's runs keep their order: a new run never has a lower lane than the
+ * submitter's queued runs.
  */
 const own = `own AS (SELECT greatest(max((options->>'lane')::integer), CASE WHEN count(*) = 0 THEN 0 WHEN count(*) < 10 THEN 1
     WHEN count(*) < 100 THEN 2 ELSE 3 END + CASE WHEN $12::integer IS NULL THEN 0 ELSE ${laneOfSets} END) AS lane
@@ -151,14 +151,14 @@ const workerRow = z.object({
   reason: z.string().nullable(),
   /** Milliseconds since it was recorded. */
   queueMs: z.number(),
-  /** Of the transaction from now on. */
+  /** The time-out of the transaction from now on. */
   lockTimeout: z.string(),
 })
 
 /** @property logs none while it is queued */
 export type WorkerRun = z.output<typeof workerRow> & { readonly logs: string[] }
 
-/** How long a run waits for locks while another one of its submitter may wait longer: waiting holds a slot. */
+/** The longest wait of a run for locks while another run of its submitter may wait longer: waiting holds a slot. */
 const shortWait = '300ms'
 
 /** Locks the row for the rest of the transaction, so that only one worker works on the run. */
@@ -176,7 +176,8 @@ export async function lockRun(tx: EngineTx, id: string): Promise<WorkerRun | und
   })
   if (run === undefined) return undefined
   if (!isFinished(run.state)) return { ...run, logs: [] }
-  // With a snapshot behind the lock: of a run that another worker has just ended, the first one has the row alone.
+  // The logs are read with a snapshot behind the lock: the first statement has only the row of a run that another worker has just
+  // ended.
   const [ended] = await tx.query(z.object({ logs: z.array(z.string()) }), {
     text: `SELECT ${logsSql} AS logs FROM runs WHERE id = $1::uuid`,
     values: [id],
@@ -192,7 +193,7 @@ export async function lockedRuns(db: Db, ids: readonly string[]): Promise<Readon
   return new Set(ids).difference(new Set(free.map(({ id }) => id)))
 }
 
-/** Whether the time for reading generated values has not passed. The clock of the database counts. */
+/** Whether generated values may still be read. The clock of the database counts. */
 export async function showsGenerated(db: Db, id: string): Promise<boolean> {
   const [row] = await query(db, z.object({ shows: z.boolean() }), {
     text: 'SELECT coalesce(generated_until > now(), false) AS shows FROM runs WHERE id = $1::uuid',
@@ -220,7 +221,7 @@ export async function cancelRun(tx: Tx, id: string, why: string): Promise<boolea
   return (await query(tx, cancelledRow, cancellation(id, why))).length > 0
 }
 
-/** The same for a user, whose name the run keeps: its submitter is not asked to send it again. */
+/** Cancels a run for a user, whose name the run keeps: the answer to its submitter does not ask for a repetition. */
 export async function cancelRunBy(tx: Tx, id: string, username: string): Promise<boolean> {
   const why = `not applied: cancelled by ${username}`
   return (await query(tx, cancelledRow, cancellation(id, why, username))).length > 0
@@ -229,8 +230,8 @@ export async function cancelRunBy(tx: Tx, id: string, username: string): Promise
 export const cancelLocked = (tx: EngineTx, id: string, why: string): void => tx.send(cancellation(id, why))
 
 /**
- * Leaves a run in the queue. The reconciler does not ask about it before its job has come back, so that no attempt is
- * counted. One that another worker has locked stays as it is.
+ * Leaves a run in the queue. The reconciler does not check it before its job has come back, so that no attempt is counted. One
+ * that another worker has locked stays as it is.
  */
 export const postponement = (id: string, afterMs: number): Statement => ({
   text: `UPDATE runs SET enqueued_at = now() + make_interval(secs => $2::float8 / 1000)
@@ -238,7 +239,7 @@ export const postponement = (id: string, afterMs: number): Statement => ({
   values: [id, afterMs],
 })
 
-/** Older sets of the same submitter that wait or are at work. */
+/** Counts older sets of the same submitter that wait or are at work. */
 const olderSets = `SELECT count(*) FROM runs o WHERE o.state = 'queued' AND o.options->'entries' IS NOT NULL
   AND o.submitter_pk IS NOT DISTINCT FROM r.submitter_pk AND (o.created_at, o.id) < (r.created_at, r.id)`
 
@@ -249,8 +250,8 @@ export const isAtSet = `EXISTS (SELECT FROM pg_locks l WHERE l.locktype = 'advis
 
 /**
  * Whether the turn of a locked run has come (docs/adr/0111-a-set-waits-for-its-turn.md). A submitter's sets are worked on in
- * their order, one at a time, and all sets have half of the slots. The other runs of the submitter keep behind sets that
- * have not begun. The locks end with the transaction, so those of a worker that died, too.
+ * their order, one at a time, and all sets have half of the slots. The other runs of the submitter stay behind sets that have not
+ * begun. The locks end with the transaction, also when the worker dies.
  */
 export async function takeTurn(tx: EngineTx, { id, options }: WorkerRun): Promise<boolean> {
   if (Number(options.lane ?? 0) < laneOfSets) return true
@@ -267,8 +268,8 @@ export async function takeTurn(tx: EngineTx, { id, options }: WorkerRun): Promis
 }
 
 /**
- * Cancels a run that may or may not be recorded. Its row is written as cancelled, so that a record that arrives later
- * fails on the key.
+ * Cancels a run that may or may not be recorded. Its row is written as cancelled, so that a record that arrives later fails on
+ * the key.
  *
  * @returns true: it is cancelled, and certainly never applied
  */

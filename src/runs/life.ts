@@ -24,7 +24,7 @@ export type RunState = 'queued' | 'running' | 'done' | 'failed' | 'cancelled'
 
 export type Life = {
   readonly state: RunState
-  /** How often it was enqueued: once by the API, then by the reconciler. */
+  /** The number of times that it was enqueued: once by the API, then by the reconciler. */
   readonly attempts: number
 }
 
@@ -35,7 +35,7 @@ export const maxAttempts = 5
 /** A run that has been queued for longer is never applied. */
 export const staleAfterS = 3_600
 
-/** A job whose attempt failed comes back after this time, to report what became of its run. */
+/** A job whose attempt failed comes back after this time, to report the outcome of its run. */
 export const comesBackAfterMs = 5_000
 
 /** A run that was left in the queue: its job comes back, and no attempt is counted. */
@@ -47,10 +47,13 @@ export class NotYet extends Error {
   }
 }
 
-/** A run whose turn has not come comes back after this time by itself, if the reconciler does not wake it before. */
+/** Milliseconds after which a run whose turn has not come comes back by itself, if the reconciler does not wake it before. */
 export const notItsTurnMs = 10_000
 
-/** A run that was not given a lock comes back sooner while it is young. Whole: the queue stores no parts of milliseconds. */
+/**
+ * Milliseconds after which a run that was not given a lock comes back: sooner while it is young. A whole number: the queue stores
+ * no parts of milliseconds.
+ */
 export const afterLockMs = (ageMs: number): number => Math.min(comesBackAfterMs, Math.max(500, Math.ceil(ageMs / 2)))
 
 export const isFinished = (state: RunState): boolean => state === 'done' || state === 'failed' || state === 'cancelled'
@@ -82,8 +85,8 @@ export function live(life: Life, event: RunEvent): Life {
 }
 
 /**
- * Seconds that a run stays queued and unlocked until the reconciler asks about its job, and between two such questions.
- * Short at first, because the submitter of a run still waits after its worker was killed. Then longer, so that a run that
- * crashes workers leaves time for other runs.
+ * Seconds that a run stays queued and unlocked until the reconciler checks its job, and between two such checks. They are few at
+ * first, because the submitter of a run still waits after its worker was killed. Then they grow, so that a run that crashes
+ * workers leaves time for other runs.
  */
 export const patienceS = (attempts: number): number => (attempts <= 3 ? 1 : 5 * 2 ** (attempts - 3))

@@ -12,8 +12,8 @@ import type { Unmanaged } from './notes.ts'
 import { mayReadRun } from './options.ts'
 
 /**
- * A line that is removed from a file changes nothing: its field keeps the value, and no file says it any more. A plan compares
- * its document with the one that was applied before it, and reports such fields.
+ * A line that is removed from a file changes nothing: its field keeps the value, and no file has it any more. A plan compares its
+ * document with the one that was applied before it, and reports such fields.
  */
 
 export type NoLongerManaged = Unmanaged & { readonly name: string }
@@ -21,17 +21,17 @@ export type NoLongerManaged = Unmanaged & { readonly name: string }
 type Of = {
   readonly run: WorkerRun
   readonly blueprint: Blueprint
-  /** Of the document. */
+  /** The digest of the document. */
   readonly digest: Buffer
   readonly findings: readonly Finding[]
   readonly actor: Actor
 }
 
 /**
- * One statement more, of a plan that names rows that are there.
+ * Finds the fields that the document of a plan no longer manages. It costs one more statement, if the plan names rows that exist.
  *
  * @returns the fields that the document before named, that this one does not name, and that have another value than their
- *   default; none when there is no such document, or none that the submitter may see and that can be opened
+ * default; none when there is no such document, or none that the submitter may see and that can be opened
  */
 export async function noLongerManaged(
   reader: EngineReader,
@@ -47,13 +47,13 @@ export async function noLongerManaged(
   return between(before, blueprint, rows)
 }
 
-/** A document that names half of what another names is taken for its next version, and not for one beside it. */
+/** Whether a document is the next version of another one, and not one beside it: it names half of what the other names. */
 function isSuccessor(before: Blueprint, now: Blueprint): boolean {
   const [named, still] = [fieldsNamed(before.entries), fieldsNamed(now.entries)]
   return 2 * [...named.keys()].filter((place) => still.has(place)).length >= named.size
 }
 
-/** A document of another SECRET_KEY, or of a version with another form, is none. */
+/** Opens a document. One of another SECRET_KEY, or of a version with another form, counts as none. */
 async function open(text: () => string): Promise<Blueprint | undefined> {
   try {
     return await parseInTurns(text())
@@ -62,7 +62,7 @@ async function open(text: () => string): Promise<Blueprint | undefined> {
   }
 }
 
-/** A row that is there and that an entry names. */
+/** A row that exists and that an entry names. */
 type Row = { readonly entry: Entry; readonly finding: Finding }
 
 function rowsOf(blueprint: Blueprint, findings: readonly Finding[]): Row[] {
@@ -75,7 +75,7 @@ function rowsOf(blueprint: Blueprint, findings: readonly Finding[]): Row[] {
   })
 }
 
-/** Where a worker reports the errors of an entry. */
+/** The path at which a worker reports the errors of an entry. */
 export const pathOf = ({ id }: Entry, index: number) => (id === undefined ? ['entries', index] : [id])
 
 function between(before: Blueprint, now: Blueprint, rows: readonly Row[]): NoLongerManaged[] {
@@ -88,7 +88,7 @@ function between(before: Blueprint, now: Blueprint, rows: readonly Row[]): NoLon
     const fields = new Set(places.flatMap((place) => [...(named.get(place) ?? [])]))
     const gone = [...fields].filter((name) => !kept.has(name) && isSet(finding, name))
     const [place = ''] = places
-    // Of several entries of a row, the last knows its values.
+    // The last of several entries of a row knows its values.
     if (gone.length === 0) found.delete(place)
     else found.set(place, { model: model.name, key: finding.change.key, fields: gone, name: rowName(finding) })
   }
@@ -97,14 +97,14 @@ function between(before: Blueprint, now: Blueprint, rows: readonly Row[]): NoLon
 
 const isApplied = ({ state, conditions }: Entry): boolean => state === 'present' && conditions?.includes(false) !== true
 
-/** The model still has the field, and it has another value than its default, if it has one. */
+/** Whether the model still has the field, and it has another value than its default. */
 function isSet({ step: { model }, values }: Finding, name: string): boolean {
   const field = model.fields.get(name)
   const value = values[name] ?? null
   return field !== undefined && !isSame(field, field.initial ?? null, value)
 }
 
-/** By the names under which entries name their rows. */
+/** Fields by the names under which entries name their rows. */
 function fieldsNamed(entries: readonly Entry[]): Map<string, Set<string>> {
   const named = new Map<string, Set<string>>()
   for (const entry of entries)
@@ -115,7 +115,7 @@ function fieldsNamed(entries: readonly Entry[]): Map<string, Set<string>> {
   return named
 }
 
-/** The name before a rename, too. */
+/** The places of an entry; its name before a rename is one, too. */
 function placesOf({ model, identifiers, was }: Entry): string[] {
   const [first = ''] = Object.keys(identifiers)
   const names = was === undefined ? [identifiers] : [identifiers, { [first]: was }]
@@ -123,19 +123,22 @@ function placesOf({ model, identifiers, was }: Entry): string[] {
 }
 
 const earlierRow = z.object({
-  ...{ holder: z.guid(), blueprint: z.string(), options: z.unknown(), submitterPk: z.int().nullable() },
+  holder: z.guid(),
+  blueprint: z.string(),
+  options: z.unknown(),
+  submitterPk: z.int().nullable(),
   isByRow: z.boolean(),
 })
 
-/** Runs of one submitter among which one of the same title is looked for. */
+/** The most runs of a submitter that are searched for one of the same title. */
 const mostOfSubmitter = 1_000
-/** Rows of a document by whose last changes its former document is looked for. */
+/** The most rows of a document by whose last changes its former document is searched. */
 const mostRows = 100
 
 /**
- * The document that was applied before: of the same application; or else of the same submitter and owner, that of the same
- * title, and then that of the last run that changed one of the rows. The title of files that are sent together has their
- * number, which changes.
+ * Reads the document that was applied before: of the same application; or else of the same submitter and owner, that of the same
+ * title, and then that of the last run that changed one of the rows. Files that are sent together have their number in the title,
+ * and the number changes.
  *
  * @returns undefined also when it is this document
  */

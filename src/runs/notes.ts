@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** What a plan reports beside its changes. It is no part of the plan: nothing of it is applied. */
+/** The notes of a plan, beside its changes. They are no part of the plan: none of them is applied. */
 
 const key = z.record(z.string(), z.unknown()).meta({ description: 'Its identifiers.', examples: [{ slug: 'shop' }] })
 const model = z.string().meta({ examples: ['service_core.application'] })
@@ -8,7 +8,8 @@ const model = z.string().meta({ examples: ['service_core.application'] })
 export const unnamedObject = z.object({ model, key, owner: z.string().meta({ examples: ['team-a'] }) })
 
 export const unmanagedFields = z.object({
-  ...{ model, key },
+  model,
+  key,
   fields: z.array(z.string()).meta({ examples: [['meta_description']] }),
 })
 
@@ -21,6 +22,6 @@ export const notes = z.object({
 
 export type Notes = Partial<z.output<typeof notes>>
 
-/** @returns none for a run without, and for those of a version with another form */
+/** @returns none for a run without notes, and for notes of a version with another form */
 export const notesOf = (stored: unknown): z.output<typeof notes> =>
   notes.safeParse(stored ?? {}).data ?? notes.parse({})

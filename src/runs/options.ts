@@ -2,14 +2,14 @@ import { z } from 'zod'
 import { type Actor, allows, covers, ownersShown, type Right } from '../permissions.ts'
 import { acknowledgements, type Conditions, nothingAllowed } from '../plan/engine.ts'
 
-/** The options of a run: its conditions, and with which rights it was submitted. */
+/** The options of a run: its conditions, and the rights with which it was submitted. */
 
 /** Runs of earlier versions have neither. */
 const ownershipSchema = z.object({
   owner: z.string().nullable().default(null),
   allow: acknowledgements.default(nothingAllowed),
 })
-/** Those that entries name beside the owner of the run: null stands for entries under none. */
+/** The owners that entries name beside the owner of the run: null stands for entries under none. */
 const ownersSchema = ownershipSchema.extend({ owners: z.array(z.string().nullable()).default([]) })
 const conditionsSchema = ownershipSchema.extend({
   mode: z.enum(['apply', 'plan']).default('apply'),
@@ -27,14 +27,14 @@ const keysSchema = z.object({
 })
 const submitterSchema = keysSchema.extend({ authors: z.array(keysSchema.extend({ pk: z.int() })).optional() })
 
-/** What a run has unless its row says otherwise. Version 0.2.0 reads the others without a default. */
+/** The options of a run whose row has no others. Version 0.2.0 reads the others without a default. */
 const unsaid = conditionsSchema.omit({ createOnly: true, expectedKeys: true }).parse({})
 
 /**
- * The options as the row holds them, without what is as usual, because most runs are, and there are many.
+ * The options as the row holds them, without the defaults: most runs have these, and there are many runs.
  *
- * @param submitter the real user while impersonating, the ceiling, the message, and the former run: what `submitterOf`,
- *   `messageOfRun` and `formerOfRun` read
+ * @param submitter the real user while impersonating, the ceiling, the message, and the former run: the parts that `submitterOf`,
+ * `messageOfRun` and `formerOfRun` read
  * @param owners those that the document names for entries
  */
 export function storedOptions(
@@ -55,15 +55,15 @@ export function storedOptions(
 
 export const conditionsOf = ({ options }: { readonly options: unknown }): Conditions => conditionsSchema.parse(options)
 
-/** Under which owner it was submitted, all that its document names, and what the submitter acknowledged. */
+/** The owner under which it was submitted, all that its document names, and what the submitter acknowledged. */
 export function ownershipOfRun({ options }: { readonly options: unknown }) {
   const { owner, owners, allow } = ownersSchema.parse(options)
   return { owner, owners: [owner, ...owners].filter((label) => label !== null).sort(), allow }
 }
 
 /**
- * Whether the caller may know of a run: as its submitter, or with `view_run`. A caller whose rights are bound to owners
- * knows of the runs of these, and of its own without an owner. Of a run with several owners, all must be the caller's.
+ * Whether the caller may know of a run: its submitter may, and a caller with `view_run`. A caller whose rights are bound to
+ * owners knows of the runs of these, and of its own without an owner. If a run has several owners, all must be the caller's.
  */
 export function mayReadRun(
   run: { readonly options: unknown; readonly submitterPk: number | null },
@@ -74,7 +74,7 @@ export function mayReadRun(
   const owners = ownersShown(actor)
   if (owners === null) return true
   const found = ownersSchema.safeParse(run.options).data
-  // Nothing says whose it is.
+  // The owners of the run are not known.
   if (found === undefined) return false
   return [found.owner, ...found.owners].every((owner) => (owner === null ? isOwn : owners.includes(owner)))
 }
@@ -92,13 +92,19 @@ export const formerOfRun = ({ options }: { readonly options: unknown }): string 
 const standsSince = z.object({ run: z.guid().nullable(), at: z.string().nullable() })
 const standingSchema = z.object({ stands: standsSince.nullable().default(null) })
 
-/** Of an apply of a reviewed plan that stood already: by which run, as far as the submitter may see it, and since when. */
+/**
+ * The origin of a state that an apply of a reviewed plan found already there: the run, as far as the submitter may see it, and
+ * the time.
+ */
 export type StandsSince = z.output<typeof standsSince>
 
 export const standsSinceOf = ({ options }: { readonly options: unknown }): StandsSince | null =>
   standingSchema.safeParse(options).data?.stands ?? null
 
-/** The real user, if the submitter was impersonated; the only permissions of its token; of a former document, its submitters. */
+/**
+ * The submitter of a run: the real user, if it was impersonated; the only permissions of its token; the submitters of a former
+ * document.
+ */
 export function submitterOf(run: { readonly options: unknown }) {
   const { authors, ...keys } = submitterSchema.parse(run.options)
   return { ...toKeys(keys), authors: authors?.map((author) => ({ ...author, ...toKeys(author) })) }
@@ -109,11 +115,14 @@ const toKeys = ({ impersonator, ceiling }: z.output<typeof keysSchema>) => ({
   ceiling: ceiling && new Set(ceiling),
 })
 
-/** Who submitted the document of a run, and of the run from which that has it, as it is recorded with a new one. */
+/** The submitters of the document of a run, and of the former run from which it has the document, as a new run records them. */
 export const storedAuthors = (authors: Actor['authors']) =>
   authors?.map(({ pk, impersonator, ceiling }) => ({ pk, impersonator, ceiling: ceiling && [...ceiling].sort() }))
 
-/** Whether a token with this ceiling may have what its user has of a run: the run had no more rights. Without one, it may. */
+/**
+ * Whether a token with this ceiling may read what its user may read of a run: the run had no more rights. A token without a
+ * ceiling may.
+ */
 export function isWithinCeiling(run: { readonly options: unknown }, ceiling: ReadonlySet<Right> | undefined): boolean {
   if (ceiling === undefined) return true
   const had = submitterSchema.safeParse(run.options).data?.ceiling

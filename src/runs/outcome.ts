@@ -1,4 +1,4 @@
-/** What became of a run, in one word. `unchanged`: it was applied, and everything was so already. `unknown`: it has not ended. */
+/** The outcome of a run, in one word. `unchanged`: it was applied, and nothing was to be changed. `unknown`: it has not ended. */
 export const outcomes = ['applied', 'unchanged', 'refused', 'failed', 'cancelled', 'unknown'] as const
 export type Outcome = (typeof outcomes)[number]
 
@@ -6,8 +6,8 @@ export type Outcome = (typeof outcomes)[number]
 const changesNothing = `jsonb_path_exists(runs.changes, '$[*] ? (@.action != "unchanged")') IS FALSE`
 
 /**
- * The rows of `runs` with an outcome, as conditions in SQL. A plan has none of them once it has ended. Each state stands as
- * a literal, or PostgreSQL takes no partial index.
+ * The rows of `runs` with an outcome, as conditions in SQL. A plan has none of them once it has ended. Each state is a literal,
+ * because PostgreSQL would use no partial index otherwise.
  */
 export const hasOutcome: Readonly<Record<Outcome, string>> = {
   applied: `(runs.applied AND NOT ${changesNothing})`,
@@ -24,7 +24,7 @@ export const outcomeSql = `CASE WHEN runs.state = 'done' AND runs.applied THEN
   WHEN runs.state = 'failed' THEN 'failed' WHEN runs.state = 'cancelled' THEN 'cancelled'
   WHEN runs.state = 'queued' THEN 'unknown' WHEN runs.mode = 'plan' THEN 'planned' ELSE 'refused' END`
 
-/** The same of a run that was read. @param isUnchanged whether it has changes, and all of them are `unchanged` */
+/** The outcome of a run that was read. @param isUnchanged whether it has changes, and all of them are `unchanged` */
 export function outcomeOf(
   { state, mode, applied }: { readonly state: string; readonly mode: string; readonly applied: boolean | null },
   isUnchanged: boolean,

@@ -7,7 +7,7 @@ import type { Conditions } from '../plan/engine.ts'
 
 export const digestOf = (keyring: Keyring, document: string): Buffer => keyring.digest('document', document)
 
-/** Begins what `endPlan` rolls back. Triggers leave out what a rollback does not undo. */
+/** Begins the part of a transaction that `endPlan` rolls back. Triggers leave out effects that a rollback does not undo. */
 export function beginPlan(tx: EngineTx): void {
   tx.send({ text: 'SAVEPOINT planned', values: [] })
   tx.send({ text: "SELECT set_config('gatewright.mode', 'plan', true)", values: [] })
@@ -15,7 +15,7 @@ export function beginPlan(tx: EngineTx): void {
 
 export const endPlan = (tx: EngineTx): void => tx.send({ text: 'ROLLBACK TO SAVEPOINT planned', values: [] })
 
-/** A digest over a document and what each of its entries looked at: equal plans have equal tags. */
+/** A digest of a document and of the rows that each of its entries read: equal plans have equal tags. */
 export const planTagOf = (
   keyring: Keyring,
   document: Buffer,
@@ -28,13 +28,15 @@ export const planTagOf = (
     .slice(0, 22)
 
 const planRow = z.object({
-  ...{ digests: z.array(z.string()), document: z.instanceof(Uint8Array).nullable() },
-  ...{ at: z.date(), reset: z.boolean() },
+  digests: z.array(z.string()),
+  document: z.instanceof(Uint8Array).nullable(),
+  at: z.date(),
+  reset: z.boolean(),
 })
 
 export type ReviewedPlan = z.output<typeof planRow>
 
-/** A plan by its tag; undefined when there is none, or none any more. */
+/** Reads a plan by its tag; undefined when there is none, or none any more. */
 export async function readPlan(reader: EngineReader, tag: string): Promise<ReviewedPlan | undefined> {
   const [plan] = await reader.query(planRow, {
     text: `SELECT entry_digests AS digests, document, created_at AS at,

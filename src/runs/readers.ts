@@ -2,7 +2,7 @@ import type { Db } from '../db/client.ts'
 import { inTime } from '../db/in-time.ts'
 import { Problem } from '../errors.ts'
 
-/** Of a caller who may write nothing: its documents do nothing, and would fill the ledger. */
+/** The limit of a caller who may write nothing: its documents do nothing, and would fill the ledger. */
 const mostOfReader = { runs: 200, hours: 24 } as const
 
 /** @throws {Problem} `too_many_requests` when this user has had as many within a day */

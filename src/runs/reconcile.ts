@@ -13,8 +13,8 @@ import type { Worker } from './work.ts'
 /**
  * Adds a job for a run. Its id names the run and the attempt, because a queue ignores an id that it has seen.
  *
- * @property lane jobs of a lower one go first; 0 when it is not given
- * @property trace what its job continues; else the span at work
+ * @property lane jobs of a lower one go first; the default is 0
+ * @property trace is continued by its job; the default is the span at work
  */
 export type Enqueue = (
   run: {
@@ -26,21 +26,21 @@ export type Enqueue = (
   attempt: number,
 ) => Promise<void>
 
-/** The queue as the reconciler uses it. Both calls fail while the queue is away. */
+/** The interface of the queue for the reconciler. Both calls fail while the queue is away. */
 export type RunQueue = {
   readonly enqueue: Enqueue
   /** Whether the job of this attempt still waits for a worker. */
   readonly isQueued: (run: { readonly id: string }, attempt: number) => Promise<boolean>
-  /** Lets the job of this attempt be taken at once, if it was to come back later. */
+  /** Makes the job of this attempt ready, if it was to come back later. */
   readonly wake: (run: { readonly id: string }, attempt: number) => Promise<void>
 }
 
-/** Between two rounds: while runs are queued, and while none is. */
+/** Milliseconds between two rounds: while runs are queued, and while none is. */
 const everyMs = { busy: 500, idle: 2_000 } as const
-/** Between two rounds of maintenance: expired secrets and row counts. */
+/** Milliseconds between two rounds of maintenance: expired secrets and row counts. */
 const maintenanceEveryMs = 10_000
 
-/** Where it logs and counts what it does. */
+/** The log and the counts of the reconciler. */
 type Reporting = Pick<Worker, 'log' | 'tally'>
 
 const decide = (run: Overdue, event: RunEvent): Decided => ({
@@ -49,8 +49,8 @@ const decide = (run: Overdue, event: RunEvent): Decided => ({
 })
 
 /**
- * Enqueues runs again whose job is gone: Redis was wiped, the worker died, or the API died between recording and
- * enqueueing. A run whose job is still queued keeps it. One worker at a time does this.
+ * Enqueues runs again whose job has vanished: Redis was wiped, the worker died, or the API died between recording and enqueueing.
+ * A run whose job is still queued keeps it. One worker at a time does this.
  *
  * @throws when the queue did not answer, or a job could not be added; the other runs are enqueued all the same
  */
@@ -61,11 +61,11 @@ export async function reconcile(
 ): Promise<void> {
   const { log } = worker
   const overdue = await ledger.overdue()
-  // Outside of any transaction, so that no lock waits for the network.
+  // This is outside of any transaction, so that no lock waits for the network.
   const asked = await Promise.allSettled(overdue.map((run) => isQueued(run, run.attempts)))
   const decided = overdue.flatMap((run, index) => {
     const answer = asked[index]
-    // The others stay as they are: nothing is known about their jobs.
+    // The other runs stay as they are: nothing is known about their jobs.
     return answer?.status === 'fulfilled' ? [decide(run, answer.value ? 'wait' : 'enqueue')] : []
   })
   const toEnqueue = await save(ledger, decided, worker)

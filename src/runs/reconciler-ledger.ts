@@ -7,16 +7,16 @@ import { notifyEnded } from './ended.ts'
 import { isAtSet } from './ledger.ts'
 import { type Life, maxAttempts, notItsTurnMs, patienceS } from './life.ts'
 
-/** The ledger as the reconciler uses it. The simulation of runs has a second one, in memory (test/simulation/). */
+/** The interface of the ledger for the reconciler. The simulation of runs has a second one, in memory (test/simulation/). */
 export type ReconcilerLedger = {
   /**
-   * Queued runs that have waited for longer than `patienceS`, the oldest first; none that a worker has locked. None at all
+   * Queued runs that have waited for longer than `patienceS`, the oldest first; none that a worker has locked. The list is empty
    * while another worker reads them.
    */
   overdue(): Promise<Overdue[]>
   /**
-   * Writes what was decided, and starts the waiting time again. A run that a worker has locked or finished by now, or
-   * that another reconciler has changed, stays as it is.
+   * Writes the decisions, and starts the waiting time again. A run that a worker has locked or finished by now, or that another
+   * reconciler has changed, stays as it is.
    *
    * @returns the ids of the runs that were written
    */
@@ -38,7 +38,7 @@ const overdueRow = z.object({
   realUser: z.string().nullable(),
   /** The trace of its submission; null when that was not traced. */
   trace: traceHeaders.nullish(),
-  /** Its worker recorded why the present attempt failed. */
+  /** Whether its worker recorded why the present attempt failed. */
   isExplained: z.boolean(),
 })
 const idRow = z.object({ id: z.guid() })
@@ -70,12 +70,15 @@ export const reconcilerLedger = (db: Db): ReconcilerLedger => ({
   notifyEnded: (id) => notifyEnded(db, id),
 })
 
-/** A run that was left has to be left by its job, too, before that can be woken. */
+/** A run that was left in the queue can be woken only after its job has been delayed, too. */
 const leftForMs = 500
 
 const dueRow = overdueRow.pick({ id: true, attempts: true })
 
-/** As `takeTurn` decides. Only a worker knows whether a slot is free, so the first set of each submitter is due. */
+/**
+ * Finds runs whose turn has come, as `takeTurn` decides. Only a worker knows whether a slot is free, so the first set of each
+ * submitter is due.
+ */
 const dueText = `WITH waiting AS MATERIALIZED (
     SELECT id, submitter_pk, enqueued_at, options->'entries' IS NOT NULL AS is_set,
       count(*) FILTER (WHERE options->'entries' IS NOT NULL) OVER (PARTITION BY submitter_pk ORDER BY created_at, id
@@ -101,7 +104,7 @@ async function overdue(tx: Tx): Promise<Overdue[]> {
   })
 }
 
-/** One worker at a time reconciles. */
+/** Whether this worker is the one that reconciles: one at a time does. */
 async function isElected(tx: Tx): Promise<boolean> {
   const [election] = await query(tx, z.object({ elected: z.boolean() }), {
     text: 'SELECT pg_try_advisory_xact_lock($1) AS elected',
@@ -129,10 +132,12 @@ async function count(tx: Tx, runs: readonly Decided[]): Promise<{ id: string }[]
   })
 }
 
-/** Of an attempt whose worker recorded no other. */
+/** The cause of an attempt whose worker recorded no other. */
 const lostCause = 'its worker ended, or the queue lost its job'
 
-/** The cause of the run is the last one that was recorded before: the statement does not see the rows that it inserts. */
+/**
+ * Fails runs. The cause of a run is the last one that was recorded before: the statement does not see the rows that it inserts.
+ */
 async function fail(tx: Tx, runs: readonly Overdue[]): Promise<{ id: string }[]> {
   if (runs.length === 0) return []
   return query(tx, idRow, {

@@ -3,15 +3,15 @@ import type { Db, Tx } from '../db/client.ts'
 import { query } from '../db/raw.ts'
 import type { RunState } from './life.ts'
 
-/** Which later runs repaired those that failed. */
+/** The later runs that repaired failed ones. */
 
-/** Later runs of a submitter among which one of the same name is looked for. */
+/** The most later runs of a submitter that are searched for one of the same name. */
 const mostLater = 1_000
 
 /**
- * What repaired failed runs: a later run that applied an application with the same slug, the newest one of the same document,
- * or the first that changed the application as part of a set; the earliest of these. A blueprint with a name is the same
- * document when its submitter applies one of this name, though it says something else by then.
+ * Finds what repaired failed runs: a later run that applied an application with the same slug, the newest one of the same
+ * document, or the first that changed the application as part of a set; the earliest of these. Two blueprints of one submitter
+ * with the same name are the same document, although their contents may differ.
  *
  * @returns the ids of these runs, by the ids of the failed ones
  */

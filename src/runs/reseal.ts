@@ -36,16 +36,16 @@ export function sealedColumns(registry: Registry): SealedColumn[] {
   return [...distinct.values()]
 }
 
-/** Of one place: values that are sealed anew now, and those that no key opens. */
+/** The result for one place: values that are sealed anew now, and those that no key opens. */
 export type Resealed = { readonly place: string; readonly sealed: number; readonly lost: number }
 
 const portion = 200
 const tries = { max: 8, stepMs: 50, canRetry: isTransient }
 
 /**
- * Seals everything under SECRET_KEY that is sealed under SECRET_KEY_PREVIOUS or as earlier versions did it. The service may
- * run meanwhile: a value is replaced only if it is still the one that was read. It may be stopped and run again at any
- * time: what is done is not done again. The check value comes last, so that SECRET_KEY_PREVIOUS is needed until all is done.
+ * Seals everything under SECRET_KEY that is sealed under SECRET_KEY_PREVIOUS or in the form of earlier versions. The service may
+ * run meanwhile: a value is replaced only if it is still the one that was read. It may be stopped and run again at any time: work
+ * that is done is not repeated. The check value comes last, so that SECRET_KEY_PREVIOUS is needed until all is done.
  */
 export async function reseal(
   db: Db,
@@ -73,7 +73,7 @@ export async function reseal(
 const sealedRow = z.object({ key: z.string(), row: z.string(), before: z.string() })
 type SealedRow = z.output<typeof sealedRow>
 
-/** Rows with a value that is not sealed as now, in the order of their keys. */
+/** Reads rows with a value that is not sealed in the current form, in the order of their keys. */
 function readPortion(
   db: Db,
   { table, column, row, key, type, json }: SealedColumn,
@@ -91,7 +91,7 @@ function readPortion(
   })
 }
 
-/** A value that no key opens stays as it is: it is lost already. */
+/** Seals a value anew. One that no key opens stays as it is: it is lost already. */
 function resealed(
   { row, before }: SealedRow,
   { table, column, json }: SealedColumn,

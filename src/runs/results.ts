@@ -4,21 +4,21 @@ import type { Prisma } from '../db/generated/client.ts'
 import type { Keyring } from '../db/seal.ts'
 
 /**
- * The logs and changes of runs that changed nothing. The same file every night has the same ones: they stand once in
- * `shared_results`, and each run names their row (docs/adr/0077-runs-share-what-they-did.md). Where they stand is known here
- * and nowhere else.
+ * The logs and changes of runs that changed nothing. The same file every night has the same ones: they are stored once in
+ * `shared_results`, and each run names their row (docs/adr/0077-runs-share-what-they-did.md). Only this file knows where they are
+ * stored.
  */
 
-/** Earlier versions read a run of this format only while they are replaced. */
+/** The first format that shares results: earlier versions read its runs only while they are replaced. */
 const firstShared = 6
 
-/** A row is used for a day before that is written down again. */
+/** The use of a row is written down again after this time. */
 const noted = "interval '1 day'"
 
 type Result = { readonly applied: boolean; readonly logs: readonly string[]; readonly changes: readonly Change[] }
 
 /**
- * How the end of a run stores its logs and changes.
+ * The form in which the end of a run stores its logs and changes.
  *
  * @property own the values of its columns `logs`, `changes` and `shared_result`
  * @property shared those of `keepShared`; null when the run keeps its logs and changes itself
@@ -28,7 +28,7 @@ export type StoredResult = {
   readonly shared: readonly [logs: readonly string[], changes: string] | null
 }
 
-/** @param format of the run: an API of an earlier version reads the logs of its own runs */
+/** @param format the format of the run: an API of an earlier version reads the logs of its own runs */
 export function storedResult(
   keyring: Keyring,
   { format }: { readonly format: number },
@@ -38,13 +38,13 @@ export function storedResult(
   const isUnchanged = applied && changes.every(({ action }) => action === 'unchanged')
   if (text === null || !isUnchanged || format < firstShared) return { own: [logs, text, null], shared: null }
   const key = keyring.digest('result', JSON.stringify(logs), text).toString('hex').slice(0, 32)
-  // No changes at all would be null: the outcome of the run is `unchanged` with these, too.
+  // An empty list is stored, because null would mean no changes: the outcome of the run is `unchanged` here, too.
   return { own: [null, '[]', key], shared: [logs, text] }
 }
 
 /**
- * A part of the statement that ends a run, in SQL: writes the row that it shares, unless it is there. It waits for no other
- * run but one that writes the same row at the same time. Deleting needs no lock: a row that was used lately stays.
+ * A part of the statement that ends a run, in SQL: writes the row that it shares, unless it exists. It waits only for a run that
+ * writes the same row at the same time. Deleting needs no lock: a row that was used lately stays.
  */
 export const keepShared = (key: string, logs: string, changes: string): string => `kept AS (
     INSERT INTO shared_results (key, logs, changes) SELECT ${key}::uuid, ${logs}::text[], ${changes}::jsonb

@@ -16,18 +16,18 @@ import { repeat } from './rounds.ts'
 import type { Tally } from './tally.ts'
 import { deleteUnused } from './unused.ts'
 
-/** How many days runs and audit rows are kept. */
+/** Days that runs and audit rows are kept. */
 export type Retention = { readonly runDays: number; readonly auditDays: number }
 
 /**
- * Rows of one statement. Others wait for its locks and its writes no longer than for an apply. Each finds their keys first, as
- * a list: for a join, the generic plan expects that LIMIT leaves a tenth of the table, and reads all of it.
+ * Rows of one statement. Other work waits for its locks and its writes no longer than for an apply. Each statement finds its keys
+ * first, as a list: the generic plan of a join expects that LIMIT leaves a tenth of the table, and reads all of it.
  */
 const portion = 1_000
-/** Of one round, so that a backlog of years does not keep the disk busy. */
+/** Portions of one round, so that a backlog of years does not keep the disk busy. */
 const portionsAtOnce = 20
 const everyMs = 60_000
-/** While rows of an earlier version are filled in. */
+/** Milliseconds until the next round while rows of an earlier version are filled in. */
 const soonMs = 1_000
 
 const countRow = z.object({ count: z.int() })
@@ -97,7 +97,7 @@ export async function eraseExpired(db: Db): Promise<void> {
   })
 }
 
-/** Deletes secrets whose overlap has ended. An index has the rows that hold one; others that write a row go first. */
+/** Deletes secrets whose overlap has ended. An index has the rows that hold one; other writers of a row go first. */
 export async function deleteOverlaps(db: Db, { models }: Registry): Promise<number> {
   let deleted = 0
   for (const { table, discriminator, fields } of models) {
@@ -123,7 +123,7 @@ export async function deleteOverlaps(db: Db, { models }: Registry): Promise<numb
 }
 
 /**
- * Cancels runs that have been queued for too long: nothing waits for them, and the world has moved on. A restored dump
+ * Cancels runs that have been queued for too long: nothing waits for them, and they no longer fit the state. A restored dump
  * holds such runs. A run that a worker has locked stays as it is.
  */
 export async function cancelStale(db: Db, { log, tally }: { log: Logger; tally: Tally }): Promise<void> {
@@ -150,7 +150,10 @@ const staleRow = z.object({ id: z.guid(), kind: z.string(), mode: z.enum(['apply
 
 export const staleLog = 'not applied: it was queued for more than an hour'
 
-/** One worker does it, once a day; soon again while none has ended, as when its worker was stopped. @returns how many objects were changed past the service; 0 when it was not the turn */
+/**
+ * Looks for changes that were made outside of the service. One worker does it, once a day; soon again while none has ended, as
+ * when its worker was stopped. @returns how many objects were changed outside; 0 when it was not the turn
+ */
 async function lookOutside(db: Db, { registry, keyring }: Pick<Engine, 'registry' | 'keyring'>): Promise<number> {
   const due = await execute(db, {
     text: `UPDATE installation SET outside_checked_at = now()
@@ -161,7 +164,7 @@ async function lookOutside(db: Db, { registry, keyring }: Pick<Engine, 'registry
   return due === 0 ? 0 : findOutside(db, registry, keyring)
 }
 
-/** Deletes what is too old, at once and then every minute, until it is stopped. */
+/** Deletes rows that are too old, at once and then every minute, until it is stopped. */
 export const startRetention = (db: Db, engine: Engine, retention: Retention, log: Logger): { stop(): Promise<void> } =>
   repeat(async () => {
     try {
@@ -170,7 +173,7 @@ export const startRetention = (db: Db, engine: Engine, retention: Retention, log
       const history = await fillHistory(db, engine.registry, portionsAtOnce)
       if (history.filled > 0)
         log.info({ objects: history.filled }, 'audit rows were carried over to the history of objects')
-      // Before runs are deleted.
+      // This is done before runs are deleted.
       const folds = await foldRuns(db, portionsAtOnce)
       if (!history.isDone || !folds.isDone) return soonMs
       const outside = await lookOutside(db, engine)

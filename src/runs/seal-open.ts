@@ -13,9 +13,9 @@ const portion = 50
 const tries = { max: 8, stepMs: 50, canRetry: isTransient }
 
 /**
- * Seals secrets that an earlier version stored in `settings`, because its models did not declare them as secrets. A
- * migration cannot: it has no key. Runs at each start of the API, because a worker of that version may have written more.
- * A row that is written meanwhile is left: what this version writes is sealed. Each table is read once for all its models.
+ * Seals secrets that an earlier version stored in `settings`, because its models did not declare them as secrets. A migration
+ * cannot do it: it has no key. It runs at each start of the API, because a worker of that version may have written more. A row
+ * that is written meanwhile is left: this version writes sealed values. Each table is read once for all its models.
  *
  * @returns how many rows were sealed
  */
@@ -45,7 +45,7 @@ const secretsOf = ({ fields }: Model): string[] =>
 
 const openRow = z.object({
   pk: z.int(),
-  /** Which of the models has it. */
+  /** The index of the model of the row. */
   model: z.int(),
   uuid: z.guid(),
   settings: z.record(z.string(), z.unknown()),

@@ -8,11 +8,16 @@ import { type Actor, type ActorKeys, mayNameUser } from '../permissions.ts'
 import { currentActor } from '../rights/actor.ts'
 import { mayReadRun, type StandsSince } from './options.ts'
 
-/** What happened to the objects of a plan after it was reviewed: by which run, who, and when. */
+/** Changes of the objects of a plan after its review: by which run, by which user, and when. */
 
 const lastRow = z.object({
-  ...{ position: z.int(), at: z.date(), runId: z.guid().nullable(), submitterPk: z.int().nullable() },
-  ...{ options: z.unknown(), actorPk: z.int().nullable(), actorName: z.string() },
+  position: z.int(),
+  at: z.date(),
+  runId: z.guid().nullable(),
+  submitterPk: z.int().nullable(),
+  options: z.unknown(),
+  actorPk: z.int().nullable(),
+  actorName: z.string(),
 })
 type Last = z.output<typeof lastRow>
 
@@ -35,7 +40,7 @@ const lastText = `SELECT (o.position - 1)::integer AS position, l.at, l.run_id A
     LATERAL (${lastOf('r.key = o.key')} UNION ALL ${lastOf('o.key IS NULL AND r.name = o.name')}) l
     JOIN audit_rows a ON a.pk = l.audit_pk LEFT JOIN runs r ON r.id = l.run_id`
 
-/** A refusal that says of each changed object by what it changed, as far as the submitter may know. */
+/** A refusal that names the cause of each changed object, as far as the submitter may know it. */
 export async function withCauses(
   reader: EngineReader,
   refusal: Refusal,
@@ -57,7 +62,7 @@ export async function withCauses(
   return new Refusal(refusal.objections.map(withCause), refusal.cause)
 }
 
-/** Of an apply of a plan that stands already: since when, and the last line of its log. */
+/** The time since which a plan stands already, and the last line of the log of its apply. */
 export async function standsSince(
   reader: EngineReader,
   objects: readonly ObjectName[],

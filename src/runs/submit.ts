@@ -29,9 +29,9 @@ export type Submitter = {
   readonly log: Logger
   readonly tally: Tally
   readonly applyWaitMs: number
-  /** What one user may have waiting of submissions that are not waited for. */
+  /** Entries that one user may have queued in submissions that are not waited for. */
   readonly queuedEntries: number
-  /** Why no worker takes anything, when the queue is paused; null when it is not, and when that is not known. */
+  /** The reason why no worker takes jobs, when the queue is paused; null when it is not, and when that is not known. */
   readonly whyPaused: () => Promise<string | null>
 }
 
@@ -41,22 +41,25 @@ export type Submission = Pick<NewRun, 'id' | 'title' | 'kind' | 'slug' | 'former
   readonly conditions: Conditions
 }
 
-/** Why the outcome is not known yet: a worker has locked the run, none has it, the database went away, or the answer does not wait. */
+/**
+ * Why the outcome is not known yet: a worker has locked the run, none has it, the database went away, or the answer does not
+ * wait.
+ */
 export type Undecided = Extract<WaitResult, 'locked' | 'unknown'> | 'waiting' | 'accepted'
 
-/** How the submitter wants it delivered. */
+/** The way in which the submitter wants it delivered. */
 export type Delivery = {
   /** `Idempotency-Key`; null without one. */
   readonly key: string | null
   /** `Prefer: respond-async`: the answer does not wait for the run. */
   readonly isAsync: boolean
-  /** `Gatewright-Message`: why it is done; null without one. */
+  /** `Gatewright-Message`: the reason for it; null without one. */
   readonly message: string | null
 }
 
 export type Submitted = { readonly id: string; readonly run: Run | Undecided }
 
-/** A submission that was let in, with the rest of the time in which it must be answered. */
+/** An admitted submission, with the rest of the time in which it must be answered. */
 export type Turn = {
   readonly admission: Admission
   /** Milliseconds that are left of `applyWaitMs`. */
@@ -64,10 +67,10 @@ export type Turn = {
 }
 
 /**
- * Admits a submission, and limits the time of all that it does before the answer.
+ * Admits a submission, and limits the time of all its work before the answer.
  *
- * @property elapsedMs since the request arrived
- * @property waits for the end of its run
+ * @property elapsedMs milliseconds since the request arrived
+ * @property waits whether it waits for the end of its run
  * @param work checks the document, and submits it
  * @throws {Problem} `unavailable` or `cancelled` at once when it would not be applied in time
  */
@@ -89,8 +92,8 @@ export async function inTurn<Result>(
 }
 
 /**
- * The run that was submitted under the same key, and its end. It is looked up before anything refuses the submission: a
- * refusal says that nothing was changed.
+ * Finds the run that was submitted under the same key, and its end. This comes before all refusals of the submission: a refusal
+ * says that nothing was changed.
  *
  * @returns undefined when there is none
  * @throws {Problem} `idempotency_key_reused`
@@ -117,7 +120,7 @@ const retryKeyOf = (
   text: string,
   { key, message }: { readonly key: string; readonly message: string | null },
 ): RetryKey => {
-  // Without a message and a reset, as version 0.2.0 has it.
+  // A message and a reset are left out when they are absent, as version 0.2.0 has it.
   const { reset, ...usual } = conditions
   const others = { ...usual, ...(reset && { reset }), ...(message !== null && { message }) }
   return { key, request: requestDigest(keyring, text, JSON.stringify(others)) }
@@ -126,7 +129,7 @@ const retryKeyOf = (
 /**
  * Submits, or joins a run that another request submits under the same key at the same time.
  *
- * @param check of the document, before it is recorded. A submission that joins is not checked again
+ * @param check checks the document before it is recorded. A submission that joins is not checked again
  * @throws {Problem} `idempotency_key_reused`, and what `submit` and `check` throw
  */
 export async function submitOnce(
@@ -197,7 +200,12 @@ async function submit(
   if (leftMs() < cancelMs) throw cancelled('its check took too long', { retryAfterS: 1 })
   const run: NewRun = {
     ...submission,
-    ...{ submitterPk, impersonator, ceiling, authors, requestId, trace: tracing()?.headers() },
+    submitterPk,
+    impersonator,
+    ceiling,
+    authors,
+    requestId,
+    trace: tracing()?.headers(),
   }
   const recordedFrom = performance.now()
   let lane: number | null
@@ -234,18 +242,18 @@ async function submit(
   return outcome(id, end, failure ?? { why: (await whyPaused()) ?? 'no worker took it in time' })
 }
 
-/** Why it was cancelled, for its submitter, and the error behind it, for the log. */
+/** The reason why it was cancelled, for its submitter, and the error behind it, for the log. */
 type Why = { readonly why?: string; readonly cause?: unknown }
 
-/** By the clock of the database. Longer than the API waits for the statement. */
+/** Milliseconds by the clock of the database; more than the API waits for the statement. */
 const recordWithinMs = 2_000
 /** A statement that began in time may wait for a lock (`apiLockMs`) before it commits. */
 const commitsWithinMs = 1_000
 const tryAgainMs = 200
 
 /**
- * The row may exist all the same, or arrive later. It is cancelled, so that no worker applies it. Without an answer of
- * the database the outcome is unknown; it is reported when the record can no longer arrive, so that a 404 is final.
+ * Cancels a run that may exist all the same, or arrive later, so that no worker applies it. Without an answer of the database the
+ * outcome is unknown; it is reported when the record can no longer arrive, so that a 404 is final.
  */
 async function cancelUnrecorded(
   submitter: Submitter,
@@ -268,7 +276,7 @@ async function cancelUnrecorded(
   }
 }
 
-/** Counts the run when it was cancelled here. Every other end is counted by the worker. */
+/** Counts the run when it was cancelled here. The worker counts every other end. */
 function counted({ tally }: Submitter, { kind, conditions: { mode } }: NewRun, end: WaitResult): WaitResult {
   if (end === 'cancelled') tally.ended({ kind, mode, outcome: 'cancelled', reason: 'cancelled' })
   return end
@@ -276,7 +284,7 @@ function counted({ tally }: Submitter, { kind, conditions: { mode } }: NewRun, e
 
 function outcome(id: string, run: WaitResult | 'waiting', { why = 'it was cancelled', cause }: Why): Submitted {
   if (run === 'locked' || run === 'waiting' || run === 'unknown') return { id, run }
-  // What a user cancelled is an outcome: to ask for it again would be against that user's will.
+  // A cancel by a user is an outcome: a repetition would be against that user's will.
   if (typeof run === 'object' && (run.state !== 'cancelled' || run.cancelledBy !== null)) return { id, run }
   const reasons = { cancelled: why, vanished: 'the database crashed and lost it' }
   const reason = typeof run === 'object' ? 'it was cancelled' : reasons[run]

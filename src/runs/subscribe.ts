@@ -8,7 +8,7 @@ import { cancelRun, lockedRuns } from './ledger.ts'
 import { isFinished } from './life.ts'
 
 /**
- * Subscriptions to runs. A subscriber gets what is in the row: NOTIFY brings a copy that PostgreSQL made of it, or a poll
+ * Subscriptions to runs. A subscriber gets the contents of the row: NOTIFY brings a copy that PostgreSQL made of it, or a poll
  * reads it, because a notification may get lost.
  */
 
@@ -17,29 +17,29 @@ export type Current = Run | 'vanished'
 
 export type Runs = {
   /**
-   * `onRun` gets the current state of the run, and then each change until the run is finished.
+   * Calls `onRun` with the current state of the run, and then with each change until the run is finished.
    *
-   * @param isQueued the caller has just recorded the run, so that its current state is not reported
-   * @returns ends the subscription
+   * @param isQueued whether the caller has just recorded the run, so that its current state is not reported
+   * @returns a function that ends the subscription
    */
   subscribe(id: string, onRun: (run: Current) => void, options?: { readonly isQueued?: boolean }): () => void
   /**
-   * `onEnd` is called when any run has ended, in any process. A notification may get lost.
+   * Calls `onEnd` when any run has ended, in any process. A notification may get lost.
    *
-   * @returns ends the calls
+   * @returns a function that ends the calls
    */
   onEnd(onEnd: () => void): () => void
   close(): Promise<void>
 }
 
-/** Between two reads of one run: short at first, then longer. */
+/** Milliseconds between two reads of one run: few at first, then more. */
 const pollAfterMs = [200, 200, 400, 800, 1_000] as const
 const tickMs = 50
 
 type Followed = {
   polls: number
   pollAt: number
-  /** Each with the state that was last reported to it; '' at first. */
+  /** Subscribers with the state that was last reported to them; '' at first. */
   readonly subscribers: Map<(run: Current) => void, string>
 }
 
@@ -71,7 +71,7 @@ export function followRuns(db: Db, url: string, log: Logger): Runs {
 
   async function read(ids: readonly string[]): Promise<void> {
     if (ids.length === 0) return
-    // After a failed read, the next poll reads again.
+    // The next poll reads again after a failed read.
     const rows = await inTime(readRuns(db, ids)).catch((error: unknown) => {
       if (!isConnectionLost(error)) log.error({ err: error }, 'cannot read runs')
     })
@@ -110,7 +110,8 @@ export function followRuns(db: Db, url: string, log: Logger): Runs {
   return {
     subscribe: (id, onRun, { isQueued = false } = {}) => {
       const there = followed.get(id) ?? {
-        ...{ polls: 0, pollAt: performance.now() + pollAfterMs[0] },
+        polls: 0,
+        pollAt: performance.now() + pollAfterMs[0],
         subscribers: new Map(),
       }
       followed.set(id, there)
@@ -123,7 +124,7 @@ export function followRuns(db: Db, url: string, log: Logger): Runs {
       }
     },
     onEnd: (onEnd) => {
-      // One of its own, so that the same function may be given twice.
+      // Each call has a function of its own, so that the same `onEnd` may be given twice.
       const call = () => onEnd()
       onEnds.add(call)
       return () => void onEnds.delete(call)
@@ -136,8 +137,8 @@ export function followRuns(db: Db, url: string, log: Logger): Runs {
 }
 
 /**
- * How the wait for a run ended: with the finished run; `cancelled` or `vanished`, both certainly not applied; `locked`
- * by a worker; `unknown` because the database is away.
+ * The end of the wait for a run: the finished run; `cancelled` or `vanished`, both certainly not applied; `locked` by a worker;
+ * `unknown` because the database is away.
  */
 export type WaitResult = Run | 'cancelled' | 'vanished' | 'locked' | 'unknown'
 
@@ -148,7 +149,7 @@ const noWorker = 'not applied: no worker took it in time'
 /**
  * Waits until a run is finished, and cancels it when that takes too long.
  *
- * @param budgetMs the run is cancelled after this time
+ * @param budgetMs milliseconds after which the run is cancelled
  * @param cancelMs how long the cancel may take, which waits for a worker that has locked the run
  * @param stop cancels it at once: it could not be enqueued
  */
@@ -216,7 +217,7 @@ export async function cancelOrRead(
 const pingEveryMs = 5_000
 const pingTimeoutMs = 3_000
 
-/** One connection that listens. It is opened again when it is lost. */
+/** Opens one connection that listens. It is opened again when it is lost. */
 function listen(url: string, log: Logger, onPayload: (payload: string) => void): { close(): Promise<void> } {
   let client: pg.Client | undefined
   let timer: NodeJS.Timeout | undefined
@@ -239,7 +240,7 @@ function listen(url: string, log: Logger, onPayload: (payload: string) => void):
     try {
       await opened.connect()
       await opened.query(`LISTEN ${runChannel}`)
-      // A connection that died silently hears nothing, and reports nothing.
+      // A connection that died silently gets nothing, and reports nothing.
       pinging = setInterval(() => void opened.query('SELECT 1').catch(again), pingEveryMs).unref()
     } catch (error) {
       again(error)

@@ -5,7 +5,7 @@ import { type CauseClass, causeClasses } from './cause.ts'
 import type { RunState } from './life.ts'
 import type { Outcome } from './outcome.ts'
 
-/** What is counted of runs, by the process that ends them. */
+/** Counts of runs, by the process that ends them. */
 
 /** A run that ended, whether anything waited for it or not. */
 export type EndedRun = {
@@ -15,7 +15,7 @@ export type EndedRun = {
   readonly outcome: Ending
   /** A code of the closed catalogue; null when there is none. */
   readonly reason: string | null
-  /** Milliseconds from its record to the start of the transaction that ended it. Left out when no worker worked on it. */
+  /** Milliseconds from its record to the start of the transaction that ended it. Absent when no worker worked on it. */
   readonly queueMs?: number
   /** Milliseconds in the worker. */
   readonly workMs?: number
@@ -24,12 +24,12 @@ export type EndedRun = {
 type Mode = 'apply' | 'plan'
 const modes: readonly Mode[] = ['apply', 'plan']
 
-/** Of a run that has ended, plans among them. */
+/** The end of a run, which may be a plan. */
 type Ending = Exclude<Outcome, 'unknown'> | 'planned'
 
 export type Tally = {
   ended(run: EndedRun): void
-  /** An attempt failed: the run goes on, or has failed with it. */
+  /** Counts a failed attempt: the run goes on, or has failed with it. */
   attemptFailed(cause: CauseClass): void
   workerStarted(): void
 }
@@ -68,7 +68,7 @@ export type RunMetrics = Readonly<
 /**
  * The metrics of runs.
  *
- * @param prefix `gatewright_` for the sums of all processes, `gatewright_worker_` for what one worker has counted
+ * @param prefix `gatewright_` for the sums of all processes, `gatewright_worker_` for the counts of one worker
  */
 export function runMetrics({ kinds }: Pick<Registry, 'kinds'>, prefix: string): RunMetrics {
   const allKinds = [...kinds.keys(), 'blueprint']
@@ -99,7 +99,7 @@ export function runMetrics({ kinds }: Pick<Registry, 'kinds'>, prefix: string): 
   }
 }
 
-/** Under which names the sums are kept. */
+/** The prefix of the names under which the sums are kept. */
 const kept = 'gatewright_'
 
 /** Counts in this process, and for all processes. */

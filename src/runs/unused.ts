@@ -1,12 +1,12 @@
 import type { Db } from '../db/client.ts'
 import { execute } from '../db/raw.ts'
 
-/** Tables of what many runs have in common, with their keys. A row is used for a day before that is written down again. */
+/** Tables of rows that many runs share, with their keys. The use of a row is written down again after a day. */
 const shared = { shared_results: 'key', run_titles: 'pk' } as const
 
 /**
- * Deletes some of the rows that no run has any more. All runs that have a row were recorded until a day after `used_at`; so
- * they are too old, and none is left that is.
+ * Deletes some of the rows that no run names any more. All runs that name a row were recorded until a day after `used_at`: when
+ * that is too old, none of these runs is left.
  *
  * @returns how many were deleted
  */

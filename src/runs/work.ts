@@ -22,7 +22,7 @@ export type Worker = {
   readonly ledger: WorkerLedger
   readonly log: Logger
   readonly tally: Tally
-  /** Waits between two tries; in real time by default. */
+  /** Waits between two tries; the default waits in real time. */
   readonly pause?: Pause
 }
 
@@ -34,22 +34,22 @@ export type Ended = {
   readonly logs: readonly string[]
 }
 
-/** A job's part in a run: what its log lines say. */
+/** A job's part in a run: the contents of its log lines. */
 type Task = {
   readonly id: string
   readonly since: number
   readonly onProgress: OnProgress | undefined
-  /** Milliseconds since it was recorded, when it was read last. */
+  /** Milliseconds since its record, at the time of the last read. */
   ageMs: number
   /** Complete when the run was read. */
   fields: SubmissionFields
-  /** For the line about the end: of the run as this job has locked it. */
+  /** Fields for the line about the end, from the run as this job has locked it. */
   locked: Pick<WorkerRun, 'attempts' | 'queueMs' | 'kind' | 'mode'> | undefined
-  /** It was applied, and nothing was to be changed. */
+  /** Whether it was applied, and nothing was to be changed. */
   isUnchanged: boolean
 }
 
-/** After these tries, the reconciler takes over. */
+/** The reconciler takes over after these tries. */
 const tries = { max: 4, stepMs: 20 }
 
 /**
@@ -70,7 +70,7 @@ export async function work(worker: Worker, id: string, onProgress?: OnProgress):
     isUnchanged: false,
   }
   const { log, pause } = worker
-  // A lock that was not given in time is waited for without a slot.
+  // The wait for a lock that was not given in time takes no slot.
   const canRetry = (error: unknown) => error instanceof CommitUnknown || (isTransient(error) && !isLockTimeout(error))
   const onRetry = (error: unknown, count: number) =>
     log.warn({ ...task.fields, code: 'unavailable', try: count, cause: causeOf(error) }, 'trying the run again')
@@ -85,7 +85,7 @@ export async function work(worker: Worker, id: string, onProgress?: OnProgress):
       log.warn({ ...task.fields, code: 'unavailable', cause: causeOf(error) }, 'this attempt failed')
       worker.tally.attemptFailed(causeClass(error))
       const afterMs = afterLockMs(task.ageMs)
-      // First of all: until then, the reconciler may take the run for lost.
+      // This is first of all: until then, the reconciler may take the run for lost.
       if (isLockTimeout(error)) await worker.ledger.postpone(id, afterMs)
       await worker.ledger.attemptFailed(id, causeText(error))
       if (!isLockTimeout(error)) throw error
@@ -95,7 +95,7 @@ export async function work(worker: Worker, id: string, onProgress?: OnProgress):
   }
 }
 
-/** A commit of unknown outcome may have finished the run: its row says so. */
+/** Tries once. A commit of unknown outcome may have finished the run: its row shows it. */
 async function attemptOnce(worker: Worker, task: Task): Promise<Ended | undefined> {
   try {
     return await applyOrRefuse(worker, task)
@@ -122,7 +122,12 @@ async function applyOrRefuse(worker: Worker, task: Task): Promise<Ended | undefi
 const notItsTurn = 'it waits for sets of its submitter, or for one of the slots that sets may have'
 
 const nothingApplied = {
-  ...{ applied: false, changes: [], digests: [], audited: [], generated: {}, actorName: '' },
+  applied: false,
+  changes: [],
+  digests: [],
+  audited: [],
+  generated: {},
+  actorName: '',
 } as const
 
 /**
@@ -189,7 +194,7 @@ const fieldsOf = (run: WorkerRun): SubmissionFields => ({
   code: null,
 })
 
-/** Counts a run that this job has ended, and writes the one line about it. Its earlier lines are about attempts. */
+/** Counts a run that this job has ended, and writes the one line about its end. Its earlier lines are about attempts. */
 function reportEnd({ log, tally }: Worker, task: Task, ended: Ended, bug?: unknown): void {
   const { state, applied, reason } = ended
   const facts = { ...task.fields, code: reason, state, applied }

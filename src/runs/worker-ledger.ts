@@ -15,7 +15,7 @@ import { conditionsOf, submitterOf } from './options.ts'
 import { beginPlan, digestOf, endPlan, planTagOf, type ReviewedPlan, readPlan } from './plans.ts'
 import { standsSince, withCauses } from './since-plan.ts'
 
-/** What a worker does with a run in one transaction, in this order. */
+/** The steps of a worker with a run in one transaction, in this order. */
 export type RunTx = {
   /** Locks the row for the rest of the transaction, so that only one worker works on the run. */
   lock(): Promise<WorkerRun | undefined>
@@ -30,11 +30,11 @@ export type RunTx = {
   leaveQueued(run: WorkerRun, afterMs: number): void
 }
 
-/** The ledger as a worker uses it. The simulation of runs has a second one, in memory (test/simulation/). */
+/** The interface of the ledger for a worker. The simulation of runs has a second one, in memory (test/simulation/). */
 export type WorkerLedger = {
   /**
    * Runs `work` on the run in one transaction and commits it; an error rolls it back and reaches the caller. Notifies the
-   * subscribers of the run, in the background, when it has ended then, in this transaction or in an earlier one.
+   * subscribers of the run, in the background, when this transaction or an earlier one has ended it.
    *
    * @throws {CommitUnknown} when it may be committed or not
    */
@@ -86,7 +86,7 @@ function withDocument({ keyring }: Engine, run: WorkerRun, result: RunResult): R
       document: digestOf(keyring, keyring.open(run.blueprint ?? '', sealedColumn(run.id, 'blueprint'))),
     }
   } catch {
-    // It failed because the document cannot be opened.
+    // The run failed because the document cannot be opened.
     return result
   }
 }
@@ -137,7 +137,10 @@ async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun, onProgress
   return Object.keys(notes).length === 0 ? noted : { ...noted, notes }
 }
 
-/** @throws {Refusal} when there is no such plan, or it was of another document, or with `reset` and this apply is not */
+/**
+ * @throws {Refusal} when there is no such plan, when it was of another document, and when it was made with `reset` and this apply
+ * was not
+ */
 async function reviewedPlan(tx: EngineTx, tag: string, document: Buffer, { reset }: Conditions): Promise<ReviewedPlan> {
   const plan = await readPlan(tx, tag)
   if (plan === undefined) throw noPlan('there is no such plan: plan again, and review that')
