@@ -260,10 +260,7 @@ export function readClientConfig(env: Environment = process.env) {
   }
 }
 
-/**
- * The base path, for paths that are made before the settings are checked. An invalid one stops the start, and counts as none
- * here.
- */
+/** The base path, before the settings are checked. An invalid one stops the start, and counts as none here. */
 export const readBasePath = (env: Environment = process.env): string =>
   settings.shape.basePath.safeParse(env.BASE_PATH?.trim() || undefined).data ?? ''
 
@@ -273,9 +270,7 @@ export const readProxyVariables = (env: Environment = process.env) => ({
   noProxy: env.no_proxy?.trim() || env.NO_PROXY?.trim() || '',
 })
 
-/**
- * A variable that a file of the caller names. An empty one counts as absent: CI systems set an empty one for a missing secret.
- */
+/** A variable that a file of the caller names. An empty one counts as absent: CI systems set it for a missing secret. */
 export const readVariable = (name: string, env: Environment = process.env): string | undefined => env[name] || undefined
 
 /** Whether the operator has set the log level. */

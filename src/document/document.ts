@@ -22,8 +22,8 @@ export class Find {
 }
 
 /**
- * `present`: create, or update what is listed. `created`: create once, leave alone afterwards.
- * `must_created`: create, refuse when it exists. `absent`: delete.
+ * `present`: create, or update the listed fields. `created`: create once, leave alone afterwards. `must_created`: create, refuse
+ * when it exists. `absent`: delete.
  */
 export const entryStates = ['present', 'created', 'must_created', 'absent'] as const
 export type EntryState = (typeof entryStates)[number]
@@ -35,13 +35,13 @@ export type Entry = {
   readonly state: EntryState
   /** The name that the row had before, in the place of its identifier. */
   readonly was?: string
-  /** The label under which its row is managed: left out, that of the document; null, none. */
+  /** The label under which its row is managed; absent: that of the document; null: none. */
   readonly owner?: string | null
   /** Fields that find the row. */
   readonly identifiers: Readonly<Record<string, unknown>>
-  /** The other fields, as they shall be; a field that is not listed is kept. */
+  /** The new values of other fields; a field that is not listed is kept. */
   readonly attrs: Readonly<Record<string, unknown>>
-  /** What must be true, else the entry is skipped: `false`, or tags that only the database can answer. */
+  /** The entry is skipped unless all of these are true: `false`, or tags that only the database can answer. */
   readonly conditions?: readonly unknown[]
 }
 
@@ -55,26 +55,26 @@ export type Blueprint = {
   readonly version: 1
   /** `labels` are kept for other programs. */
   readonly metadata: { readonly name: string; readonly labels?: Readonly<Record<string, string | number | boolean>> }
-  /** The label under which its objects are managed, of entries without one of their own. */
+  /** The label under which its objects are managed, for entries without one of their own. */
   readonly owner?: string
-  /** Deletes what its owner manages and the document does not name; a list: what these owners manage. */
+  /** Deletes the objects of its owner that the document does not name; a list: those of these owners. */
   readonly prune?: Prune
   readonly entries: readonly Entry[]
 }
 
-/** What entries and `prune` name beside the owner of the document: labels, and null for entries under none. */
+/** The owners that entries and `prune` name beside the owner of the document: labels, and null for entries under none. */
 export function ownersIn({ entries, prune }: Pick<Blueprint, 'entries' | 'prune'>): (string | null)[] {
   const pruned = typeof prune === 'object' ? prune : []
   return [...new Set([...entries.flatMap(({ owner }) => (owner === undefined ? [] : [owner])), ...pruned])].sort()
 }
 
 /**
- * Limits of a document. Bytes are of UTF-8; nodes are scalars, lists and mappings, where an item of a block list may
- * count twice; breaks are ends of lines and backslashes, each of which costs the parser memory.
+ * Limits of a document. Bytes are of UTF-8; nodes are scalars, lists and mappings, where an item of a block list may count twice;
+ * breaks are ends of lines and backslashes, each of which costs the parser memory.
  */
 export const documentLimits = {
   ...{ bytes: 8_388_608, nodes: 600_000, depth: 40 },
   ...{ entries: 10_000, breaks: 600_000 },
-  /** What tags and aliases may add to the text. */
+  /** Nodes that tags and aliases may add to the text. */
   expanded: 75_000,
 } as const

@@ -12,7 +12,7 @@ export function* enumerate(
   evaluate: (value: unknown, scope: Scope) => Evaluation,
 ): Evaluation {
   const [listed, kind, template] = itemsOf(tag, usage, 3, 3)
-  // Its own list stands outside of it: there, depth 0 would be the tag itself.
+  // The list itself is outside of the tag: depth 0 there would be the tag.
   const list = yield* evaluate(listed, { ...scope, frames: [undefined, ...scope.frames] })
   const form = yield* evaluate(kind, scope)
   const output = typeof form === 'string' ? form.toUpperCase() : undefined
@@ -35,7 +35,7 @@ function framesOf(tag: Expression, list: unknown): readonly NonNullable<Frame>[]
   return Object.entries(list).map(([index, value]) => ({ index, value }))
 }
 
-/** Of a MAP: a mapping, or a pair of name and value. */
+/** The fields of an item of a MAP: a mapping, or a pair of name and value. */
 function fieldsOf(tag: Expression, value: unknown): Readonly<Record<string, unknown>> {
   if (Array.isArray(value) && value.length === 2) {
     const [name, inner] = value
@@ -44,7 +44,7 @@ function fieldsOf(tag: Expression, value: unknown): Readonly<Record<string, unkn
   throw new TagError(tag, 'as a MAP, each item becomes a mapping, or a list of a name and a value.')
 }
 
-/** Adds fields: mappings with the same name are merged, lists are joined, all else is replaced. */
+/** Adds fields: mappings with the same name are merged, lists are joined, other values are replaced. */
 function merge(into: Record<string, unknown>, fields: Readonly<Record<string, unknown>>, scope: Scope): void {
   for (const [name, value] of Object.entries(fields)) {
     const there = own(into, name)
@@ -66,7 +66,7 @@ function merge(into: Record<string, unknown>, fields: Readonly<Record<string, un
 const isPlain = (value: unknown): value is Readonly<Record<string, unknown>> =>
   isObject(value) && !isTag(value) && !(value instanceof Key)
 
-/** The item that `!Index` and `!Value` are about. `!Value 1` is of the `!Enumerate` around the innermost one. */
+/** The item of `!Index` and `!Value`. `!Value 1` is that of the `!Enumerate` around the innermost one. */
 export function frameOf(tag: Expression, frames: readonly Frame[]): NonNullable<Frame> {
   const depth = typeof tag.content === 'string' && /^\d{1,3}$/.test(tag.content) ? Number(tag.content) : undefined
   if (depth === undefined) throw new TagError(tag, `takes a depth: ${tag.name} 0 is of the innermost !Enumerate.`)
@@ -80,7 +80,7 @@ export function frameOf(tag: Expression, frames: readonly Frame[]): NonNullable<
   throw new TagError(tag, `stands in ${frames.length} !Enumerate: there is no depth ${depth}.`)
 }
 
-/** @returns undefined when it is not there. A negative index counts from the end of a list */
+/** @returns undefined when there is none. A negative index counts from the end of a list */
 export function itemAt(tag: Expression, from: unknown, at: unknown): { readonly value: unknown } | undefined {
   if (Array.isArray(from)) {
     const index = typeof at === 'string' && /^-?\d{1,9}$/.test(at) ? Number(at) : at

@@ -5,12 +5,11 @@ import { count, type Evaluation, itemsOf, Key, type Lookup, maxDepth, NotKnownYe
 import { type Expression, isTag, TagError } from './tags.ts'
 
 /**
- * Replaces tags by what they stand for. What needs a row of the database stays as it is when a document is read: `!KeyOf`,
- * `!Find`, and the tags that depend on them. The check and the apply evaluate those again, with the keys
- * (docs/blueprints.md).
+ * Replaces tags by their values. Tags that need a row of the database stay when a document is read: `!KeyOf`, `!Find`, and the
+ * tags that depend on them. The check and the apply evaluate those again, with the keys (docs/blueprints.md).
  */
 
-/** Evaluates what needs no database. @throws {TagError} */
+/** Evaluates the tags that need no database. @throws {TagError} */
 export function evaluateNow(value: unknown, scope: Scope): unknown {
   const evaluation = evaluate(value, scope)
   let next = evaluation.next()
@@ -18,7 +17,7 @@ export function evaluateNow(value: unknown, scope: Scope): unknown {
   return next.value
 }
 
-/** Yields what must be looked up, and takes the `Key`, null for no row, or the tag itself to keep it. @throws {TagError} */
+/** Yields each look-up, and takes the `Key`, null for no row, or the tag itself to keep it. @throws {TagError} */
 export function* evaluate(value: unknown, scope: Scope): Evaluation {
   if (typeof value !== 'object' || value === null) return value
   if (!isTag(value) && !scope.tagged.has(value)) return value
@@ -33,7 +32,7 @@ export function* evaluate(value: unknown, scope: Scope): Evaluation {
   return result
 }
 
-/** A tag with an error stays as it is, where errors are collected. */
+/** Evaluates a tag. One with an error stays as it is, where errors are collected. */
 function* evaluateOrReport(tag: KeyOf | Find | Expression, scope: Scope): Evaluation {
   const { errors } = scope.caller === 'refuse' ? {} : scope.caller
   const { count: before } = errors ?? {}
@@ -41,16 +40,16 @@ function* evaluateOrReport(tag: KeyOf | Find | Expression, scope: Scope): Evalua
   try {
     return yield* evaluateTag(tag, scope)
   } catch (error) {
-    // An error without a place is of the document as a whole: what it takes has a limit.
+    // An error without a place concerns the whole document, which is over a limit.
     if (errors === undefined || !(error instanceof TagError) || error.offset === undefined) throw error
     scope.done.depth = depth
-    // It follows from one inside of the tag.
+    // The error of a tag around another one only follows from that one.
     if (errors.count === before) errors.add(error)
     return tag
   }
 }
 
-/** How many errors of tags there are so far. */
+/** The number of errors of tags so far. */
 const failuresOf = ({ caller }: Scope): number => (caller === 'refuse' ? 0 : (caller.errors?.count ?? 0))
 
 function* evaluateAll(value: object, scope: Scope): Generator<Lookup, object, unknown> {
@@ -89,7 +88,7 @@ function* evaluateTag(tag: KeyOf | Find | Expression, scope: Scope): Evaluation 
       const [yes, no] = branches.length === 0 ? [true, false] : branches
       const before = failuresOf(scope)
       const held = yield* evaluate(condition, { ...scope, asks: true })
-      // Which branch counts is not known: only one of them has to have a value.
+      // The branch that counts is not known: only one of them needs a value.
       if (failuresOf(scope) > before) return tag
       if (!isTag(held)) return yield* evaluate(isTrue(held) ? yes : no, scope)
       return tag.with([held, yield* evaluate(yes, scope), yield* evaluate(no, scope)])
@@ -233,13 +232,13 @@ function* combine(tag: Expression, scope: Scope): Evaluation {
   const values: unknown[] = []
   for (const each of rest) {
     const value = yield* evaluate(each, { ...scope, asks: true })
-    // Only whether it is true: the value may be a secret.
+    // The value may be a secret, so only its truth is kept.
     values.push(isTag(value) ? value : isTrue(value))
   }
   return values.some(isTag) ? tag.with([mode, ...values]) : combined(values.map(isTrue))
 }
 
-/** Variables and `--context` are texts, so some texts are false. */
+/** Whether a value is true. Variables and `--context` are texts, so some texts are false. */
 export function isTrue(value: unknown): boolean {
   if (value instanceof Key) return true
   if (Array.isArray(value)) return value.length > 0

@@ -16,12 +16,12 @@ import { documentLimits } from './document.ts'
 import { type ShortLine, scan } from './scan.ts'
 
 /**
- * The events of a YAML text. YAML 1.2 wants each line inside of brackets or quotes indented more than the key before them.
- * Other readers (PyYAML, go-yaml, js-yaml 4) do not, and files have their `]` in the column of the key. The parser refuses
- * those, and has no option for it.
+ * The events of a YAML text. YAML 1.2 wants each line inside of brackets or quotes indented more than the key before them. Other
+ * readers (PyYAML, go-yaml, js-yaml 4) do not, and files have their `]` in the column of the key. The parser refuses those, and
+ * has no option for it.
  */
 
-/** What the parser refuses, at an offset of the text. */
+/** An error of the parser, at an offset of the text. */
 export class YamlError extends Error {
   override readonly name = 'YamlError'
   readonly reason: string
@@ -33,12 +33,12 @@ export class YamlError extends Error {
   }
 }
 
-/** What the parser says of a line that is indented less than it wants. */
+/** The parser's reason for a line that is indented less than it wants. */
 export const tooShort = 'deficient indentation'
 
 /**
- * Such lines are indented in a copy, which is parsed; the events are those of the text as it is. Spaces at the start of
- * a line inside of brackets or quotes are no part of any value.
+ * Parses a text. Lines with too few spaces are indented in a copy, which is parsed; the events are those of the text as it is.
+ * Spaces at the start of a line inside of brackets or quotes are no part of any value.
  *
  * @param maxDepth called before each time that the text is parsed
  * @throws {YamlError}
@@ -54,7 +54,7 @@ export function eventsOf(text: string, maxDepth: () => number): Event[] {
   }
 }
 
-/** Spaces that are added to a text. */
+/** The most spaces that are added to a text. */
 const maxMissing = documentLimits.bytes
 
 const sumOf = (lines: readonly ShortLine[]): number => lines.reduce((sum, { missing }) => sum + missing, 0)
@@ -81,9 +81,9 @@ function indented(text: string, lines: readonly ShortLine[]): string {
   return parts.join('') + text.slice(from)
 }
 
-/** From an offset of the indented text to that of the text. */
+/** Maps an offset of the indented text to that of the text. */
 function offsetsBefore(lines: readonly ShortLine[]): (offset: number) => number {
-  // Where the added spaces end in the indented text, and how many were added up to there.
+  // The ends of the added spaces in the indented text, and the number of spaces that were added up to there.
   const ends: number[] = []
   const added = [0]
   for (const { start, missing } of lines) {
@@ -98,7 +98,7 @@ function offsetsBefore(lines: readonly ShortLine[]): (offset: number) => number 
       if ((ends[middle] ?? 0) <= offset) low = middle + 1
       else high = middle
     }
-    // Among the added spaces of a line: its start.
+    // An offset among the added spaces of a line is its start.
     return Math.min(offset - (added[low] ?? 0), lines[low]?.start ?? Number.POSITIVE_INFINITY)
   }
 }
@@ -115,10 +115,10 @@ function moveBack(event: Event, offsetOf: (offset: number) => number): void {
 
 type Found = { event: Event; isKey: boolean; keys: Map<string, number>; path: () => FieldPath }
 
-/** Each event, with whether it is a key, the keys of its mapping before it, and where it stands. */
+/** Yields each event, with whether it is a key, the keys of its mapping before it, and its path. */
 export function* withKeys(text: string, events: readonly Event[]): Generator<Found> {
   const open: { isMapping: boolean; keys: Map<string, number>; isKey: boolean; part: string | number }[] = []
-  // The first is the document.
+  // The first open node is the document.
   const path = () => open.slice(1).map(({ part }) => part)
   for (const event of events) {
     if (event.type === EVENT_POP) {
@@ -140,7 +140,7 @@ export function* withKeys(text: string, events: readonly Event[]): Generator<Fou
   }
 }
 
-/** @returns where the first key stands that is like the one at an offset, in its mapping */
+/** @returns the offset of the first key that is like the one at an offset, in its mapping */
 export function firstKeyLike(text: string, events: readonly Event[], offset: number): number | undefined {
   for (const { event, isKey, keys } of withKeys(text, events)) {
     if (!isKey || event.type !== EVENT_SCALAR) continue
@@ -151,17 +151,17 @@ export function firstKeyLike(text: string, events: readonly Event[], offset: num
   return undefined
 }
 
-/** @returns where a mapping or list stands in the place of a key */
+/** @returns the offset of a mapping or list in the place of a key */
 export function firstNodeKey(text: string, events: readonly Event[]): number | undefined {
   for (const { event, isKey } of withKeys(text, events)) if (isKey && 'start' in event) return event.start
   return undefined
 }
 
-/** What YAML reads as a number where it stands without quotes. */
+/** The texts that YAML reads as a number when they stand without quotes. */
 export const number = /^(?:0o[0-7]+|0x[\da-f]+|[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|[-+]?\.inf|\.nan)$/i
 const numberTags = ['!!int', '!!float']
 
-/** @returns the numbers that would not be kept as they are written, and where they stand */
+/** @returns the numbers that would not be kept as they are written, with their offsets */
 export function unkeptNumbers(text: string, events: readonly Event[]): { path: FieldPath; offset: number }[] {
   if (!mayLoseDigits(text)) return []
   const unkept = withKeys(text, events).flatMap(({ event, path }) => {

@@ -27,14 +27,14 @@ const noPermissions = z
   .refine(({ length }) => length === 0, 'Permissions are given by roles and groups: leave this out.')
   .meta({ description: 'Empty: permissions are given by roles and groups.' })
 
-/** For the description of the API. */
+/** The meaning of `was` in the description of the API. */
 export const wasMeaning =
   'The name (or slug) that the row had before: while the row has it, it is renamed. Ignored when the new one is there and the old one is not, so that it may stay. When both are there, a 409.'
 
 /** The form of a blueprint. @param model the schema of an entry's `model` */
 export const blueprintForm = <Model extends z.ZodType<string>>(model: Model) =>
   formOf(model).check(({ value, issues }) => {
-    // A document that prunes deletes the last one by naming none.
+    // A document that prunes deletes the last object when it names none.
     if (value.entries.length === 0 && !prunes(value.prune))
       issues.push({
         code: 'too_small',
@@ -46,7 +46,7 @@ export const blueprintForm = <Model extends z.ZodType<string>>(model: Model) =>
       })
   })
 
-/** Owners of one document whose rows are pruned. */
+/** The most owners of one document whose rows are pruned. */
 const maxPruned = 1_000
 
 const pruneForm = z

@@ -1,9 +1,9 @@
 import { isObject, type JsonObject } from '../json-object.ts'
 import { overlap } from '../models/overlap.ts'
 
-/** The forms in which a secret may be asked for, beside the value itself (docs/apply.md). */
+/** The forms in which a document may request a secret, beside the value itself (docs/apply.md). */
 
-/** The value of a field for which the service shall generate a new one, each time that the document is applied. */
+/** The value of a field for which the service generates a new one each time that the document is applied. */
 export const generateForm = { generate: true } as const
 
 export const isGenerate = (value: unknown): boolean =>
@@ -14,10 +14,10 @@ export const isWithOverlap = (value: unknown): value is JsonObject => isObject(v
 
 export const isOverlap = (value: unknown): value is string => typeof value === 'string' && overlap(value) === undefined
 
-/** A value of the caller's side: `{"env": "NAME"}` and `{"file": "path"}` are to JSON what `!Env` and `!File` are to YAML. */
+/** A value on the caller's side: JSON has `{"env": "NAME"}` and `{"file": "path"}` where YAML has `!Env` and `!File`. */
 export const isFromCaller = (value: unknown): value is { readonly env: string } | { readonly file: string } =>
   isObject(value) && /^(env|file)$/.test(Object.keys(value).join()) && typeof Object.values(value)[0] === 'string'
 
-/** A secret for a new object only: `{"create": "..."}` leaves that of an object that is there as it is. */
+/** A secret for a new object only: `{"create": "..."}` leaves the secret of an existing object as it is. */
 export const isForNew = (value: unknown): value is { readonly create: unknown } =>
   isObject(value) && Object.keys(value).join() === 'create'

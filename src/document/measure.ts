@@ -2,11 +2,11 @@ import { documentLimits, Find, KeyOf } from './document.ts'
 import { Expression, ForbiddenName, isTag, TagError } from './tags.ts'
 
 /**
- * Aliases and tags let a short text stand for a large document. It is measured as it is written out: what stands in
+ * Aliases and tags let a short text stand for a large document. It is measured as it is written out: a value that stands in
  * several places counts each time.
  */
 
-/** No field may have it, in YAML as in JSON: code that copies fields one by one would set the prototype. */
+/** A field name that is forbidden, in YAML as in JSON: code that copies fields one by one would set the prototype. */
 export const forbiddenName = '__proto__'
 
 export type Sizes = Readonly<Record<'nodes' | 'bytes' | 'depth', number>>
@@ -15,7 +15,7 @@ const unlimited: Sizes = { nodes: Number.POSITIVE_INFINITY, bytes: Number.POSITI
 
 /**
  * @returns the lists and mappings that hold tags
- * @throws {TagError} for a value that is larger, written out
+ * @throws {TagError} for a value that is larger when it is written out
  */
 export function taggedIn(value: unknown, sizes: Sizes = unlimited): ReadonlySet<object> {
   const tagged = new Set<object>()
@@ -55,5 +55,5 @@ export function taggedIn(value: unknown, sizes: Sizes = unlimited): ReadonlySet<
   return tagged
 }
 
-/** @throws {TagError} when the document is larger than documents may be, written out */
+/** @throws {TagError} when the document, written out, is larger than documents may be */
 export const measure = (value: unknown): void => void taggedIn(value, documentLimits)

@@ -17,11 +17,11 @@ import { masked } from './mask.ts'
 import { type Look, lookAt, type Visibility } from './visibility.ts'
 
 /**
- * Finds the places of errors in the document that was sent. Called once there are errors, so that a document without any
+ * Finds the places of errors in the document that was sent. It is called once there are errors, so that a document without any
  * costs nothing. The text is parsed again: one pass over its events, and one over its lines, for all errors.
  */
 
-/** @param text of a value that was read from YAML. A value that was sent as JSON has pointers without lines. */
+/** @param text the text of a value that was read from YAML. A value that was sent as JSON has pointers without lines. */
 export function withPlaces(
   errors: readonly FieldError[],
   {
@@ -48,13 +48,16 @@ const entryAt = (path: FieldPath, value: unknown): Readonly<Record<string, unkno
   return isObject(entry) ? entry : undefined
 }
 
-/** An error of a field names its entry and the field. Attributes go before identifiers, as in the entry's values. */
+/**
+ * The pointer of an error. An error of a field names its entry and the field. Attributes come before identifiers, as in the
+ * entry's values.
+ */
 function pointerOf({ path, where }: FieldError, value: unknown): FieldPath {
   const [first, index, name, ...rest] = path
   const entry = entryAt(path, value)
   if (entry === undefined || first === undefined || index === undefined || name === undefined || where === 'entry')
     return path
-  // Of the text of the body.
+  // The path is one in the text of the body.
   if (name === 'attrs' || name === 'identifiers') return path
   const isIn = (part: unknown) => isObject(part) && Object.hasOwn(part, name)
   const found = !isIn(entry.attrs) && isIn(entry.identifiers) ? 'identifiers' : 'attrs'
@@ -70,21 +73,21 @@ function entryOf(path: FieldPath, value: unknown): Pick<Place, 'entry'> {
 
 export type Spot = Pick<Place, 'line' | 'column' | 'source'>
 
-/** What is looked for below a node of the document. */
+/** A node of the document that is searched for, with the nodes below it. */
 type Target = {
   readonly inner: Map<string, Target>
-  /** Where its key stands, or the item of a list. Undefined: the text has no such node. */
+  /** The offset of its key, or of the item of a list. Undefined: the text has no such node. */
   offset?: number
-  /** What stands here is a tag: what it becomes has no places of its own. */
+  /** Whether the node is a tag: the nodes of its value have no places of their own. */
   isTag?: boolean
-  /** A secret field, or inside one. */
+  /** Whether it is a secret field, or inside one. */
   isSecret?: boolean
 }
 
 type Frame = {
   readonly target: Target | undefined
   readonly visibility: Visibility
-  /** While the children's visibility is undecided. */
+  /** Set while the children's visibility is undecided. */
   readonly path: readonly string[] | undefined
   readonly isMapping: boolean
   /** The key whose value comes next; undefined before a key. */
@@ -94,8 +97,8 @@ type Frame = {
 }
 
 /**
- * Line and column of the nodes that the pointers name: of a field's key, and of a list's item. A field that is missing has
- * the place of what lacks it. What stands inside of a tag, such as `!If`, has none.
+ * Line and column of the nodes that the pointers name: those of a field's key, and of a list's item. A missing field has the
+ * place of the node that lacks it. Nodes inside of a tag, such as `!If`, have none.
  */
 export function findSpots(text: string, pointers: readonly FieldPath[], look: Look): (Spot | undefined)[] {
   const root: Target = { inner: new Map() }
@@ -131,7 +134,7 @@ function reach(root: Target, pointer: FieldPath): Target | undefined {
 
 type Range = { readonly start: number; readonly end: number }
 
-/** Sets the offsets of targets. @returns the ranges of what may not be shown, in their order */
+/** Sets the offsets of targets. @returns the ranges of hidden text, in their order */
 function walk(text: string, root: Target, look: Look): readonly Range[] {
   const hidden: Range[] = []
   const frames: Frame[] = []
@@ -153,7 +156,7 @@ function walk(text: string, root: Target, look: Look): readonly Range[] {
     const part = frame === undefined || isKey ? undefined : (frame.key ?? String(frame.items))
     const target = frame === undefined ? root : part === undefined ? undefined : frame.target?.inner.get(part)
     const path = frame === undefined ? [] : part === undefined || !frame.path ? undefined : [...frame.path, part]
-    // What stands under a key that is no text is no field.
+    // A value under a key that is no text is no field.
     const visibility = frame?.visibility ?? (path === undefined ? 'masked' : look(path))
     if (target !== undefined) {
       const offset = frame?.isMapping === true ? frame.keyStart : start
@@ -162,7 +165,7 @@ function walk(text: string, root: Target, look: Look): readonly Range[] {
       target.isSecret = visibility === 'secret'
     }
     if (frame !== undefined) {
-      // A mapping in the place of a key: its value comes next, under no name.
+      // A mapping stands in the place of a key: its value comes next, under no name.
       frame.key = isKey ? '' : undefined
       frame.items += 1
     }
@@ -179,7 +182,7 @@ function walk(text: string, root: Target, look: Look): readonly Range[] {
   return hidden
 }
 
-/** @returns where the first key of a mapping with this name stands; undefined when there is none in the text */
+/** @returns the offset of the first key of a mapping with this name; undefined when the text has none */
 export function offsetOfKey(text: string, name: string): number | undefined {
   for (const { event, isKey } of withKeys(
     text,
@@ -192,7 +195,7 @@ export function offsetOfKey(text: string, name: string): number | undefined {
 const isQuoted = ({ style }: { style: unknown }) =>
   style === SCALAR_STYLE_SINGLE_QUOTED || style === SCALAR_STYLE_DOUBLE_QUOTED
 
-/** @returns undefined for what is no node, and -1 for a scalar without text */
+/** @returns undefined for an event that is no node, and -1 for a scalar without text */
 function startOf(event: Event): number | undefined {
   switch (event.type) {
     case EVENT_MAPPING:
@@ -240,7 +243,7 @@ export function placesAt(
 
 const maxSource = 200
 
-/** The line as it may be shown. */
+/** The line with hidden parts masked. */
 function masking(text: string, { start, end }: Range, hidden: readonly Range[]): string {
   let shown = ''
   let at = start

@@ -1,9 +1,10 @@
 /**
- * Walks over YAML text and finds its brackets and quotes. It builds no values. It is asked about texts that the parser
- * refused: which lines are indented less than the parser wants although other readers take them, and what is never closed.
+ * Scans YAML text for its brackets and quotes. It builds no values. It is used for texts that the parser refused: it finds the
+ * lines that are indented less than the parser wants although other readers take them, and the brackets and quotes that are never
+ * closed.
  */
 
-/** A bracket or quote, and where it stands. */
+/** A bracket or quote, and its offset. */
 export type Mark = { readonly sign: string; readonly offset: number }
 
 /** A line inside brackets or quotes that is indented less than YAML 1.2 asks for. */
@@ -11,7 +12,7 @@ export type ShortLine = { readonly start: number; readonly missing: number }
 
 export type Scan = {
   readonly shortLines: readonly ShortLine[]
-  /** What is open at the end of the text, the outermost first. */
+  /** The marks that are open at the end of the text, the outermost first. */
   readonly open: readonly Mark[]
   /** A bracket that closes one of the other kind. */
   readonly crossed: { readonly opened: Mark; readonly closed: Mark } | undefined
@@ -37,14 +38,14 @@ export function scan(text: string): Scan {
   let lineStart = 0
   /** The column of the key, `-` or `?` whose value comes next; -1 at the start of a document. */
   let parent = -1
-  /** The column of what may turn out to be a key, on this line. */
+  /** The column of a possible key on this line. */
   let key: number | undefined
-  /** Right behind a closed bracket or quote: a colon there needs no space behind it. */
+  /** Whether the position is right behind a closed bracket or quote: a colon there needs no space behind it. */
   let isBehindClosed = false
 
   const column = () => at - lineStart
 
-  /** Of the line that begins here: its spaces. */
+  /** Counts the spaces of the line that begins here. */
   function indentHere(): number {
     let end = at
     while (text[end] === ' ') end += 1
@@ -54,7 +55,7 @@ export function scan(text: string): Scan {
   const isDocumentMark = () =>
     column() === 0 && (text.startsWith('---', at) || text.startsWith('...', at)) && isSpace(text[at + 3])
 
-  /** At an end of a line: goes to the start of the next one. */
+  /** Goes from the end of a line to the start of the next one. */
   function nextLine(): void {
     at += text.startsWith('\r\n', at) ? 2 : 1
     lineStart = at
@@ -69,7 +70,7 @@ export function scan(text: string): Scan {
     while (!isEnd(text[at])) at += 1
   }
 
-  /** Blank characters, ends of lines and comments. */
+  /** Skips blank characters, ends of lines and comments. */
   function skipSpace(): void {
     while (at < text.length) {
       if (isBlank(text[at])) at += 1
@@ -80,7 +81,7 @@ export function scan(text: string): Scan {
     }
   }
 
-  /** To the end of the text where the quotes are never closed. */
+  /** Skips a quoted text: to the end of the document, if the quotes are never closed. */
   function skipQuoted(sign: string): void {
     const start = { sign, offset: at }
     const firstLine = lineStart
@@ -104,7 +105,7 @@ export function scan(text: string): Scan {
     }
   }
 
-  /** `|` and `>`, with their lines. */
+  /** Skips `|` and `>`, with their lines. */
   function skipBlockScalar(): void {
     const digit = /^[|>][-+]?([1-9])/.exec(text.slice(at, at + 3))?.[1]
     let content = digit === undefined ? undefined : Math.max(parent, 0) + Number(digit)
@@ -130,7 +131,7 @@ export function scan(text: string): Scan {
     return char === ':' && (isSpace(text[at + 1]) || (inFlow && isFlowSign(text[at + 1])))
   }
 
-  /** Whether a text without quotes goes on in the next line; it is there then. */
+  /** Whether a text without quotes goes on in the next line; the position is there then. */
   function goesOn(): boolean {
     while (at < text.length) {
       nextLine()
@@ -145,13 +146,13 @@ export function scan(text: string): Scan {
 
   function skipPlain(): void {
     do {
-      // The first character is part of it, whatever it is.
+      // The first character is a part of it, whatever it is.
       do at += 1
       while (!endsPlain())
     } while (isEnd(text[at]) && goesOn())
   }
 
-  /** An anchor, an alias or a tag. */
+  /** Skips an anchor, an alias or a tag. */
   function skipProperty(): void {
     const end = text.startsWith('!<', at) ? text.indexOf('>', at) : -1
     if (end > at) at = end
@@ -159,7 +160,7 @@ export function scan(text: string): Scan {
     while (!isSpace(text[at]) && !(open.length > 0 && isFlowSign(text[at])))
   }
 
-  /** @returns false for what is no bracket, `,`, quote, anchor, alias or tag */
+  /** @returns false unless a bracket, `,`, quote, anchor, alias or tag stands here */
   function takeSign(char: string): boolean {
     const wasBehindClosed = isBehindClosed
     isBehindClosed = false
@@ -184,7 +185,7 @@ export function scan(text: string): Scan {
     isBehindClosed = true
   }
 
-  /** `- `, `? ` and `: `. */
+  /** Takes `- `, `? ` and `: `. */
   function takeIndicator(char: string): boolean {
     const next = text[at + 1]
     if (!'-?:'.includes(char) || !(isSpace(next) || (open.length > 0 && isFlowSign(next)))) return false

@@ -2,13 +2,13 @@ import { documentLimits, type Find, type KeyOf } from './document.ts'
 import { type Sizes, taggedIn } from './measure.ts'
 import { type Expression, TagError } from './tags.ts'
 
-/** What `evaluate.ts` knows around a value, and how much it may do. */
+/** The context of a value for `evaluate.ts`, and the limits of its work. */
 
 /** The key of a row, while the tags around it are evaluated. */
 export class Key {
   /** Undefined while a document is checked, for a row that the document creates. */
   readonly key: string | number | undefined
-  /** What found it. */
+  /** The tag that found it. */
   readonly tag: KeyOf | Find
   constructor(key: string | number | undefined, tag: KeyOf | Find) {
     this.key = key
@@ -16,7 +16,7 @@ export class Key {
   }
 }
 
-/** Of an `!Enumerate`: what it goes through now. `undefined` while its own list is evaluated. */
+/** The item at which an `!Enumerate` is now. `undefined` while its own list is evaluated. */
 export type Frame = { readonly index: string | number; readonly value: unknown } | undefined
 
 /** The value depends on the key of a row that is not written yet. */
@@ -24,7 +24,7 @@ export class NotKnownYet extends Error {
   override readonly name = 'NotKnownYet'
 }
 
-/** What a tag asks the database. `asks` is whether there is such a row: none is no error then. */
+/** A question of a tag to the database. `asks`: it only asks whether there is such a row, so that none is no error. */
 export type Lookup = { readonly tag: KeyOf | Find; readonly asks: boolean }
 
 export type Evaluation = Generator<Lookup, unknown, unknown>
@@ -32,7 +32,7 @@ export type Evaluation = Generator<Lookup, unknown, unknown>
 /** The errors of tags in one document. A tag with an error has no value, and the rest is evaluated. */
 export class TagErrors {
   readonly list: TagError[] = []
-  /** How often a tag had no value: one of the context may be evaluated several times. */
+  /** The number of times that a tag had no value: one of the context may be evaluated several times. */
   count = 0
   readonly #seen = new Set<string>()
 
@@ -46,11 +46,11 @@ export class TagErrors {
 
 /** The side of the caller: its variables and files. */
 export type Caller = {
-  /** Takes the errors of tags. Without it, the first one is thrown. */
+  /** Takes the errors of tags. Absent: the first one is thrown. */
   readonly errors?: TagErrors
   /** @returns undefined when there is none. `keep`: the tags stay as they are */
   readonly read: ((tag: Expression, name: string) => string | undefined) | 'keep'
-  /** `--context`, which goes before the context of the document. */
+  /** `--context`, which takes precedence over the context of the document. */
   readonly context: Pick<ReadonlyMap<string, string>, 'get'>
 }
 
@@ -58,18 +58,18 @@ export type Caller = {
 export type CallerSide = Caller | 'refuse'
 
 export type Scope = {
-  /** Of the document. */
+  /** The context of the document. */
   readonly context: Readonly<Record<string, unknown>>
   readonly caller: CallerSide
   /** The lists and mappings that hold tags: all others are taken as they are. */
   readonly tagged: ReadonlySet<object>
-  /** Of the `!Enumerate` around the value, the innermost first. */
+  /** The frames of the `!Enumerate` around the value, the innermost first. */
   readonly frames: readonly Frame[]
   /** Names of the context that are being evaluated. */
   readonly within: ReadonlySet<string>
-  /** The value is asked only whether it is true. */
+  /** Whether only the truth of the value counts. */
   readonly asks: boolean
-  /** What was done so far: the same object for all parts of a document. */
+  /** The work so far: the same object for all parts of a document. */
   readonly done: { steps: number; letters: number; depth: number }
 }
 
@@ -88,9 +88,9 @@ export const scopeOf = (
   done: { steps: 0, letters: 0, depth: 0 },
 })
 
-/** Every list, mapping and tag counts, each time that it is evaluated. */
+/** The most lists, mappings and tags that are evaluated. Each counts each time. */
 const maxSteps = 2 * documentLimits.nodes + 4 * documentLimits.expanded
-/** Tags may nest deeper than what comes out of them. */
+/** Tags may nest deeper than their values. */
 export const maxDepth = 4 * documentLimits.depth
 
 export function count({ done }: Scope, steps: number): void {

@@ -5,11 +5,11 @@ import { firstKeyLike, firstNodeKey, tooShort, type YamlError } from './events.t
 import { type Mark, type Scan, scan } from './scan.ts'
 import { expressionNames } from './tags.ts'
 
-/** What is wrong with a text that is not YAML, and what to do about it. No sentence shows a value: it may be a secret. */
+/** Explains why a text is not YAML, and what to do about it. No sentence shows a value: it may be a secret. */
 
 export type Explained = { readonly message: string; readonly offset: number | undefined }
 
-/** @param events of the text, where it could be read that far */
+/** @param events the events of the text, as far as it could be read */
 export function explain(error: YamlError, text: string, events: readonly Event[]): Explained {
   const { reason, offset } = error
   if (offset === undefined) return { message: `The text cannot be read as YAML: ${reason}.`, offset }
@@ -29,7 +29,7 @@ type Found = {
 
 const lineAt = (text: string, offset: number): number => text.slice(0, offset).split(/\r\n?|\n/).length
 
-/** The line of an offset, with its own. */
+/** The line of an offset, with its own offset. */
 function lineOf(text: string, offset: number) {
   const start = Math.max(text.lastIndexOf('\n', offset - 1), text.lastIndexOf('\r', offset - 1)) + 1
   const length = text.slice(start).search(/[\r\n]|$/)
@@ -37,7 +37,7 @@ function lineOf(text: string, offset: number) {
   return { start, content, number: lineAt(text, start), indent: content.length - content.trimStart().length }
 }
 
-/** The line above that holds something. */
+/** The next line above that is not blank. */
 function lineAbove(text: string, offset: number) {
   const { start } = lineOf(text, offset)
   const above = text.slice(0, start).trimEnd()
@@ -56,7 +56,7 @@ function ofTab({ text, reason, offset }: Found): Explained | undefined {
 
 const closerOf: Readonly<Record<string, string>> = { '[': ']', '{': '}' }
 
-/** Brackets and quotes that are not closed, or too late. */
+/** Explains brackets and quotes that are closed too late, or never. */
 function ofMarks({ text, offset }: Found): Explained | undefined {
   const { open, crossed, quotesOverLines } = scan(text)
   const quoted = (mark: Mark) => `The \`${mark.sign}\` of line ${lineAt(text, mark.offset)}`
@@ -76,13 +76,13 @@ function ofMarks({ text, offset }: Found): Explained | undefined {
   return { message: `${quoted(last)} is never closed.`, offset: last.offset }
 }
 
-/** Quotes of an earlier line that end between two offsets. */
+/** Finds quotes of an earlier line that end between two offsets. */
 function quotesThatEnd(quotes: Scan['quotesOverLines'], from: number, to: number): Mark | undefined {
   for (const [end, mark] of quotes) if (end > from && end <= to) return mark
   return undefined
 }
 
-/** By the start of what the parser says. */
+/** The explanations, by the start of the parser's reason. */
 const sentences: readonly (readonly [reason: string, (found: Found) => Explained | undefined])[] = [
   ['bad indentation', ofIndentation],
   ['end of the stream', (found) => ofColon(found) ?? ofIndentation(found)],
@@ -112,7 +112,7 @@ const sentences: readonly (readonly [reason: string, (found: Found) => Explained
 
 const ofReason = (found: Found): Explained | undefined =>
   sentences
-    // The longest one fits best: `unknown` is the start of others.
+    // The longest reason fits best: `unknown` is the start of others.
     .filter(([start]) => found.reason.startsWith(start))
     .sort(([one], [other]) => other.length - one.length)[0]?.[1](found)
 
@@ -136,7 +136,7 @@ function ofIndentation(found: Found): Explained {
   return { message: `${what}: keys of one mapping, and items of one list, begin in one column.`, offset: place }
 }
 
-/** What stands behind a value that has ended, in its line. */
+/** Explains text behind a value that has ended, in its line. */
 function ofMiddle(found: Found, before: string): Explained {
   const { text, offset } = found
   const sign = text[offset] ?? ''
@@ -156,7 +156,7 @@ function ofMiddle(found: Found, before: string): Explained {
 
 const quoteText = (sign: string): string => `has a text that begins with ${sign}: put it in quotes`
 
-/** A line that should be `key: value`: the one that is named, or one above, which the parser has taken together. */
+/** Explains a line that should be `key: value`: the one that is named, or one above, which the parser has joined with it. */
 function ofColon({ text, offset }: Found): Explained | undefined {
   const lines = [lineAbove(text, offset), lineOf(text, offset)].flatMap((line) => line ?? [])
   const isText = ({ content }: { content: string }) => content.trim() !== '' && !/:(\s|$)|^\s*(#|-(\s|$))/.test(content)
@@ -178,7 +178,7 @@ function ofDuplicate(found: Found): Explained {
   return at(found, `has a key for the second time${where}: a mapping takes each key once`)
 }
 
-/** The name is shown only where it is nearly one of ours: it may be the start of a secret. */
+/** Explains an unknown tag. Its name is shown only when it is nearly one of ours: it may be the start of a secret. */
 function ofTag(found: Found): Explained {
   const names = [...expressionNames, '!KeyOf']
   const name = /^![\w!-]{1,20}/.exec(found.text.slice(found.offset, found.offset + 21))?.[0] ?? ''

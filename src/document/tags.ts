@@ -13,7 +13,7 @@ import { Find, KeyOf } from './document.ts'
 import { number } from './events.ts'
 
 /**
- * The tags of a blueprint, as the parser reads and the printer writes them. `evaluate.ts` says what they stand for
+ * The tags of a blueprint, as the parser reads and the printer writes them. `evaluate.ts` gives their values
  * (docs/blueprints.md).
  */
 
@@ -22,14 +22,16 @@ export const expressionNames = [
   ...(['!Enumerate', '!Index', '!Value', '!AtIndex', '!Find'] as const),
 ] as const
 
-/** `!Unread` stands for an unknown tag, or for a number that is not kept, in a document of another service: it holds the reason. */
+/**
+ * `!Unread` stands for an unknown tag, or for a number that is not kept, in a document of another service: it holds the reason.
+ */
 export type ExpressionName = (typeof expressionNames)[number] | '!Unread'
 
-/** A tag that stands for a value, with what stands behind it: a text, or a list. */
+/** A tag with its content, a text or a list, which stands for a value. */
 export class Expression {
   readonly name: ExpressionName
   readonly content: string | readonly unknown[]
-  /** Of the tag in the text of the document. It is no part of the value: equal documents may differ in it. */
+  /** The offset of the tag in the text of the document. It is no part of the value: equal documents may differ in it. */
   readonly #offset: number | undefined
 
   constructor(name: ExpressionName, content: string | readonly unknown[], offset?: number) {
@@ -47,7 +49,7 @@ export class Expression {
     return new Expression(this.name, content, this.#offset)
   }
 
-  /** In messages and logs. */
+  /** The form in messages and logs. */
   toJSON(): unknown {
     return { [this.name]: this.content }
   }
@@ -56,7 +58,7 @@ export class Expression {
 /** Line and column, from 1. */
 export type Place = { readonly line: number; readonly column: number }
 
-/** A tag that has no value, or a document that is too large once its tags have theirs. */
+/** An error of a tag that has no value, or of a document that is too large once its tags have values. */
 export class TagError extends Error {
   override readonly name = 'TagError'
   readonly offset: number | undefined
@@ -68,7 +70,7 @@ export class TagError extends Error {
   }
 }
 
-/** In the text, or made by a tag. */
+/** The error of a forbidden name, in the text, or made by a tag. */
 export class ForbiddenName extends TagError {
   constructor() {
     super(undefined, 'holds a field with the name __proto__: no field may have this name')
@@ -82,7 +84,7 @@ export const isTag = (value: unknown): value is KeyOf | Find | Expression =>
 export const holdsTag = (value: unknown): boolean =>
   isTag(value) || (typeof value === 'object' && value !== null && Object.values(value).some(holdsTag))
 
-/** The value with each `!KeyOf` and `!Find` in it replaced, from inside to outside. */
+/** Replaces each `!KeyOf` and `!Find` in a value, from inside to outside. */
 export function replaceLookups(value: unknown, replace: (tag: KeyOf | Find) => unknown): unknown {
   const inside = (inner: unknown) => replaceLookups(inner, replace)
   const fields = (all: object) => Object.fromEntries(Object.entries(all).map(([name, each]) => [name, inside(each)]))
@@ -101,8 +103,8 @@ const keyOfTag = defineScalarTag<KeyOf>('!KeyOf', {
 })
 
 /**
- * The definitions for one text. The parser calls them in the order of the events, one call for each tag: that is how a
- * tag gets its place.
+ * The definitions for one text. The parser calls them in the order of the events, one call for each tag: that gives a tag its
+ * place.
  */
 export function parsedTags(events: readonly Event[], text: string): readonly TagDefinition[] {
   const nextOffset = offsetsOf(events, text, (name) => expressionNames.some((each) => each === name))
@@ -111,7 +113,7 @@ export function parsedTags(events: readonly Event[], text: string): readonly Tag
     : [keyOfTag, ...expressionNames.flatMap((name) => expressionTags(name, nextOffset))]
 }
 
-/** @returns what gives the offsets of such tags, one after the other; undefined where there are none */
+/** @returns a function that gives the offsets of such tags, one after the other; undefined when there are none */
 function offsetsOf(events: readonly Event[], text: string, isIt: (name: string) => boolean) {
   const offsets: number[] = []
   for (const event of events) {
@@ -126,9 +128,9 @@ function offsetsOf(events: readonly Event[], text: string, isIt: (name: string) 
 const longestName = 20
 
 /**
- * The definitions for what else stands in a text of another service: it is read, and has no value.
+ * The definitions for other tags in a text of another service: they are read, and have no value.
  *
- * @param unkept where numbers stand that are not kept
+ * @param unkept the offsets of numbers that are not kept
  */
 export function unreadTags(
   events: readonly Event[],
@@ -153,15 +155,19 @@ export function unreadTags(
     defineScalarTag('', { ...ofAnyName, resolve: (_, __, name) => unknown(name) }),
     defineSequenceTag('', { ...ofAnyName, create: unknown, addItem: () => undefined }),
     defineMappingTag('', {
-      ...{ ...ofAnyName, create: unknown, addPair: () => '' },
-      ...{ has: () => false, keys: () => [], get: () => undefined },
+      ...ofAnyName,
+      create: unknown,
+      addPair: () => '',
+      has: () => false,
+      keys: () => [],
+      get: () => undefined,
     }),
   ]
 }
 
 type Carrier = { readonly offset: number | undefined; readonly items: unknown[] }
 
-/** One that stands before a text, and one that stands before a list. */
+/** The definitions of a tag before a text, and before a list. */
 const expressionTags = (name: ExpressionName, nextOffset = (): number | undefined => undefined): TagDefinition[] => [
   defineScalarTag<Expression>(name, {
     resolve: (source) => new Expression(name, source, nextOffset()),

@@ -2,18 +2,21 @@ import { isObject } from '../json-object.ts'
 import type { Registry } from '../models/registry.ts'
 
 /**
- * Which values of a document may be shown in a line of its text. `masked`: it may hold a secret, such as a field that the
- * model does not have. `secret`: the field is one. Undefined: what stands below it decides.
+ * The visibility of a value in a line of the document's text. `masked`: it may hold a secret, such as a field that the model does
+ * not have. `secret`: the field is one. Undefined: the values below it decide.
  */
 export type Visibility = 'shown' | 'masked' | 'secret' | undefined
 
-/** @param path of a value, as texts: `['entries', '3', 'attrs', 'name']` */
+/** @param path the path of a value, as texts: `['entries', '3', 'attrs', 'name']` */
 export type Look = (path: readonly string[]) => Visibility
 
 const ofEntry = new Set(['model', 'id', 'state', 'was', 'owner'])
 const ofDocument = new Set(['version', 'owner', 'prune'])
 
-/** Of a blueprint or a submission, by the models that it names. What is not known to be harmless is masked. */
+/**
+ * The visibility of the values of a blueprint or a submission, by the models that it names. A value is masked unless it is known
+ * to be harmless.
+ */
 export function lookAt(value: unknown, registry: Registry): Look {
   const document = isObject(value) ? value : {}
   const entries: readonly unknown[] = Array.isArray(document.entries) ? document.entries : []

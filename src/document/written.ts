@@ -5,9 +5,9 @@ import { measure } from './measure.ts'
 import { type CallerSide, scopeOf } from './scope.ts'
 import { isTag, TagError } from './tags.ts'
 
-/** From a document as it is written to one with the form of a blueprint: tags are evaluated, other forms are changed to ours. */
+/** Changes a document as it is written to one with the form of a blueprint: evaluates tags, and replaces other forms by ours. */
 
-/** @throws {TagError} for a tag without a value, and for a document that is too large, written out */
+/** @throws {TagError} for a tag without a value, and for a document that is too large when it is written out */
 export function evaluateDocument(written: unknown, caller: CallerSide): unknown {
   const { context, document } = withoutContext(written)
   const scope = scopeOf(document, context, caller, documentLimits)
@@ -26,10 +26,10 @@ export function withoutContext(written: unknown) {
   return { context: context ?? {}, document }
 }
 
-/** Of a document that was checked when it was sent. */
+/** Evaluates a document that was checked when it was sent. */
 export const evaluateStored = (written: unknown): unknown => evaluateNow(written, scopeOf(written))
 
-/** Entries in one list, without what says nothing. */
+/** Puts entries into one list, and removes empty members. */
 export function normalise(value: unknown): unknown {
   if (!isObject(value) || isTag(value)) return value
   const { context, metadata, ...document } = value
@@ -42,7 +42,7 @@ export function normalise(value: unknown): unknown {
   }
 }
 
-/** A mapping of lists of entries: its names are for the reader. */
+/** Joins a mapping of lists of entries: its names are for the reader. */
 export function inOneList(sections: Readonly<Record<string, unknown>>): unknown {
   const lists = Object.values(sections)
   return lists.every((list) => Array.isArray(list)) ? lists.flat(1) : sections
@@ -61,8 +61,8 @@ function normaliseEntry(entry: unknown): unknown {
 }
 
 /**
- * One that is false is enough. Of those that are true already, it is kept that there are some: the entry may say something else of
- * a row than another. Values are not kept: they may be secrets.
+ * The conditions that are kept. One that is false is enough. True ones are kept as one `true`: the entry is still a conditional
+ * one, which may have other values for a row than another entry. Values are not kept: they may be secrets.
  */
 function conditionsOf(conditions: readonly unknown[]): readonly unknown[] {
   if (conditions.some((each) => !isTag(each) && !isTrue(each))) return [false]

@@ -30,7 +30,7 @@ import { evaluateDocument, evaluateStored, normalise } from './written.ts'
 
 const printSchema = DUMP_SCHEMA.withTags(...printedTags)
 const parseSchema = CORE_SCHEMA.withTags(...parsedTags([], ''))
-/** Of a document that was sent: as other readers take it. */
+/** The schema of a document that was sent: it accepts what other readers accept. */
 const sentSchema = parseSchema.withTags(mergeTag)
 
 /** Prints a blueprint as YAML text that `parse` reads back as an equal document. */
@@ -39,7 +39,7 @@ export function print(blueprint: Blueprint): string {
   return dump(blueprint, { schema: printSchema, noRefs: true, lineWidth: 120 })
 }
 
-/** Of more entries, each is printed on a line of its own: that takes a tenth of the time, and people read no such text. */
+/** A document with more entries has a line for each: that takes a tenth of the time, and it is too long for a reader. */
 const maxPretty = 200
 
 function printOnLines({ entries, ...head }: Blueprint): string {
@@ -47,7 +47,7 @@ function printOnLines({ entries, ...head }: Blueprint): string {
   return [...lines, 'entries:\n', ...entries.map((entry) => `- ${inFlow(entry)}\n`)].join('')
 }
 
-/** JSON, which is YAML, with the tags of a blueprint. */
+/** Prints JSON, which is YAML, with the tags of a blueprint. */
 function inFlow(value: unknown): string {
   if (value instanceof KeyOf) return `!KeyOf ${quotedText(value.id)}`
   if (value instanceof Find) return `!Find [${quotedText(value.model)}, ${inFlow(value.identifiers)}]`
@@ -60,7 +60,7 @@ function inFlow(value: unknown): string {
   return `{${members.map(([name, member]) => `${keyInFlow(name)}: ${inFlow(member)}`).join(', ')}}`
 }
 
-/** What YAML takes as the key of a mapping without a sign before it. */
+/** The longest key of a mapping that YAML takes without a sign before it. */
 const longestPlainKey = 500
 
 function keyInFlow(name: string): string {
@@ -68,21 +68,21 @@ function keyInFlow(name: string): string {
   return key.length > longestPlainKey ? `? ${key} ` : key
 }
 
-/** JSON leaves some characters as they are that YAML does not print. */
+/** Quotes a text. JSON leaves some characters as they are that YAML does not print. */
 const quotedText = (text: string): string =>
   JSON.stringify(text).replace(
     /[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
 
-/** Prints what `readText` read, where it holds no other tags than those of a blueprint. */
+/** Prints a value of `readText`, if it holds no other tags than those of a blueprint. */
 export const printValue = (value: unknown): string => dump(value, { schema: printSchema, noRefs: true, lineWidth: 120 })
 
 const documentSchema = blueprintForm(z.string())
 
 /**
- * The value of YAML text that a caller sent, with its tags evaluated. It may not have the form of a blueprint. What it
- * takes to refuse a text that is too large does not grow with the text.
+ * The value of YAML text that a caller sent, with its tags evaluated. It may not have the form of a blueprint. The cost of
+ * refusing a text that is too large does not grow with the text.
  *
  * @throws {Problem} `invalid`, with line and column where there is one
  */
@@ -94,13 +94,13 @@ export function readSentText(text: string): unknown {
   }
 }
 
-/** Such a text as a blueprint. @throws {Problem} `invalid` */
+/** Parses such a text as a blueprint. @throws {Problem} `invalid` */
 export const parseSent = (text: string): Blueprint => readDocument(readSentText(text))
 
 /**
  * Parses YAML text of any form, with the limits of a blueprint, and evaluates its tags.
  *
- * @param prepare changes what was written, before its tags are evaluated
+ * @param prepare changes the document as it is written, before its tags are evaluated
  * @throws {Problem} `invalid`, with line and column where there is one
  * @throws {TagError} with its place where it has one
  */
@@ -119,7 +119,7 @@ export function readText(
  */
 export const readWritten = (text: string): unknown => theOnly(readDocuments(text, 'sent'))
 
-/** The same of each document of a text of another service, with `!Unread` for tags that are unknown here. One may be empty. */
+/** Parses each document of a text of another service, with `!Unread` for tags that are unknown here. One may be empty. */
 export const readForeign = (text: string): unknown[] => readDocuments(text, 'foreign')
 
 function readDocuments(text: string, origin: 'sent' | 'foreign'): unknown[] {
@@ -141,12 +141,12 @@ function readDocuments(text: string, origin: 'sent' | 'foreign'): unknown[] {
 export const parse = (text: string): Blueprint =>
   readDocument(placed(text, () => evaluateStored(theOnly(construct(text, storedDepth, 'stored')))))
 
-/** Where the entries of a document begin that `printOnLines` printed. In one that `dump` printed, they are indented. */
+/** The start of the entries of a document that `printOnLines` printed. `dump` would have indented them. */
 const linesBegin = '\nentries:\n- {'
 /** Entries that are parsed in one piece. */
 const atATime = 20
 
-/** The same, with turns for others where the document is large. */
+/** Parses a checked document as `parse` does, with turns for other work when the document is large. */
 export async function parseInTurns(text: string): Promise<Blueprint> {
   const end = text.indexOf(linesBegin)
   if (end === -1) return parse(text)
@@ -170,7 +170,7 @@ export async function parseInTurns(text: string): Promise<Blueprint> {
 /**
  * Checks that a value has the form of a blueprint, for example one that was sent as JSON, without tags.
  *
- * @throws {Problem} `invalid`, with everything that is wrong with the form
+ * @throws {Problem} `invalid`, with all errors of the form
  */
 export function readDocument(value: unknown): Blueprint {
   const errors = new ErrorList()
@@ -179,7 +179,7 @@ export function readDocument(value: unknown): Blueprint {
   return blueprint
 }
 
-/** The same of one that was sent now. @param errors what is wrong is added. @returns undefined without the form */
+/** Checks the form of a document that was sent now. @param errors takes the errors. @returns undefined for another form */
 export function readForm(value: unknown, errors: ErrorList): Blueprint | undefined {
   const blueprint = readStored(value, errors)
   for (const [path, text] of blueprint === undefined ? [] : shownTexts(blueprint)) {
@@ -190,7 +190,7 @@ export function readForm(value: unknown, errors: ErrorList): Blueprint | undefin
   return blueprint
 }
 
-/** What people are shown of a document beside the fields of its rows. */
+/** The texts of a document that are displayed, beside the fields of its rows. */
 function* shownTexts({ metadata, entries }: Blueprint): Generator<[FieldPath, string]> {
   yield [['metadata', 'name'], metadata.name]
   for (const [label, value] of Object.entries(metadata.labels ?? {}))
@@ -199,7 +199,7 @@ function* shownTexts({ metadata, entries }: Blueprint): Generator<[FieldPath, st
     yield* [[['entries', index, 'id'], id] as [FieldPath, string], [['entries', index, 'was'], was]]
 }
 
-/** Those of earlier versions are read as they are. */
+/** Checks the form of a stored document. Those of earlier versions are read as they are. */
 function readStored(value: unknown, errors: ErrorList): Blueprint | undefined {
   const normal = normalise(value)
   const parsed = documentSchema.safeParse(normal)
@@ -225,7 +225,7 @@ export function readEntries(value: unknown): { readonly index: number; readonly 
   })
 }
 
-/** Without what has no effect, and with the name of the first entry where it has none of its own. */
+/** A blueprint without members that have no effect, and with the name of its first entry when it has none of its own. */
 function named({ context: _, metadata, entries, ...rest }: z.output<typeof documentSchema>): Blueprint {
   return {
     ...rest,
@@ -289,8 +289,8 @@ function construct(text: string, maxDepth: () => number, origin: 'sent' | 'store
 }
 
 /**
- * The depth limit as a number that counts how often it is read. The parser compares with it at the start of each node,
- * and has no other place where nodes could be counted before all of them are in memory.
+ * The depth limit as a number that counts how often it is read. The parser compares with it at the start of each node, and has no
+ * other place where nodes could be counted before all of them are in memory.
  */
 function countingDepth(): number {
   let nodes = 0
@@ -304,7 +304,7 @@ function countingDepth(): number {
   return depth as unknown as number
 }
 
-/** All at once: they are known by their places alone. */
+/** Refuses all such numbers at once: only their places are known. */
 function refuseNumbers(unkept: ReturnType<typeof unkeptNumbers>, text: string): void {
   if (unkept.length === 0) return
   const errors = new ErrorList()

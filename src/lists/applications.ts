@@ -12,7 +12,7 @@ import type { ListQuery } from './listed.ts'
 import { toSorted } from './page.ts'
 import { applicationText } from './tables.ts'
 
-/** Applications as they are listed: by the API, and on the pages of operators. */
+/** Applications as the API and the pages of operators list them. */
 export const applicationList = (engine: Pick<Engine, 'registry' | 'keyring'>): ListSpec<'Application'> => ({
   path: '/core/applications/',
   summary: 'List applications',
@@ -38,14 +38,14 @@ export const applicationList = (engine: Pick<Engine, 'registry' | 'keyring'>): L
 
 export type ApplicationRow = Awaited<ReturnType<typeof readApplications>>['rows'][number]
 
-/** Of more, the pages of operators count none. */
+/** The pages of operators count no further. */
 export const mostCounted = 5_000
 
 /**
  * Reads one page of the applications that the caller sees.
  *
- * @param sent filters by their names, as values that their schemas gave
- * @param page from 1
+ * @param sent filters by their names, with the values that their schemas returned
+ * @param page the page, from 1
  * @returns `isCut`: there are more than are counted
  */
 export async function readApplications(
@@ -70,8 +70,14 @@ export async function readApplications(
     return found === undefined || value === undefined ? [] : [{ name, filter: found, value }]
   })
   const asked: ListQuery = {
-    ...{ filters, terms, ...scopeOf(spec, actor), ordering: toSorted(spec.defaultOrder) },
-    ...{ isPlain: false, page, page_size: size, mostCounted },
+    filters,
+    terms,
+    ...scopeOf(spec, actor),
+    ordering: toSorted(spec.defaultOrder),
+    isPlain: false,
+    page,
+    page_size: size,
+    mostCounted,
   }
   const isNarrow = filters.length > 0 || terms.length > 0 || asked.owners !== undefined
   const view = applicationView(engine.registry.kinds)

@@ -6,7 +6,7 @@ import { likeLiterally } from './filters.ts'
 
 /** The audit as the pages of operators search it: by key from the newest on, and not counted. */
 
-/** How far back, in SQL. The first is the usual one. */
+/** The periods of a search, in SQL. The first is the default. */
 export const auditSpans = {
   day: "interval '1 day'",
   week: "interval '7 days'",
@@ -26,19 +26,19 @@ export type AuditQuestion = {
   readonly before: string | null
 }
 
-/** Rows that one search looks through for what no index has: a part of a name, or an action in a period. */
+/** The most rows that one search scans for conditions without an index: a part of a name, or an action in a period. */
 const mostLooked = 5_000
 
 const foundRow = z.object({ keys: z.array(z.string()), looked: z.string().nullable() })
 
-/** @property looked the search ended at this row: older ones may match too */
+/** @property looked the row at which the search ended: older ones may match too */
 export type FoundAudit = {
   readonly rows: readonly AuditEntry[]
   readonly next: string | null
   readonly looked: string | null
 }
 
-/** @returns at most `size` rows, the newest first, and the key of the last one if there are more */
+/** @returns up to `size` rows, the newest first, and the key of the last one if there are more */
 export async function searchAudit(
   db: Db,
   { span, action, who, id, before }: AuditQuestion,
@@ -48,7 +48,7 @@ export async function searchAudit(
   const since = auditSpans[span]
   const isOther = action !== null && action !== 'apply'
   const quick = [
-    // As the partial index has it.
+    // The condition has the form of the partial index.
     ...(isOther ? ["a.action <> 'apply'"] : []),
     ...(id === null ? [] : [idIs(id, values)]),
     ...(before === null ? [] : [`a.pk < ${values.bind(before)}::bigint`]),

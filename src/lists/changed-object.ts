@@ -36,7 +36,7 @@ export function changedObject({ models: registered }: Registry) {
       return `${id} IN (SELECT o.run_id FROM run_objects o JOIN (${named.join(' UNION ') || none}) named USING (model, key)
         WHERE o.run_id IS NOT NULL)`
     },
-    // Else a caller could guess the names of objects by the runs that it sees.
+    // A caller could guess the names of objects otherwise, by the runs that it sees.
     ({ models, name }, actor) => {
       const asked = new Set(models.map(({ model }) => model))
       return { models: seenBy({ models: registered }, actor).filter(({ model }) => asked.has(model)), name }

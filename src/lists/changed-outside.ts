@@ -4,21 +4,24 @@ import { queryBoolean } from '../http/query.ts'
 import type { Engine } from '../plan/engine.ts'
 import { isAmong, narrows } from './filters.ts'
 
-/** To compare one with its last recorded change takes a tenth of a millisecond: of more, not all are compared. */
+/** The most applications that are compared with their last recorded change: one takes a tenth of a millisecond. */
 const mostCompared = 500
 
 /**
- * Whether a worker has looked at all, so that only what it found and what was written since may be outside. Not in a database
- * that was restored into another server, whose transactions have numbers of their own.
+ * Whether a worker has looked for such changes at all: then only those that it found, and those that were written since, may be
+ * outside. It is false in a database that was restored into another server, whose transactions have numbers of their own.
  */
 const hasLooked = `(SELECT i.outside_after > 0 AND i.outside_after < pg_snapshot_xmax(pg_current_snapshot())::text::bigint
   FROM installation i WHERE EXISTS (SELECT FROM applications OFFSET ${mostCompared}))`
 
-/** By a transaction that was not over when the worker looked. Transactions of which the age is negative are billions ago. */
+/**
+ * Whether a transaction wrote the row that was not over when the worker looked. Transactions with a negative age are billions
+ * ago.
+ */
 const isWrittenSince = (row: string): string =>
   `age(${row}.xmin) BETWEEN 0 AND (SELECT age(i.outside_after::text::xid8::xid) FROM installation i)`
 
-/** The keys of all applications that may be outside, once a worker has looked. @param models placeholders */
+/** The keys of all applications that may have changed outside, once a worker has looked. @param models placeholders */
 function suspects(models: Readonly<Record<'applications' | 'providers', string>>): string {
   const found = (of: keyof typeof models, type: string) =>
     `SELECT c.key::${type} FROM outside_changes c WHERE NOT c.is_deleted AND c.model = ANY (${models[of]}::text[])`
@@ -30,7 +33,7 @@ function suspects(models: Readonly<Record<'applications' | 'providers', string>>
 }
 
 /**
- * Applications that are not as their last recorded change left them, or whose provider is not
+ * Applications that differ from their last recorded change, or whose provider does
  * (docs/adr/0099-what-is-outside-is-compared-since-a-look.md).
  */
 export function changedOutside({ registry, keyring }: Pick<Engine, 'registry' | 'keyring'>) {

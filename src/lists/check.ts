@@ -4,8 +4,8 @@ import type { Listed } from './listed.ts'
 import { columnOf, tableOf } from './tables.ts'
 
 /**
- * Checks that the database has what a list is declared with: its columns, and the triggers that keep its count, without
- * which it would answer `count: 0`.
+ * Checks that the database has all that a list declares: its columns, and the triggers that keep its count, without which it
+ * would answer `count: 0`.
  *
  * @param fields those that the list names
  * @throws {Error} naming the list and what is missing

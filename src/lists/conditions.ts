@@ -3,7 +3,9 @@ import { likeLiterally } from './filters.ts'
 import type { Listed, ListQuery, Owned, Visible } from './listed.ts'
 import { type ListedModel, qualified, type Search, tableOf } from './tables.ts'
 
-/** Which rows are asked for, and which of them this caller sees at all, in SQL: none for a list that nothing narrows. */
+/**
+ * The conditions of a request, and those of the rows that this caller sees at all, in SQL: none for a list that nothing narrows.
+ */
 export function conditionsOf(
   { view: { model }, search, own, always, visible, owned }: Omit<Listed, 'count' | 'order'>,
   asked: Pick<ListQuery, 'filters' | 'terms' | 'own' | 'values' | 'bound' | 'owners' | 'caller'>,
@@ -24,7 +26,7 @@ export function conditionsOf(
   ]
 }
 
-/** Whether a list has other rows than those of its table. */
+/** Whether a condition leaves only some rows of the table. */
 export const isNarrowed = ({ always }: Listed, { own, values, owners, filters, terms }: ListQuery): boolean =>
   always !== undefined ||
   own !== undefined ||
@@ -39,7 +41,7 @@ const wordsIn = (sql: string, terms: readonly string[], bind: Bind): string[] =>
     return `(${sql.replaceAll('{pattern}', () => pattern)})`
   })
 
-/** The conditions for rows that are read one by one, and not found by an index. @param part of them that matches */
+/** The conditions for rows that are read one by one, and not found by an index. @param part whether few or many of them match */
 export function byRow(list: Listed, asked: ListQuery, part: 'few' | 'many', values: Values): string[] {
   const { once, sql } = list.search
   const text = firstIn(list.search, once?.isOne ? once.sql : sql)
@@ -61,17 +63,17 @@ export function asWalked(asked: ListQuery, part: 'few' | 'many'): ListQuery {
   return { ...asked, filters }
 }
 
-/** Percent of a table's pages from which is guessed how many rows match. */
+/** The percentage of a table's pages from which the number of matches is estimated. */
 const sampled = 0.5
 
-/** A filter that so great a part of the rows meets is looked up in what they are related to, row by row. */
+/** A filter that matches a larger part of the rows is checked row by row, in the related rows. */
 const largePart = 0.05
 
 /**
- * Whether many rows match. Then reading all rows is quicker than finding each by an index. A search is judged by a sample of
- * the table, a filter on related rows by its own number.
+ * Whether many rows match. Then reading all rows is quicker than finding each by an index. A search is judged by a sample of the
+ * table, a filter on related rows by its own number.
  *
- * @param rows of the table, in SQL
+ * @param rows the number of rows of the table, in SQL
  * @returns SQL; undefined when that makes no difference
  */
 export function isFrequent(
@@ -92,9 +94,9 @@ export function isFrequent(
 }
 
 /**
- * The rows of a list that something narrows, in no order: what follows FROM. Texts that stand once are searched there, and
- * lead to their rows. PostgreSQL would read all rows in place of those of a thousand texts, unless another condition is known
- * to leave few: the subquery prevents that.
+ * The rows of a list that something narrows, in no order: the SQL that follows FROM. Texts that are stored once are searched
+ * there, and lead to their rows. PostgreSQL would read all rows in place of those of a thousand texts, unless another condition
+ * is known to leave few: the subquery prevents that.
  */
 export function matchingRows(list: Listed, asked: ListQuery, values: Values): string {
   const { name } = tableOf(list.view.model)
@@ -109,7 +111,7 @@ export function matchingRows(list: Listed, asked: ListQuery, values: Values): st
     : `${name} WHERE ${others.join(' AND ')} AND ${name}.${once.column} IN (${texts})`
 }
 
-/** The other rows of its table, in the same form: for a list of which many match. */
+/** The other rows of its table, in the same form, for a list with many matches. */
 export function otherRows(list: Listed, asked: ListQuery, values: Values): string {
   const { name } = tableOf(list.view.model)
   const { once } = list.search
@@ -122,7 +124,7 @@ export function otherRows(list: Listed, asked: ListQuery, values: Values): strin
 /**
  * The rows that match, text by text, for an order that begins with texts that are searched, and that many rows have.
  *
- * @param direction of that order
+ * @param direction the direction of that order
  * @returns the text in place of the column too; undefined when nothing is searched, or the order begins otherwise
  */
 export function matchingTexts(
@@ -144,8 +146,8 @@ export function matchingTexts(
 type Once = NonNullable<Search['once']>
 
 /**
- * The keys of texts. Where the trigram index finds them, as whole rows: PostgreSQL would read all of an index that has the text
- * and the key, because it takes lower case for cheap.
+ * The keys of texts. They are read as whole rows where the trigram index finds them: PostgreSQL would read all of an index that
+ * has the text and the key, because it takes lower case for cheap.
  */
 function textsOf({ table, key, isOne }: Once, words: string, terms: readonly string[]): string {
   if (!isOne) return `SELECT DISTINCT ${key} FROM ${table} WHERE ${words}`

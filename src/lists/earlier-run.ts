@@ -5,7 +5,7 @@ import type { Actor } from '../permissions.ts'
 import type { ListSpec } from './list.ts'
 import { askRuns, runsOfObjects, seenRuns } from './runs.ts'
 
-/** The applied run before another one, of those that the caller sees. */
+/** The last applied run before another one, among those that the caller sees. */
 
 export type Earlier = {
   readonly id: string
@@ -16,21 +16,25 @@ export type Earlier = {
 }
 
 const row: z.ZodType<Earlier> = z.object({
-  ...{ id: z.guid(), title: z.string(), createdAt: z.date(), endedAt: z.date(), submitter: z.int().nullable() },
+  id: z.guid(),
+  title: z.string(),
+  createdAt: z.date(),
+  endedAt: z.date(),
+  submitter: z.int().nullable(),
 })
 
-/** Runs of one submitter among which one of the same title is looked for. */
+/** The most runs of one submitter that are searched for one of the same title. */
 const mostOfSubmitter = 1_000
 
 type Of = {
-  /** Of an application: runs of the same slug. */
+  /** The slug of an application, whose earlier runs have the same; null for a blueprint. */
   readonly slug: string | null
-  /** Of a blueprint: runs of the same title by its submitter, or else runs that changed one of its objects. */
+  /** The title of a blueprint. Its earlier run has the same title and submitter, or else changed one of its objects. */
   readonly title: string
   readonly submitter: number | null
-  /** As the filter `object` takes them: `application:shop`. */
+  /** The objects in the form of the filter `object`: `application:shop`. */
   readonly objects: readonly string[]
-  /** Only runs that were recorded before this. */
+  /** Only runs that were recorded before this time. */
   readonly before: Date
 }
 

@@ -11,35 +11,35 @@ import { type Actor, allows } from '../permissions.ts'
 
 /** A query parameter of a list, and its SQL condition. */
 export type Filter<Field extends string = string, Value = unknown> = {
-  /** What the parameter may be, as the query string has it. */
+  /** The schema of the parameter, as the query string has it. */
   readonly schema: z.ZodType<Value>
-  /** What it is about: a field of the model, or a named expression. */
+  /** The field of the model, or the named expression, to which it applies. */
   readonly on: Field | Expression
   /**
    * @param on the column or expression, in SQL
-   * @param bind gives the placeholder of a value; it is never text of the statement
+   * @param bind returns the placeholder of a value, which is never text of the statement
    */
   readonly condition: (on: string, value: Value, bind: Bind) => string
-  /** The same condition on rows that are met one by one in an order: of few rows, and of many. */
+  /** The same condition on rows that are read one by one in an order: of few rows, and of many. */
   readonly walked?: Readonly<Record<'few' | 'many', Filter<Field, Value>['condition']>>
-  /** How many rows meet the condition, in SQL, where that is known without them. */
+  /** The number of rows that meet the condition, in SQL, if it is known without them. */
   readonly number?: (value: Value, bind: Bind) => string
-  /** The value as far as this caller may ask for it. */
+  /** The part of the value that this caller may filter by. */
   readonly seen?: (value: Value, actor: Actor) => Value
-  /** For values that must exist: SQL that returns those that do, as column `value`. */
+  /** Set for values that must exist: SQL that returns the existing ones, as column `value`. */
   readonly known?: { readonly displayName: string; among(placeholder: string): string }
-  /** One row at most meets it. */
+  /** Whether at most one row meets it. */
   readonly isUnique?: true
 }
 
 export type Bind = (value: unknown) => string
 
-/** SQL over the list's table, under a name of its own in `find.ts`. */
+/** SQL over the list's table, which has a name of its own in `find.ts`. */
 export type Expression = { readonly sql: string }
 
 /**
- * Whether a key is among those of a statement, for very many rows. All are read once and hashed: PostgreSQL does so however
- * many it expects, because it expects few of an array. It makes no join of it, which would read the rows in no order.
+ * Whether a key is among those of a statement, for very many rows. All are read once and hashed: PostgreSQL does so for any
+ * number, because it expects few of an array. It makes no join of it, which would read the rows in no order.
  */
 export const isAmong = (key: string, keys: string): string => `((${key} IN (SELECT unnest(ARRAY(${keys})))) IS TRUE)`
 
@@ -50,7 +50,7 @@ export const likeLiterally = (text: string): string => text.replace(/[\\%_]/g, '
 export const queryText = (max = 255) =>
   follow(storable, z.string(once).max(max, `Must be at most ${max} characters.`), 'invalid_value')
 
-/** @param max the largest number that means something */
+/** @param max the largest number with a meaning */
 export function queryInteger(min: number, max: number) {
   const range = `Must be from ${min} to ${max}.`
   return z
@@ -67,8 +67,8 @@ const queryUuid = z
 const queryKey = queryInteger(1, 2_147_483_647)
 
 /**
- * A parameter that may be repeated: a row matches when one of its values does. Generated clients send an empty list as one
- * empty value (`groups_by_pk=`): it is as if the parameter were left out.
+ * A parameter that may be repeated: a row matches when one of its values does. Generated clients send an empty list as one empty
+ * value (`groups_by_pk=`): it counts as absent.
  */
 const repeated = <Item extends z.ZodType>(item: Item, description: string, max = 100) =>
   z
@@ -80,7 +80,7 @@ const repeated = <Item extends z.ZodType>(item: Item, description: string, max =
 
 const filter = <Field extends string, Value>(declared: Filter<Field, Value>) => declared as Filter<Field>
 
-/** A condition of its own on a field. */
+/** A filter with a condition of its own on a field. */
 export const narrows = <Field extends string, Value>(
   on: Field,
   schema: z.ZodType<Value>,
@@ -88,14 +88,14 @@ export const narrows = <Field extends string, Value>(
   seen?: Filter<Field, Value>['seen'],
 ) => filter({ on, schema, condition, ...(seen && { seen }) })
 
-/** A field that has this very value. @param type the column's type in PostgreSQL */
+/** A filter on a field with exactly this value. @param type the column's type in PostgreSQL */
 const is = <Field extends string>(on: Field, type: string, schema: z.ZodType) =>
   filter({ on, schema, condition: (column, value, bind) => `${column} = ${bind(value)}::${type}` })
 
 /** `request id` of `requestId`. */
 const wordsOf = (field: string) => field.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
 
-/** Each filter takes the description of its parameter, as a sentence. */
+/** A filter by equality. Each filter takes the description of its parameter, as a sentence. */
 export const equals = <Field extends string>(field: Field, description = `With this ${wordsOf(field)} exactly.`) =>
   is(field, 'text', queryText().meta({ description }))
 export const unique = <Field extends string>(field: Field, description?: string) => ({
@@ -130,7 +130,7 @@ export const startsWith = <Field extends string>(on: Field, description: string)
     condition: (column, value, bind) => `${column} LIKE ${bind(`${likeLiterally(value)}%`)}`,
   })
 
-/** One of the enum's values. @param type the column's type in PostgreSQL */
+/** A filter by one of the enum's values. @param type the column's type in PostgreSQL */
 export const isOneOf = <Field extends string>(
   on: Field,
   type: string,
@@ -145,7 +145,7 @@ export const isOneOf = <Field extends string>(
 
 const keySchemas = { uuid: queryUuid, integer: queryKey, bigint: queryInteger(1, Number.MAX_SAFE_INTEGER) } as const
 
-/** @param type of the key, in PostgreSQL */
+/** @param type the type of the key, in PostgreSQL */
 export const isOneOfKeys = <Field extends string>(on: Field, type: keyof typeof keySchemas) =>
   filter({
     on,
@@ -153,7 +153,7 @@ export const isOneOfKeys = <Field extends string>(on: Field, type: keyof typeof 
     condition: (column, value, bind) => `${column} = ANY(${bind(value)}::${type}[])`,
   })
 
-/** At this time or later. */
+/** A filter by this time or later. */
 export const isSince = <Field extends string>(on: Field, description: string) =>
   filter({
     on,
@@ -161,7 +161,7 @@ export const isSince = <Field extends string>(on: Field, description: string) =>
     condition: (column, value, bind) => `${column} >= ${bind(value)}::timestamptz`,
   })
 
-/** Earlier than this time. */
+/** A filter by an earlier time. */
 export const isBefore = <Field extends string>(on: Field, description: string) =>
   filter({
     on,
@@ -183,7 +183,7 @@ type Relation = {
 const groups: Relation = { displayName: 'group', table: 'groups', named: 'group_pk', listed: 'user_pk' }
 const members: Relation = { displayName: 'user', table: 'users', named: 'user_pk', listed: 'group_pk' }
 
-/** Related to any of the rows that this column names; a value that names nothing is an error. */
+/** A filter by relations to any of the rows that this column names; a value that names nothing is an error. */
 function related(
   { displayName, table, named, listed }: Relation,
   column: string,
@@ -198,12 +198,12 @@ function related(
     on: 'pk',
     schema: repeated(item, description),
     condition: (key, value, bind) => `${key} IN (SELECT m.${listed} FROM ${linked(bind(value))})`,
-    // Neither becomes a join: the one is a look-up for each row, the other a look into all that are related.
+    // Neither becomes a join: the first is a look-up for each row, the second a look into all related keys.
     walked: {
       few: (key, value, bind) => `(SELECT true FROM ${linked(bind(value))} AND m.${listed} = ${key} LIMIT 1)`,
       many: (key, value, bind) => isAmong(key, `SELECT m.${listed} FROM ${linked(bind(value))}`),
     },
-    // Of one, no row is counted twice.
+    // No row is counted twice for one value.
     number: (value, bind) =>
       `SELECT count(${value?.length === 1 ? '*' : `DISTINCT m.${listed}`}) FROM ${linked(bind(value))}`,
     known: {
@@ -221,7 +221,7 @@ export const membersByPk = related(
   ['integer', queryKey],
   'Has the user with this key as a direct member.',
 )
-/** Else a caller without `view_user` could guess usernames, and whose key is whose. */
+/** A filter by usernames. A caller without `view_user` could guess usernames otherwise, and which key belongs to which. */
 export const membersByUsername: Filter<'pk'> = {
   ...related(
     members,
@@ -246,7 +246,7 @@ const attributesText = withExample(
   'A JSON object that must be contained: `{"address": {"city": "Bern"}}`, or `{"address__city": "Bern"}`.',
 )
 
-/** A JSON object that must be contained, at any depth; `a__b` means `b` in `a`. All entries must be there. */
+/** A filter by a JSON object that must be contained, at any depth; `a__b` means `b` in `a`. All entries must be there. */
 export const contains = <Field extends string>(on: Field) =>
   filter({
     on,
@@ -264,11 +264,11 @@ export const contains = <Field extends string>(on: Field) =>
 function errorOf(entries: readonly [string, unknown][] | undefined): string | undefined {
   if (entries === undefined) return 'Must be a JSON object, such as {"department": "it"}.'
   if (entries.length > maxAttributeKeys) return `Must have at most ${maxAttributeKeys} fields.`
-  // As it is meant: a name with many `__` nests as deep as braces do.
+  // The nested form is checked: a name with many `__` nests as deep as braces do.
   return entries.map((entry) => storableJson(nest(entry))).find((error) => error !== undefined)
 }
 
-/** @returns undefined when it is no object */
+/** @returns undefined for a text that is no object */
 function entriesOf(text: string): [string, unknown][] | undefined {
   try {
     const value = parseJson(text)

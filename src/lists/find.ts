@@ -8,15 +8,15 @@ import type { Listed, ListQuery } from './listed.ts'
 import { tableOf } from './tables.ts'
 
 /**
- * The statements that find and count the rows of a list: Prisma's models do not say what they need, and their `contains`
- * takes no index (docs/adr/0027-lists-find-keys-and-prisma-reads-rows.md). Values are parameters, always.
+ * The statements that find and count the rows of a list: Prisma's models cannot express them, and their `contains` takes no index
+ * (docs/adr/0027-lists-find-keys-and-prisma-reads-rows.md). Values are always parameters.
  */
 
 /** Only plain lists are prepared: a connection keeps each prepared text, and filters make any number of texts. */
 const made = (text: string, { list: values }: Values, { isPlain }: ListQuery): Statement =>
   isPlain ? { text, values } : unprepared({ text, values })
 
-/** Up to this number, matches are sorted while they are counted. With more, `walkStatement` finds the page. */
+/** Up to this number, matches are sorted while they are counted. If there are more, `walkStatement` finds the page. */
 const maxSorted = 10_000
 
 const keysSchema = z.array(z.union([z.number(), z.string(), z.bigint().transform(String)]))
@@ -24,9 +24,9 @@ const foundRow = z.object({
   count: z.int(),
   /** The keys of the page, in order; null when they are not known yet. */
   keys: keysSchema.nullable(),
-  /** Rows of the table, about; null when the keys are known. */
+  /** An estimate of the rows of the table; null when the keys are known. */
   size: z.int().nullable(),
-  /** By parameter, which values name nothing. */
+  /** The values that name nothing, by parameter. */
   unknown: z.record(z.string(), z.array(z.string())),
 })
 const pageRow = z.object({ keys: keysSchema })
@@ -73,19 +73,19 @@ function sizeStatement(list: Listed, asked: ListQuery): Statement {
 const keptSize = (table: string): string =>
   `(SELECT coalesce(sum(c.rows), 0) FROM row_counts c WHERE c.table_name = '${table}')`
 
-/** How many rows a table has, about: as it was last analysed, unless triggers keep it. */
+/** An estimate of the rows of a table, as it was last analysed, unless triggers keep the number. */
 const aboutSize = ({ count, view: { model } }: Listed): string =>
   count === 'kept'
     ? keptSize(tableOf(model).name)
     : `(SELECT greatest(c.reltuples, 0) FROM pg_class c WHERE c.oid = '${tableOf(model).name}'::regclass)`
 
-/** @param from a table, and which of its rows */
+/** @param from a table, and the conditions on its rows */
 const upTo = ({ mostCounted }: ListQuery, { bind }: Values, from: string): string =>
   mostCounted === undefined ? from : `(SELECT FROM ${from} LIMIT ${bind(mostCounted + 1)}) counted`
 
 /**
- * PostgreSQL guesses badly how many rows a search or an attribute matches, and would walk along the order's index past
- * all the others: so what matches is found first.
+ * PostgreSQL estimates badly how many rows a search or an attribute matches, and would walk along the order's index past all the
+ * others: so matches are found first.
  */
 function matchingStatement(list: Listed, asked: ListQuery): Statement {
   const values = new Values()
@@ -112,7 +112,7 @@ function matchingStatement(list: Listed, asked: ListQuery): Statement {
   return made(text, values, asked)
 }
 
-/** The number of matches, in SQL, where there are many. */
+/** The number of matches, in SQL, when there are many. */
 function manyOf(list: Listed, asked: ListQuery, values: Values): string {
   const { name } = tableOf(list.view.model)
   const counted = (from: string) => `(SELECT count(*) FROM ${upTo(asked, values, from)})`
@@ -126,7 +126,7 @@ function manyOf(list: Listed, asked: ListQuery, values: Values): string {
   return `CASE WHEN ${frequent} THEN ${read} ELSE ${found} END`
 }
 
-/** The number of matches, in SQL, where a filter that knows it is all that narrows the list. */
+/** The number of matches, in SQL, when only one filter narrows the list, and that filter knows it. */
 function numberAlone(list: Listed, asked: ListQuery, { bind }: Values): string | undefined {
   const [alone, ...others] = asked.filters
   const isAlone = others.length === 0 && !isNarrowed(list, { ...asked, filters: [] })
@@ -134,7 +134,7 @@ function numberAlone(list: Listed, asked: ListQuery, { bind }: Values): string |
 }
 
 /**
- * The number of matches, in SQL, where more than `mostCounted` are not counted and no text is searched: an index that has the
+ * The number of matches, in SQL, when more than `mostCounted` are not counted and no text is searched: an index that has the
  * filter counts without the rows, which are read for their order only if they are few.
  */
 const numberFirst = ({ mostCounted, terms }: ListQuery, from: string): string | undefined =>

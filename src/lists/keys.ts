@@ -4,7 +4,7 @@ import { isAmong } from './filters.ts'
 import { type Listed, type ListQuery, type Sorted, usualPageSize } from './listed.ts'
 import { qualified, tableOf } from './tables.ts'
 
-/** The keys of one page, in SQL, where they were not found as its rows were counted. */
+/** The keys of one page, in SQL, when they were not found while its rows were counted. */
 
 export const startOf = ({ page, page_size }: ListQuery): number => (page - 1) * page_size
 
@@ -12,7 +12,10 @@ export const keyOf = ({ view: { model } }: Listed): string => qualified(model, t
 
 type Sort = { readonly field: string; readonly column: string; readonly descending: boolean }
 
-/** What breaks ties is added, so that a row is on one page only; in the last field's direction, so that an index serves both. */
+/**
+ * The fields that break ties are added, so that a row is on one page only; in the last field's direction, so that an index serves
+ * both.
+ */
 export function sortsOf({ view: { model }, order }: Listed, ordering: readonly Sorted[]): readonly Sort[] {
   const { unique, ties = [] } = tableOf(model)
   const sorts: Sort[] = []
@@ -39,16 +42,16 @@ export function orderOf(
   return { columns, order: order.join(', ') }
 }
 
-/** Where a page is in a list. Behind the middle it is found from the end: its keys come backwards. */
+/** The place of a page in a list. A page behind the middle is found from the end: its keys come backwards. */
 export type Place = {
   readonly isBackward: boolean
   readonly size: number
   readonly offset: number
-  /** Whether a walk to it meets few of the rows that match. */
+  /** Whether a walk to it reads few of the rows that match. */
   readonly isNear: boolean
-  /** Rows that a walk along the order looks at before it is given up; null: it is not. */
+  /** The rows that a walk along the order may read before it is cancelled; null: it is not. */
   readonly patience: number | null
-  /** The rows whose keys a walk far into the list has to know; null: it looks at the rows themselves. */
+  /** The rows whose keys a walk far into the list has to know; null: it reads the rows themselves. */
   readonly known: 'matches' | 'others' | null
 }
 
@@ -62,27 +65,27 @@ export const firstPlace = ({ page_size: size }: ListQuery): Place => ({
   known: null,
 })
 
-/** A part of the matches: to look up more of them costs more than to compare them with all that are related. */
+/** The part of the matches above which comparing all with the related rows is cheaper than looking up each. */
 const mostLookedUp = 0.02
 
-/** Of more keys, PostgreSQL would need more than 40 MB. */
+/** The most keys: PostgreSQL would need more than 40 MB for more. */
 const mostKnown = 500_000
 
-/** A walk is given up after this many times the rows that it would need if matches were spread evenly. */
+/** A walk is cancelled after this many times the rows that it would need if matches were spread evenly. */
 const patience = 2
 
 /** Rows that a walk passes sooner than half a million keys are sorted. */
 const mostPassed = 20_000
 
 /**
- * Of matches that are not all counted: they are sorted in about as long as a walk takes that has met this many rows without
- * finding the page.
+ * The patience for matches that are not all counted: to sort them takes about as long as a walk that has read this many rows
+ * without finding the page.
  */
 const patienceOf = (needed: number, rows: number): number => Math.ceil(patience * Math.sqrt(needed * rows))
 
 /**
- * @param count rows that match. When it is not exact, more may match. The page is among those that were counted
- * @param rows of the table, about
+ * @param count the rows that match. When it is not exact, more may match. The page is among those that were counted
+ * @param rows an estimate of the rows of the table
  */
 export function placeOf(
   list: Listed,
@@ -103,12 +106,12 @@ export function placeOf(
     return { ...place, patience: most * 4 < rows ? most : null, known: areKnown ? known : null }
   }
   if (isBetween(list, asked)) return { ...place, patience: needed + mostPassed }
-  // Where PostgreSQL knows how many rows match, it takes the index of a filter that has this order, too.
+  // PostgreSQL takes the index of a filter that has this order, too, when it knows how many rows match.
   const isSearched = list.search.once !== undefined && asked.terms.length > 0
   return { ...place, patience: isSearched ? patienceOf(needed, rows) : null }
 }
 
-/** Whether rows of a period are asked for in an order that is nearly that of time: a walk meets them at once, or much later. */
+/** Whether rows of a period are requested in an order that is nearly that of time: a walk reaches them at once, or much later. */
 function isBetween(list: Listed, { ordering, filters }: ListQuery): boolean {
   const { alike = [] } = tableOf(list.view.model)
   const [first] = sortsOf(list, ordering)
@@ -120,7 +123,7 @@ function isBetween(list: Listed, { ordering, filters }: ListQuery): boolean {
 export function walkStatement(list: Listed, asked: ListQuery, place: Place, values: Values): string {
   const { isBackward, size, offset } = place
   const sorts = sortsOf(list, asked.ordering)
-  // LIMIT as a literal: with a parameter, the generic plan guesses the number of rows.
+  // LIMIT is a literal: the generic plan would guess the number of rows of a parameter.
   const isUsual = asked.isPlain && size === usualPageSize && offset === 0
   const limits = isUsual ? `LIMIT ${usualPageSize}` : `LIMIT ${values.bind(size)} OFFSET ${values.bind(offset)}`
   const byText = textByText(list, asked, sorts, isBackward, values)
@@ -135,7 +138,7 @@ export function walkStatement(list: Listed, asked: ListQuery, place: Place, valu
     ORDER BY ${directions(sorts, isBackward)} ${limits}) AS keys`
 }
 
-/** The keys in an order that begins with the texts that are searched; undefined: it does not. */
+/** The keys in an order that begins with the texts that are searched; undefined for another order. */
 function textByText(
   list: Listed,
   asked: ListQuery,
@@ -153,8 +156,8 @@ function textByText(
 }
 
 /**
- * The conditions of a walk. Far into a list they are on keys alone: then it reads an index, and no rows. A filter that has
- * such a form of its own needs no other.
+ * The conditions of a walk. Far into a list they are on keys alone: then it reads an index, and no rows. A filter that has such a
+ * form of its own needs no other.
  */
 function walkedConditions(list: Listed, asked: ListQuery, { isNear, known }: Place, values: Values): readonly string[] {
   const part = isNear ? 'few' : 'many'
@@ -172,8 +175,8 @@ const directions = (sorts: readonly Sort[], isBackward: boolean): string =>
   sorts.map(({ column, descending }) => `${column} ${descending === isBackward ? 'ASC' : 'DESC'}`).join(', ')
 
 /**
- * Rows that match may all stand at the other end of the order: a walk that does not find the page where it should be is
- * given up, and what matches is sorted.
+ * Rows that match may all be at the other end of the order: a walk that does not find the page where it should be is cancelled,
+ * and the matches are sorted.
  */
 function boundedWalk(
   list: Listed,
@@ -196,7 +199,7 @@ function boundedWalk(
       ORDER BY ${order} ${limits}) END AS keys`
 }
 
-/** The values that rows may have which match, of the field that an order begins with; undefined: it has no list of values. */
+/** The values of the field that an order begins with, as far as rows with them may match; undefined: it has no list of values. */
 function valuesOf(list: Listed, { ordering, filters }: ListQuery): readonly string[] | undefined {
   const [first] = sortsOf(list, ordering)
   const all: readonly string[] | undefined = Object.entries(list.fewValues ?? {}).find(
@@ -209,8 +212,8 @@ function valuesOf(list: Listed, { ordering, filters }: ListQuery): readonly stri
 }
 
 /**
- * Value by value, for an order that begins with a field of few values: each finds its rows by an index of the next order. A
- * value is not looked for where those before it have enough rows.
+ * The keys value by value, for an order that begins with a field of few values: each finds its rows by an index of the next
+ * order. A value is left out when those before it have enough rows.
  */
 function byValue(
   list: Listed,

@@ -21,21 +21,21 @@ import { cappedFor, envelopeOf, pageParameters, toEnvelope, toSorted } from './p
 import { type PageWriter, pageText, patiently } from './stream.ts'
 import type { ListedModel } from './tables.ts'
 
-/** A list as a declaration: the route, its parameters and its statements are made of it. */
+/** The declaration of a list: the route, its parameters and its statements are made of it. */
 export type ListSpec<Model extends ListedModel = ListedModel> = Listed<Model> & {
   readonly path: string
   readonly permission: Access
   readonly summary: string
   readonly view: View<Model>
-  /** Never read from a replica: callers decide by it. */
+  /** Whether it is never read from a replica: callers decide by it. */
   readonly isLedger?: true
-  /** As `ordering` has it. */
+  /** The order in the form of `ordering`. */
   readonly defaultOrder: string
-  /** For the description: which field of a related object an order compares. */
+  /** The field of a related object that an order compares, for the description. */
   readonly compared?: Readonly<Record<string, string>>
   readonly filters: Readonly<Record<string, Filter<FieldOf<Model>>>>
   readonly include?: Include
-  /** Without it, a search finds only rows of the caller: what is searched is not shown to others. */
+  /** A permission without which a search finds only rows of the caller: the searched text is not shown to others. */
   readonly searchNeeds?: Permission
   /** Permissions that show more, beside those of `own` and `include`. */
   readonly alsoNeeds?: readonly Need[]
@@ -44,9 +44,9 @@ export type ListSpec<Model extends ListedModel = ListedModel> = Listed<Model> & 
 
 /** Related objects that a caller may leave out. */
 type Include = {
-  /** Such as `include_groups`. */
+  /** The parameter, such as `include_groups`. */
   readonly parameter: string
-  /** What is null without them. */
+  /** The field that is null without them. */
   readonly field: string
   /** A caller without this permission does not get `field`. */
   readonly permission?: Permission
@@ -70,7 +70,9 @@ export function list<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec
     response: { 200: envelopeOf(spec.view.schema, spec) },
   }
   const config = {
-    ...{ permission: spec.permission, takes: 'list' as const, document: { alsoNeeds: alsoNeedsOf(spec) } },
+    permission: spec.permission,
+    takes: 'list' as const,
+    document: { alsoNeeds: alsoNeedsOf(spec) },
     exceptBy: Object.entries(spec.filters).flatMap(([name, { isUnique }]) => (isUnique ? [name] : [])),
   }
   app.addHook('onReady', () => checkList(db, spec.path, spec, fieldsOf(spec)))
@@ -88,11 +90,11 @@ export function list<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec
   })
 }
 
-/** Reads a list from the replica, if there is one, unless the caller wants what there is now. @param read may be called twice */
+/** Reads a list from the replica, if there is one, unless the caller wants the current state. @param read may be called twice */
 export const readList = <Result>(db: Db, headers: Headers, read: (from: Db) => Promise<Result>): Promise<Result> =>
   wantsNow(headers) ? read(db) : throughReplica(db, read)
 
-/** RFC 9111, section 5.2.1.4: nothing older than the request will do. */
+/** Whether nothing older than the request is accepted (RFC 9111, section 5.2.1.4). */
 const wantsNow = ({ 'cache-control': sent = '' }: Headers): boolean => /(^|[\s,])no-cache([\s,]|$)/i.test(String(sent))
 
 function checkSchema({ path, view: { model, schema } }: ListSpec): void {
@@ -137,18 +139,18 @@ export const includeParameter = ({ include }: Pick<ListSpec, 'include'>) => ({
 const filterParameters = ({ filters }: ListSpec) =>
   Object.fromEntries(Object.entries(filters).map(([name, { schema }]) => [name, schema.optional()]))
 
-/** What narrows a list, without its pages and orders. */
+/** The parameters that narrow a list, without its pages and orders. */
 export const narrowingParametersOf = (spec: ListSpec) =>
   z.strictObject({ search: pageParameters(spec).search, ...filterParameters(spec) })
 
 type Query = Readonly<Record<string, unknown>> & z.output<ReturnType<typeof parametersOf>>
 
 /**
- * Whether the list would show a row to this caller, as SQL over the table: the one rule of who sees which row, for those
- * who ask of rows that they know already.
+ * Whether the list would show a row to this caller, as SQL over the table: the one rule of who sees which row, for rows that are
+ * known already.
  *
- * @param query by `narrowingParametersOf`
- * @returns SQL, with the placeholders that `bind` gives
+ * @param query the parameters of `narrowingParametersOf`
+ * @returns SQL, with the placeholders that `bind` returns
  * @throws {Problem} when the caller may not filter so
  */
 export function shows(
@@ -189,7 +191,7 @@ function listQueryOf(spec: ListSpec, query: Query, actor: Actor): ListQuery {
   }
 }
 
-/** Which rows this caller sees at all. */
+/** The rows that this caller sees at all. */
 export function scopeOf(
   { own, visible, owned }: ListSpec,
   actor: Actor,
@@ -204,7 +206,7 @@ export function scopeOf(
   }
 }
 
-/** Where a caller does not see all rows of a value: those of its owners. */
+/** The values of which a caller sees only some rows: those of its owners. */
 const boundOf = ({ permissions }: Visible, actor: Actor): string[] =>
   Object.entries(permissions).flatMap(([value, permission]) =>
     allows(actor, permission) ? [] : ownersFor(actor, permission).map((owner) => `${value}@${owner}`),
@@ -231,7 +233,7 @@ async function writePage(
   await writeRows(page, snapshot, db, { view: spec.view, keys: await snapshot.read(readKeys), reading })
 }
 
-/** The transaction ends with what is read last, and not with what is sent last. */
+/** Writes the rows of a page. The transaction ends with the last read, and not with the last chunk that is sent. */
 export async function writeRows(
   page: PageWriter,
   snapshot: Source,

@@ -3,24 +3,28 @@ import type { FieldOf } from '../views/view.ts'
 import type { Filter } from './filters.ts'
 import type { ListedModel, Search } from './tables.ts'
 
-/** What a list is, and what a request asks of it. */
+/** A list, and a request for it. */
 
-/** Which rows a list has, and in which orders. */
+/** The rows of a list, and its orders. */
 export type Listed<Model extends ListedModel = ListedModel> = {
   readonly view: { readonly model: Model }
   /**
-   * How the list knows its size when nothing narrows it. `kept`: triggers on the table keep it in `row_counts`
-   * (docs/adr/0012-lists-know-their-size.md). `rows`: its rows are counted. `capped`: whatever narrows it, rows are counted
-   * as far as `mostCounted`, and the answer says when there are more (docs/adr/0084-lists-of-the-ledger-count-so-far.md).
+   * The source of the list's size when nothing narrows it. `kept`: triggers on the table keep it in `row_counts`
+   * (docs/adr/0012-lists-know-their-size.md). `rows`: its rows are counted. `capped`: rows are counted as far as `mostCounted`,
+   * whether the list is narrowed or not, and the answer says when there are more
+   * (docs/adr/0084-lists-of-the-ledger-count-so-far.md).
    */
   readonly count: 'kept' | 'rows' | 'capped'
-  /** Every term of `search` must be in it. */
+  /** The text that is searched: every term of `search` must be in it. */
   readonly search: Search
-  /** What `ordering` may name. */
+  /** The names that `ordering` may hold. */
   readonly order: Readonly<Record<string, FieldOf<Model>>>
-  /** All values, in their order, of fields that have few, and no index of their own: what is ordered by one is read value by value. */
+  /**
+   * All values, in their order, of fields that have few, and no index of their own: rows in such an order are read value by
+   * value.
+   */
   readonly fewValues?: { readonly [Field in FieldOf<Model>]?: readonly string[] }
-  /** Callers without the permission see their own rows only; without a permission, so do all. */
+  /** Callers without the permission see their own rows only; if none is named, all callers do. */
   readonly own?: { readonly field: FieldOf<Model>; readonly unless?: `view_${string}` }
   /** A boolean field that is true of all rows of the list. */
   readonly always?: FieldOf<Model>
@@ -28,22 +32,22 @@ export type Listed<Model extends ListedModel = ListedModel> = {
   readonly owned?: Owned
 }
 
-/** Callers whose rights are bound to owners see only rows of these. */
+/** The rows of owners: callers whose rights are bound to owners see only rows of these. */
 export type Owned = {
-  /** With this permission for all owners, callers see all rows. */
+  /** The permission with which callers see all rows, if they hold it for all owners. */
   readonly unless: Permission
   /** The owner of a row of the list, in SQL. */
   readonly sql: string
-  /** Rows that they see all the same, in SQL; `{caller}` is their key. */
+  /** The rows that they see all the same, in SQL; `{caller}` is their key. */
   readonly or?: string
-  /** What must hold of each of these rows, in SQL: `{owners}` is a list of texts, `{caller}` their key. */
+  /** A condition on each of these rows, in SQL: `{owners}` is a list of texts, `{caller}` their key. */
   readonly and?: string
 }
 
 /** A caller sees the rows for whose value of a text field the caller holds the permission. */
 export type Visible<Field extends string = string> = {
   readonly field: Field
-  /** By value. */
+  /** The permissions by value. */
   readonly permissions: Readonly<Record<string, Permission>>
   /** The field with the owner, for permissions that hold for rows of some owners. */
   readonly owner: Field
@@ -51,7 +55,7 @@ export type Visible<Field extends string = string> = {
   readonly others?: true
 }
 
-/** Of the applications of these owners, and of the caller. */
+/** Consents to the applications of these owners, and those of the caller. */
 export const consentsOfOwners: Owned = {
   unless: 'view_application',
   sql: '(SELECT a.owner FROM applications a WHERE a.pk = user_consents.application_pk)',
@@ -60,7 +64,7 @@ export const consentsOfOwners: Owned = {
 
 export type Sorted = { readonly field: string; readonly descending: boolean }
 
-/** What a request asks of a list. */
+/** A request for a list. */
 export type ListQuery = {
   readonly filters: readonly { readonly name: string; readonly filter: Filter; readonly value: unknown }[]
   readonly terms: readonly string[]
@@ -68,20 +72,20 @@ export type ListQuery = {
   readonly own: number | null | undefined
   /** The values of the field in `visible`; undefined: all. */
   readonly values: readonly string[] | undefined
-  /** Beside them, values with the rows of one owner: `oauth2@team-a`. */
+  /** Further values with the rows of one owner: `oauth2@team-a`. */
   readonly bound: readonly string[]
   /** The owners of `owned`; undefined: all, and rows without one. */
   readonly owners: readonly string[] | undefined
   /** The key of the caller. */
   readonly caller: number | null
   readonly ordering: readonly Sorted[]
-  /** Nothing that makes any number of texts, as filters, terms and orders do: its statement is prepared. */
+  /** Whether it has no filters, terms and orders, which make any number of texts: its statement is prepared then. */
   readonly isPlain: boolean
   readonly page: number
   readonly page_size: number
-  /** Of more, none is counted: of a list whose count is capped, and on the pages of operators. */
+  /** The most rows that are counted: of a list whose count is capped, and on the pages of operators. */
   readonly mostCounted?: number
 }
 
-/** Rows of a page unless `page_size` says otherwise. */
+/** Rows of a page without `page_size`. */
 export const usualPageSize = 100

@@ -1,10 +1,10 @@
 import type { Registry } from '../models/registry.ts'
 import type { Run } from '../views/run.ts'
 
-/** More would take too long. */
+/** The most objects; more would take too long. */
 export const mostObjects = 10
 
-/** The objects that a run changed, or names, as the filter `object` takes them: `application:shop`. The first of many. */
+/** The objects that a run changed, or names, in the form of the filter `object`: `application:shop`. The first of many. */
 export function objectsOf(
   { slug, changes }: Pick<Run, 'slug' | 'changes'>,
   registry: Registry,

@@ -14,9 +14,9 @@ import type { ListQuery } from './listed.ts'
 import { objectText, type PageWriter, patiently, shortText } from './stream.ts'
 import type { ListedModel } from './tables.ts'
 
-/** What names one row of a list. */
+/** The name of one row of a list. */
 type Name<Model extends ListedModel> = {
-  /** Such as `slug`. */
+  /** The field, such as `slug`. */
   readonly by: FieldOf<Model>
   /** A text in this form is the key, as it is where a document refers to a row. */
   readonly key?: 'uuid' | 'integer'
@@ -24,21 +24,21 @@ type Name<Model extends ListedModel> = {
 
 /** One row of a list, by the field that names it. */
 type One<Model extends ListedModel> = Name<Model> & {
-  /** What it is called in messages. */
+  /** Its name in messages. */
   readonly displayName: string
   readonly summary?: string
-  /** A filter of the list that tells apart rows of the same name. */
+  /** A filter of the list that distinguishes rows of the same name. */
   readonly apartBy?: string
-  /** The last part of the path, where it is not called as `by`. */
+  /** The last part of the path, if its name is not that of `by`. */
   readonly parameter?: string
 }
 
 /**
- * Serves one row of a list: the row that the list shows to this caller under this name or key, as the list shows it. So
- * what a caller may not see in the list is not found here.
+ * Serves one row of a list: the row that the list shows to this caller under this name or key, as the list shows it. A row that
+ * the caller may not see in the list is not found here either.
  *
- * Answers 404 for no row, 400 for more than one, 304 for a client that has the current text, 412 when `If-Match` is of another.
- * A row that is long is streamed, without a tag.
+ * Answers 404 for no row, 400 for more than one, 304 for a client that has the current text, 412 when `If-Match` is of another. A
+ * row that is long is streamed, without a tag.
  */
 export function one<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec<Model>, declared: One<Model>): void {
   const { by, key, displayName, apartBy, parameter = by } = declared
@@ -77,13 +77,13 @@ export function one<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec<
 }
 
 const nameSchema = (by: string) =>
-  // A key of another form is that of nothing.
+  // A key of another form finds no row.
   by === 'pk'
     ? z.guid()
-    : // Names are stored composed: a path that spells one otherwise finds it.
+    : // Names are stored composed: a path with another form of the name finds it.
       queryText().overwrite((text) => text.normalize('NFC'))
 
-/** One more than are wanted: then the name says too little. */
+/** The number of rows that are read: two show that the name is ambiguous. */
 const enough = 2
 
 type Asked = ListQuery['filters'][number]
@@ -110,7 +110,7 @@ async function readKeys(source: Source, spec: ListSpec, asked: ListQuery): Promi
  * The tag of one row as this caller reads it, in a transaction that changes the row.
  *
  * @param text the name or key
- * @param uidOf read before the transaction
+ * @param uidOf was read before the transaction
  * @returns none for no row; null for a text that is so long that it has no tag
  */
 export async function tagsOf<Model extends ListedModel>(

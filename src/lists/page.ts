@@ -3,14 +3,14 @@ import { Problem } from '../errors.ts'
 import { queryInteger, queryText } from './filters.ts'
 import { type Sorted, usualPageSize } from './listed.ts'
 
-/** Pages, orders and searches: what all lists share. */
+/** Pages, orders and searches: the parts that all lists share. */
 
 export const maxPageSize = 1_000
-/** No table has as many rows. */
+/** The largest page; no table has as many rows. */
 const maxPage = 1_000_000_000_000
 const maxTerms = 8
 
-/** A list whose count is capped counts no further, unless a page ends behind it. */
+/** The most rows that a list with a capped count counts, unless a page ends behind them. */
 const mostCounted = 10_000
 
 /** @returns how far such a list counts for this page */
@@ -87,12 +87,15 @@ export const pageParameters = ({ view, order, defaultOrder, compared = {} }: Ord
     }),
 })
 
-/** For the API's description: a text between commas is a list in one parameter. */
+/** A parameter for the API's description: a text between commas is a list in one parameter. */
 const listOf = (choices: readonly string[], title: string) => ({
-  ...{ type: 'array', items: { type: 'string', enum: choices, title }, explode: false, maxLength: undefined },
+  type: 'array',
+  items: { type: 'string', enum: choices, title },
+  explode: false,
+  maxLength: undefined,
 })
 
-/** Some clients repeat the parameter for each item of a list, and send an empty list as an empty text. */
+/** Joins a list. Some clients repeat the parameter for each item, and send an empty list as an empty text. */
 const joined = (sent: unknown) => (sent === '' ? undefined : Array.isArray(sent) ? sent.join() : sent)
 
 function toTerms(text: string, context: z.RefinementCtx): string[] {

@@ -31,7 +31,7 @@ const times = z.object({
 
 const figuresRow = z.object({ from: z.date(), bars: z.array(z.unknown()), steps: z.array(z.unknown()), ...times.shape })
 
-/** Reads what became of the submissions of a period, and how long they took, the current step included. */
+/** Reads the outcomes of the submissions of a period, and how long they took, the current step included. */
 export function readFigures(db: Db, spec: ListSpec<'Run'>, actor: Actor, period: Period): Promise<Figures> {
   if (period === 'hour') return readHour(db, spec, actor)
   const { own, owners } = scopeOf(spec, actor)
@@ -39,15 +39,15 @@ export function readFigures(db: Db, spec: ListSpec<'Run'>, actor: Actor, period:
   return readSums(db, periods[period], sumsOf[period], seesAll ? null : (values) => seenRuns(spec, actor, values))
 }
 
-/** From which sums a plot is made. */
+/** The seconds of the sums of which a plot is made. */
 const sumsOf = { day: 60, week: 3_600, month: 3_600, year: 86_400 } as const satisfies Record<
   Exclude<Period, 'hour'>,
   StepS
 >
 
 /**
- * Of the last hour, the runs themselves are read, and times are exact. The period stands in the text: PostgreSQL estimates what
- * lies between it and now, and takes the index of a short one.
+ * Reads the runs of the last hour themselves, and their times are exact. The period is in the text: PostgreSQL estimates the rows
+ * between it and now, and takes the index of a short one.
  */
 async function readHour(db: Db, spec: ListSpec<'Run'>, actor: Actor): Promise<Figures> {
   const { steps, stepS } = periods.hour

@@ -3,7 +3,10 @@ import { type Actor, allows } from '../permissions.ts'
 import { repairs } from '../runs/repairs.ts'
 import type { RunFact } from './run-search.ts'
 
-/** Runs with one outcome and one cause. @property open how many of them failed and were not repaired by a later run; null when the caller may not know, and for runs that did not fail */
+/**
+ * Runs with one outcome and one cause. @property open how many of them failed and were not repaired by a later run; null when the
+ * caller may not know, and for runs that did not fail
+ */
 export type RunGroup = {
   readonly outcome: RunFact['outcome']
   readonly cause: string
@@ -14,7 +17,7 @@ export type RunGroup = {
   readonly owners: readonly string[]
 }
 
-/** @param facts the newest first @returns what still fails first, and then the latest */
+/** @param facts the newest first @returns the groups that still fail first, and then the latest */
 export async function groupByCause(db: Db, actor: Actor, facts: readonly RunFact[]): Promise<readonly RunGroup[]> {
   const maySeeCauses = allows(actor, 'view_run')
   const failed = facts.filter(({ outcome }) => outcome === 'failed')

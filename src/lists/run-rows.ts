@@ -19,13 +19,18 @@ const factRow = z.object({
   sentence: z.string().nullable(),
 })
 
-/** @property sentence the first line of the log of a run that was not applied; null for a plan that was made @property outcome `planned`: it was a plan */
+/**
+ * A run in a list of operators.
+ *
+ * @property sentence the first line of the log of a run that was not applied; null for a plan that was made
+ * @property outcome `planned`: it was a plan
+ */
 export type RunRow = RunHead & z.output<typeof factRow>
 
 /**
  * Reads runs by their ids, in this order, as far as the caller sees them.
  *
- * @param ids at most a page
+ * @param ids one page or less
  */
 export async function readRunRows(
   db: Db,

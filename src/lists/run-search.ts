@@ -8,12 +8,12 @@ import type { ListQuery } from './listed.ts'
 import { askRuns, hasOwner, narrowed, ownersSql, runsOfObjects, seenRuns } from './runs.ts'
 
 /**
- * Runs as operators search them: by time first, the newest first, and from a place on. Nothing is counted further than is
- * read. What no index has (words, a kind, whether anything was changed) is looked for in a limited number of rows, and the
- * search says how far it looked.
+ * Runs as operators search them: by time first, the newest first, and from a place on. Nothing is counted beyond the rows that
+ * are read. Conditions without an index (words, a kind, whether anything was changed) are checked on a limited number of rows,
+ * and the search reports the last one.
  */
 
-/** How far back a search goes, as PostgreSQL spells it. */
+/** The periods of a search, as PostgreSQL writes them. */
 export const spans = { hour: '1 hour', day: '1 day', week: '7 days', month: '30 days', all: null } as const
 export type Span = keyof typeof spans
 
@@ -23,7 +23,7 @@ export type RunQuestion = {
   /** The username of the submitter. */
   readonly who: string | null
   readonly owner: string | null
-  /** Those of the API's list. */
+  /** The filters of the API's list. */
   readonly filters: ListQuery['filters']
   readonly terms: readonly string[]
 }
@@ -35,27 +35,27 @@ export type Place = z.output<typeof place>
 /** @returns `1732371304123.01a1fd66-...`, for an address */
 export const placeText = ({ at, id }: Place): string => `${at}.${id}`
 
-/** @returns undefined for what is no place */
+/** @returns undefined for a text that is no place */
 export function placeOf(text: string): Place | undefined {
   const [, at, id] = /^(\d{1,15})\.([\da-f-]{36})$/.exec(text) ?? []
   return place.safeParse({ at: Number(at), id }).data
 }
 
-/** More are not counted. */
+/** Runs are counted up to this number. */
 export const mostCounted = 1_000
 
-/** Runs that are grouped by cause: a failed one of them is compared with later ones. */
+/** The most runs that are grouped by cause: a failed one of them is compared with later ones. */
 export const mostGrouped = 500
 
-/** Runs that one search looks through for what no index has. */
+/** The most runs that one search scans for conditions without an index. */
 export const mostLooked = 5_000
 
 const searchRow = z.object({ runs: z.array(place), count: z.int(), looked: place.nullable() })
 
 /**
- * @property count of all that match, whatever the place: 1 001 stands for more; null when it is not known
- * @property next where the next page begins
- * @property looked the search ended at this place: older runs may match too
+ * @property count all that match, whatever the place: 1 001 stands for more; null when it is not known
+ * @property next the start of the next page
+ * @property looked the place at which the search ended: older runs may match too
  */
 export type Found = {
   readonly ids: readonly string[]
@@ -64,7 +64,7 @@ export type Found = {
   readonly looked: Place | null
 }
 
-/** Finds a page of runs that the caller sees. @param before only what is older than this */
+/** Finds a page of runs that the caller sees. @param before only runs that are older than this */
 export async function searchRuns(
   db: Db,
   spec: ListSpec<'Run'>,
@@ -91,7 +91,10 @@ export async function searchRuns(
 const placeSql = (of: string) => `round(extract(epoch FROM ${of}.created_at) * 1000)::float8 AS at, ${of}.id`
 const newestFirst = (of: string) => `ORDER BY ${of}.created_at DESC, ${of}.id DESC`
 
-/** By an index. PostgreSQL guesses badly how many runs an owner has, and would walk past all others: few runs are found first. */
+/**
+ * Finds runs by an index. PostgreSQL estimates badly how many runs an owner has, and would walk past all others: few runs are
+ * found first.
+ */
 const quickText = (matching: string, older: string, limit: string): string => `
   WITH few AS MATERIALIZED (SELECT runs.created_at, runs.id FROM runs WHERE ${matching} LIMIT ${mostCounted + 1}),
     counted AS MATERIALIZED (SELECT count(*)::integer AS count FROM few)
@@ -102,7 +105,7 @@ const quickText = (matching: string, older: string, limit: string): string => `
 const pageSql = (from: string, matching: string, limit: string): string => `(SELECT jsonb_agg(page) FROM (
       SELECT ${placeSql('runs')} FROM ${from} WHERE ${matching} ${newestFirst('runs')} LIMIT ${limit}) page)`
 
-/** Rows are looked through one by one until enough are found: PostgreSQL reads no more of `newest` than is asked for. */
+/** Scans rows one by one until enough are found: PostgreSQL reads no more of `newest` than is requested. */
 const slowText = (quick: string, slow: string, limit: string): string => `WITH ${newestSql(quick, slow)},
   found AS MATERIALIZED (SELECT created_at, id FROM newest WHERE hit LIMIT ${mostCounted + 1}),
   counted AS MATERIALIZED (SELECT count(*)::integer AS count FROM found)
@@ -114,7 +117,7 @@ const slowText = (quick: string, slow: string, limit: string): string => `WITH $
 const newestSql = (quick: string, slow: string): string => `newest AS MATERIALIZED (
     SELECT runs.created_at, runs.id, (${slow}) AS hit FROM runs WHERE ${quick} ${newestFirst('runs')} LIMIT ${mostLooked})`
 
-/** Where the search ended, unless it saw all. */
+/** The place at which the search ended, unless it read all. */
 const lookedSql = `(SELECT to_jsonb(last) FROM (
     SELECT ${placeSql('newest')} FROM newest OFFSET ${mostLooked - 1} LIMIT 1) last)`
 
@@ -128,10 +131,10 @@ const factRow = z.object({
   createdAt: z.date(),
 })
 
-/** What a run is grouped by. The cause is for those with `view_run` alone: `run-groups.ts` sees to that. */
+/** The facts by which a run is grouped. The cause is only for callers with `view_run`: `run-groups.ts` ensures that. */
 export type RunFact = z.output<typeof factRow>
 
-/** The facts of the newest runs that match. @returns `looked` as of `searchRuns` */
+/** Reads the facts of the newest runs that match. @returns `looked`: see `searchRuns` */
 export async function readFacts(
   db: Db,
   spec: ListSpec<'Run'>,
@@ -161,10 +164,10 @@ export async function readFacts(
 const laterRow = z.object({ id: z.guid() })
 
 /**
- * Later runs of the same objects, the next one first: those of the same application, and those that changed one of the
- * objects. Which objects a caller may ask for says the list's own filter.
+ * Later runs of the same objects, the next one first: those of the same application, and those that changed one of the objects.
+ * The list's own filter decides which objects a caller may name.
  *
- * @param objects as the filter `object` takes them: `application:shop`
+ * @param objects names in the form of the filter `object`: `application:shop`
  */
 export async function laterRuns(
   db: Db,
@@ -195,10 +198,10 @@ async function submitterOf(db: Db, { who }: RunQuestion): Promise<number | null>
   return (await db.user.findUnique({ where: { username: who }, select: { pk: true } }))?.pk ?? 0
 }
 
-/** Filters of the API's list that no index has. */
+/** Filters of the API's list without an index. */
 const unindexed: readonly string[] = ['kind']
 
-/** @returns conditions that an index has, and those that rows are looked through for; null: none */
+/** @returns conditions with an index, and those for which rows are scanned; null: none */
 function conditionsOf(
   spec: ListSpec<'Run'>,
   actor: Actor,

@@ -5,20 +5,20 @@ import { bucketSql, middleOf, queueMsSql, type StepS, workMsSql } from '../runs/
 import { type Outcome, outcomeSql, outcomes } from '../runs/outcome.ts'
 
 /**
- * Figures of all runs, from sums that maintenance keeps, and from the runs since: a plot of a year reads no more rows than
- * that of a day (docs/adr/0068-plots-read-folded-runs.md).
+ * Figures of all runs, from sums that maintenance keeps, and from the runs since: a plot of a year reads no more rows than that
+ * of a day (docs/adr/0068-plots-read-folded-runs.md).
  */
 
-/** Submissions that were recorded in one step, by outcome. Plans are none. */
+/** Submissions that were recorded in one step, by outcome. Plans do not count. */
 export type Bar = { readonly at: Date; readonly outcome: Outcome; readonly runs: number }
 
 /** Milliseconds that half of the runs, and all but one of a hundred, took at most. */
 export type Quantiles = { readonly p50: number; readonly p99: number }
 
-/** Null: no worker began one of the runs. */
+/** Times of the runs; null: no worker began one of them. */
 export type Times = Readonly<Record<'queueMs' | 'workMs', Quantiles | null>>
 
-/** @property times of the whole period @property steps of each step in which a run was recorded, the oldest first */
+/** @property times the times of the whole period @property steps the times of each step with a run, the oldest first */
 export type Figures = {
   readonly bars: readonly Bar[]
   readonly from: Date
@@ -37,8 +37,8 @@ type Part = z.output<typeof part>
 const placeRow = z.object({ from: z.date(), until: z.date() })
 
 /**
- * @param sumsS the step of the sums, which a step of the plot has some of
- * @param seen the runs that the caller sees, in SQL, of one who does not see all: sums are of all runs
+ * @param sumsS the step of the sums, which divides the step of the plot
+ * @param seen the runs that the caller sees, in SQL, if it does not see all: sums are of all runs
  */
 export async function readSums(
   db: Db,
@@ -73,7 +73,7 @@ const foldedStatement = (step: string, sumsS: StepS, from: Date) => ({
   values: [from],
 })
 
-/** The runs are read once: what is counted of them is short. */
+/** The runs are read once: their counts are few. */
 const sinceText = (step: string, since: string, seen: string): string => `WITH since AS MATERIALIZED (
     SELECT date_bin(${step}, runs.created_at, 'epoch') AS at, ${outcomeSql} AS outcome,
       ${bucketSql(queueMsSql)} AS queue, ${bucketSql(workMsSql)} AS work, count(*) AS runs

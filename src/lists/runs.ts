@@ -21,7 +21,7 @@ export const ownersSql = `array_remove(ARRAY[runs.options->>'owner'] || CASE jso
 
 const states = ['queued', 'done', 'failed', 'cancelled'] as const
 
-/** Runs as they are listed: by the API, and on the pages of operators. Streams of events ask it, too. */
+/** Runs as the API and the pages of operators list them. Streams of events use it, too. */
 export const runList = (registry: Registry): ListSpec<'Run'> => ({
   path: '/blueprints/runs/',
   summary: 'List runs',
@@ -29,7 +29,7 @@ export const runList = (registry: Registry): ListSpec<'Run'> => ({
   own: { field: 'submitterPk', unless: 'view_run' },
   view: runView,
   isLedger: true,
-  // As `mayReadRun` says of one run.
+  // The rule is that of `mayReadRun` for one run.
   owned: {
     unless: 'view_application',
     sql: "(runs.options->>'owner')",
@@ -70,7 +70,7 @@ export const runList = (registry: Registry): ListSpec<'Run'> => ({
   },
 })
 
-/** The runs that a caller sees at all, as a condition in SQL. What is asked beside it narrows them further. */
+/** The runs that a caller sees at all, as a condition in SQL. Further conditions narrow them. */
 export const seenRuns = (
   spec: ListSpec<'Run'>,
   actor: Actor,
@@ -79,7 +79,7 @@ export const seenRuns = (
 ): string =>
   ['true', ...conditionsOf(spec, { filters: [], terms: [], ...asked, ...scopeOf(spec, actor) }, values)].join(' AND ')
 
-/** What is asked of runs that a caller sees, in SQL. */
+/** The conditions of a request for runs that a caller sees, in SQL. */
 export const narrowed = (
   spec: ListSpec<'Run'>,
   values: Values,
@@ -89,7 +89,7 @@ export const narrowed = (
   return conditionsOf(spec, { ...all, ...asked }, values)
 }
 
-/** The runs that changed each of these objects, in SQL. @param objects as the filter `object` takes them */
+/** The runs that changed each of these objects, in SQL. @param objects names in the form of the filter `object` */
 export const runsOfObjects = (
   { filters: { object: filter } }: ListSpec<'Run'>,
   actor: Actor,
@@ -102,8 +102,6 @@ export const runsOfObjects = (
     return [`SELECT r.id FROM runs r WHERE ${filter.condition('r.id', filter.seen?.(value, actor) ?? value, bind)}`]
   })
 
-/**
- * Asks about runs. Planned for its values: one submitter may have most of them, and another none.
- */
+/** Reads runs. The statement is planned for its values: one submitter may have most runs, and another none. */
 export const askRuns = <Row>(db: Db, row: z.ZodType<Row>, statement: Statement): Promise<Row[]> =>
   transaction(db, (tx) => query(tx, row, unprepared(statement)), { plans: 'auto' })

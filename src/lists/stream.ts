@@ -8,7 +8,7 @@ import { Problem } from '../errors.ts'
 import { longWithinMs, Share } from '../http/shares.ts'
 import { isStreamed, readBatch, StreamedList } from '../views/view.ts'
 
-/** Between results and the text of an answer, in chunks where there is much of it. */
+/** Writes results as the text of an answer, in chunks when it is long. */
 
 /** Characters: a chunk of this size is sent; an answer longer than `buffered` is streamed. */
 const limits = { chunk: 64 * 1_024, buffered: 2 * 1_024 * 1_024 } as const
@@ -16,7 +16,7 @@ const limits = { chunk: 64 * 1_024, buffered: 2 * 1_024 * 1_024 } as const
 /** Items of a streamed list that are made into one text: long texts would stay in memory until a full collection. */
 const itemsAtOnce = 20
 
-/** The most answers of reads that are sent at once while they are made, and of writes as many: each holds a batch in memory. */
+/** The most answers of reads that are sent at once while they are made, and as many of writes: each holds a batch in memory. */
 export const maxStreams = 8
 const streams = new Share({
   max: maxStreams,
@@ -32,17 +32,17 @@ const streams = new Share({
 })
 
 /**
- * A client that takes no chunk for so long is cut off. The kernel keeps some 4 MB for a slow client, and takes the next
+ * A client that takes no chunk for this long is disconnected. The kernel keeps some 4 MB for a slow client, and takes the next
  * chunk when a third is empty: at 10 KB a second after 160 s.
  */
 export const maxStalledMs = 300_000
 
-/** A client that is slower on average is cut off, too. What the kernel keeps for it is within `maxStalledMs`. */
+/** A client that is slower on average is disconnected, too. The data that the kernel keeps for it is within `maxStalledMs`. */
 const slowestBytesPerMs = 10
 
 type Sending = {
   readonly takeLong?: TakeLong
-  /** Of what it is the answer (`read` unless said): neither takes the places of the other. */
+  /** The kind of request that it answers; the default is `read`. Neither kind takes the streams of the other. */
   readonly of?: 'read' | 'write'
   /** Characters from which on the answer is streamed. */
   readonly buffered?: number
@@ -53,12 +53,12 @@ type Sending = {
 type Write = (page: PageWriter) => Promise<void>
 
 /**
- * A page, written result by result. Until it is long it is only buffered; from then on `add` waits for the client, and
- * nothing is read in a transaction meanwhile.
+ * Writes a page result by result. It is only buffered until it is long; from then on `add` waits for the client, and nothing is
+ * read in a transaction meanwhile.
  *
- * If `write` fails after the answer has begun, the connection is cut: half an answer must not look like a whole one.
+ * If `write` fails after the answer has begun, the connection is closed: half an answer must not look like a whole one.
  *
- * @returns one text, when that is all there is
+ * @returns one text, when that is all
  * @throws {Problem} `unavailable` when as many long answers are being sent as may be
  */
 export async function pageText(write: Write, sending: Sending): Promise<string | Readable> {
@@ -67,14 +67,14 @@ export async function pageText(write: Write, sending: Sending): Promise<string |
   return answer.length === 1 ? answer.join('') : Readable.from(answer)
 }
 
-/** As `pageText`, of one object: only a long one comes in chunks. */
+/** Writes one object as `pageText` does: only a long one comes in chunks. */
 export async function objectText(write: Write, sending: Sending): Promise<string | Readable> {
   const answer = await written(write, sending)
   return answer instanceof Readable ? answer : answer.join('')
 }
 
 /**
- * The text of one object that others wait for, as in the transaction that changes it.
+ * The text of one object in a place where other work waits for it, as in the transaction that changes it.
  *
  * @returns null when it is so long that `objectText` answers it in chunks
  */
@@ -105,14 +105,14 @@ function written(write: Write, sending: Sending): Promise<readonly string[] | Re
   return promise
 }
 
-/** Lets a client take its time: without it, the server cuts each connection on which nothing moves for half a minute. */
+/** Gives a slow client time: the server would otherwise close each connection on which nothing moves for half a minute. */
 export function patiently<Answer extends string | Readable>({ raw: { socket } }: FastifyReply, answer: Answer): Answer {
   // A request of a test has no connection.
   if (answer instanceof Readable && socket instanceof Socket) socket.setTimeout(maxStalledMs)
   return answer
 }
 
-/** Takes a long answer of the caller's share, when the answer turns out to be one. @returns gives it back */
+/** Takes a long answer of the caller's share, when the answer becomes one. @returns a function that returns it */
 export type TakeLong = () => Promise<() => void>
 
 export class PageWriter {
@@ -135,8 +135,8 @@ export class PageWriter {
   }
 
   /**
-   * @param source reads what results stream, and is ended before the answer waits for the client
-   * @param pagination of a list; else the answer is the one result that is added
+   * @param source reads the streamed parts of results, and is ended before the answer waits for the client
+   * @param pagination the pagination of a list; absent: the answer is the one result that is added
    */
   begin(source: Source, pagination?: object): void {
     this.#source = source
@@ -204,7 +204,7 @@ export class PageWriter {
     await this.#write(this.#stream, chunk)
   }
 
-  /** Waits until the client has taken all that was written. */
+  /** Waits until the client has taken all the text that was written. */
   async #write(stream: PassThrough, chunk: string): Promise<void> {
     this.#sentBytes += Buffer.byteLength(chunk)
     if (stream.write(chunk)) return
@@ -218,7 +218,7 @@ export class PageWriter {
     }
   }
 
-  /** Only the time counts that was spent waiting for the client. */
+  /** Counts only the time that was spent waiting for the client. */
   #cutOffLater(stream: PassThrough): NodeJS.Timeout {
     const { stalledMs = maxStalledMs, slowestBytesPerMs: slowest = slowestBytesPerMs } = this.#sending
     const leftMs = stalledMs + this.#sentBytes / slowest - this.#waitedMs
@@ -240,7 +240,7 @@ export class PageWriter {
       giveBack?.()
       this.#closed.abort()
     })
-    // The server that sends it listens too; this is for the time before.
+    // The server that sends it has a listener too; this one is for the time before.
     stream.on('error', () => {})
     this.#answer(stream)
     return stream

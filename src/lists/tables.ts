@@ -2,11 +2,11 @@ import type { Prisma } from '../db/generated/client.ts'
 import type { FieldOf } from '../views/view.ts'
 import type { Expression } from './filters.ts'
 
-/** What lists are called in SQL, and the texts that are searched. */
+/** The names of lists in SQL, and the texts that are searched. */
 
 /**
- * What a model is called in SQL. `unique`: fields of which no two rows have the same value; the first is the key. `ties`:
- * fields that come before the key where an order leaves two rows equal. `alike`: fields that are in nearly the same order.
+ * The name of a model in SQL. `unique`: fields of which no two rows have the same value; the first is the key. `ties`: fields
+ * that come before the key where an order leaves two rows equal. `alike`: fields that are in nearly the same order.
  */
 type Table<Model extends Prisma.ModelName> = {
   readonly name: string
@@ -46,28 +46,28 @@ export const tableOf = (
   readonly columns?: Readonly<Record<string, string>>
 } => tables[model]
 
-/** `isActive` -> `is_active`, as `schema.prisma` maps them. */
+/** The column of a field, as `schema.prisma` maps it: `isActive` -> `is_active`. */
 export const columnOf = (model: ListedModel, field: string): string =>
   tableOf(model).columns?.[field] ?? field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
 export const qualified = (model: ListedModel, field: string): string =>
   `${tableOf(model).name}.${columnOf(model, field)}`
 
-/** A text that is searched; `{pattern}` is what its lower case is LIKE. Each has its trigram index, except where rows are few. */
+/** A text that is searched; its lower case is LIKE `{pattern}`. Each has its trigram index, except in a table of few rows. */
 export type Search = Expression & {
   /**
-   * Where rows are many: columns of which the text is made. Most rows have a term that many have as it is in one of them, and
-   * to look there first takes an eighth of the time that lower case takes. No index serves that.
+   * The columns of the text, in a table of many rows. Most rows have a term that many have as it is in one of them, and to look
+   * there first takes an eighth of the time that lower case takes. No index serves that.
    */
   readonly columns?: readonly string[]
   /** A table that has the text of many rows once or a few times, with the trigram index in place of theirs. */
   readonly once?: {
     readonly table: string
-    /** Its column that `column` of the rows is equal to. */
+    /** Its column that equals `column` of the rows. */
     readonly key: string
     readonly column: string
     readonly sql: string
-    /** Each row of the list has one row there. `columns` are columns of it. */
+    /** Whether each row of the list has one row there. `columns` are columns of it. */
     readonly isOne?: true
   }
 }
@@ -112,8 +112,8 @@ export const runTitle: Search = {
 }
 
 /**
- * Whether a user is a superuser, by a group or one above it. The groups that make superusers are few: they are found
- * once for a statement, and looked up among the groups of each user.
+ * Whether a user is a superuser, by a group or one above it. The groups that make superusers are few: they are found once for a
+ * statement, and looked up among the groups of each user.
  */
 export const isSuperuser: Expression = {
   sql: `EXISTS (SELECT FROM memberships m WHERE m.user_pk = users.pk AND m.group_pk = ANY (ARRAY(

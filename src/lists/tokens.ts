@@ -1,6 +1,6 @@
 import { type Actor, allows } from '../permissions.ts'
 
-/** Whose tokens a caller sees. */
+/** The owners whose tokens a caller sees. */
 export const ownTokens = { field: 'userPk', unless: 'view_token' } as const
 
 /** @returns the key of the only user whose tokens the caller sees; undefined: all */

@@ -3,7 +3,7 @@ import { defineModel, type Values } from './define.ts'
 import { name, secret, text, textLimits } from './fields.ts'
 import { certificatePem, isPair, isSelfSigned, privateKeyPem } from './pem.ts'
 
-/** A new row that is sent without either gets a new key and a self-signed certificate. */
+/** Generates a key and a self-signed certificate for a new row that is sent without either. */
 async function generateMissing(values: Values): Promise<Values> {
   const isSent = typeof values.certificate_data === 'string' || typeof values.key_data === 'string'
   if (isSent || typeof values.name !== 'string') return values

@@ -8,7 +8,7 @@ export const fileOf = ({ displayName }: { readonly displayName: string }): strin
     .toLowerCase()
     .replaceAll(' ', '-')}.ts`
 
-/** Of a field, for the API's description: `.meta({ examples: ['platform'] })`, in a model before its default. */
+/** The examples of a field, for the API's description: `.meta({ examples: ['platform'] })`, in a model before its default. */
 export const examplesOf = (schema: z.ZodType): readonly unknown[] => [schema.meta()?.examples ?? []].flat()
 
 /** @throws {StartError} when an example does not fit its field. @param where the declaration */

@@ -6,14 +6,14 @@ import { checkExamples, fileOf } from './declared.ts'
 import { expiresOf, previousOf } from './overlap.ts'
 
 /**
- * A model is one declaration: which fields may be written, how they are validated, where they are stored and what they
- * refer to. The engine works from it alone.
+ * A model is one declaration: which fields may be written, how they are validated, where they are stored and what they refer to.
+ * The engine works from it alone.
  */
 
-/** Restricts a reference to the rows whose `column` holds one of `values`. `atFirst`: when the row that refers is made, and no longer. */
+/** Restricts a reference to the rows whose `column` holds one of `values`. `atFirst`: only when the referring row is created. */
 export type Only = { readonly column: string; readonly values: readonly string[]; readonly atFirst?: true }
 
-/** What a reference needs of its row besides, read from these fields of the row. */
+/** A further condition of a reference on its row, which reads these fields of the row. */
 export type Needs = {
   readonly fields: readonly string[]
   /** Fields of the referring row that count, too. */
@@ -22,34 +22,34 @@ export type Needs = {
   readonly misfit: (row: Values, referring: Values) => string | undefined
 }
 
-/** What a schema does not express about a field. Attach it with `reference`, `secret` and `generated` of `fields.ts`. */
+/** Facts about a field that a schema does not express. Attach them with `reference`, `secret` and `generated` of `fields.ts`. */
 export type FieldMeta = {
   /** The reference target whose key this field holds, such as `flow` or `provider`. */
   reference?: string
-  /** Which rows of the target fit; absent when all do. */
+  /** The rows of the target that fit; absent when all do. */
   only?: Only
   needs?: Needs
-  /** The database deletes no row to which this column refers. What is stored in JSON refers so, too. */
+  /** Whether the database deletes no row to which this column refers. The same holds for references that are stored in JSON. */
   holds?: true
   /** Sealed at rest, masked in every log, plan, run, job and dashboard. */
   secret?: true
   /** Generates the value of a new row that is sent without one. The answer shows it once, as `generated`. */
   generate?: () => string
-  /** The secret before it may stay valid for a time, when a document asks for it. */
+  /** The secret before it may stay valid for a time, when a document requests it. */
   overlap?: true
   /** A name: unique ones are unique as names compare (`names.ts`). */
   name?: true
   /** A date and time: stored as a timestamp, read as ISO 8601 in UTC. */
   time?: true
-  /** A list, or a text with commas, whose order says nothing, as that of references never does. */
+  /** A list, or a text with commas, whose order has no meaning; that of references never has. */
   set?: true
-  /** A text that may hold what looks like a placeholder. */
+  /** A text that may hold something that looks like a placeholder. */
   free?: true
 }
 
 export const fieldMeta = z.registry<FieldMeta>()
 
-/** Where a field's value is stored. */
+/** The storage of a field's value. */
 export type FieldStorage =
   /** a column of the model's table; no row is found by a `json` one */
   | { in: 'column'; column: string; json: boolean }
@@ -68,7 +68,7 @@ export type Link = {
   other: string
   /** The other row may be linked by one row only. */
   exclusive?: true
-  /** A row may have very many: they are read for an entry that sends the field or deletes the row, and for a plan. */
+  /** Whether a row may have very many: they are read for an entry that sends the field or deletes the row, and for a plan. */
   many?: true
 }
 
@@ -86,14 +86,14 @@ export type Field = {
   readonly time: boolean
   /** No other row may have this value as names compare: `Admins` and `admins`. */
   readonly folded: boolean
-  /** Another order of its items is no change. */
+  /** Whether another order of its items is no change. */
   readonly isSet: boolean
-  /** It may hold what looks like a placeholder: a name of this row or of another, a text for people, an expression. */
+  /** Whether it may hold text that looks like a placeholder: a name of this row or of another, prose, an expression. */
   readonly isFree: boolean
   readonly storage: FieldStorage
 }
 
-/** What a field refers to: one row or several of a target, all of them or those of `only`. */
+/** The target of a field's reference: one row or several, all of them or those of `only`. */
 export type Reference = {
   readonly target: string
   readonly many: boolean
@@ -112,13 +112,13 @@ export type Report = (path: FieldPath, code: ErrorCode, message: string) => void
 export type Moment = {
   /** The row as it is; undefined for a new one. */
   readonly before: Values | undefined
-  /** By the database's clock. */
+  /** The time by the database's clock. */
   readonly now: Date
   /** The longest lifetime of a token, in days; superusers may exceed it. */
   readonly tokenMaxDays: number
 }
 
-/** Who creates a row. */
+/** The user who creates a row. */
 export type Creator = {
   /** The real user; null for the service itself. */
   readonly pk: number | null
@@ -126,11 +126,11 @@ export type Creator = {
   readonly self: number | null
   /** The permissions that the creator holds; null for a superuser, who holds all. */
   readonly permissions: readonly string[] | null
-  /** All permissions that there are, where a row may need them: a superuser's. */
+  /** All permissions that exist, where a row may need them: a superuser's. */
   readonly all?: readonly string[]
 }
 
-/** A row about to be inserted: its values, its creator, the keys, and how to seal a text into one of its columns. */
+/** A row about to be inserted: its values, its creator, the keys, and a function that seals a text into one of its columns. */
 export type NewRow = {
   readonly values: Values
   readonly creator: Creator
@@ -150,7 +150,7 @@ export type ReferenceTarget = {
   readonly models: readonly Model[]
 }
 
-/** Where reference rows keep the key of one target. */
+/** The column in which reference rows keep the key of one target. */
 export type ReferenceColumn = { readonly name: string; readonly key: KeyType }
 
 export type ModelDeclaration = {
@@ -173,7 +173,7 @@ export type ModelDeclaration = {
   links?: Readonly<Record<string, Link>>
   /** Fields whose value names a row where another refers to it, the first before the second. Default: each single identifier. */
   names?: readonly string[]
-  /** A reference by an unknown name offers those that are there to every caller, not only to those who may view them. */
+  /** Whether an error about an unknown name suggests existing ones to every caller, not only to those who may view them. */
   offersNames?: true
   /** Fields that must be unique besides the first identifier. */
   unique?: readonly string[]
@@ -193,7 +193,7 @@ export type ModelDeclaration = {
   alwaysNull?: readonly string[]
   /** Generates missing values of a new row from the others, after defaults: for example a self-signed certificate. */
   generateMissing?: (values: Values) => Promise<Values>
-  /** Whether the row is as `generateMissing` makes it: its secrets never left the service. */
+  /** Whether the row is one that `generateMissing` made: its secrets never left the service. */
   isGenerated?: (values: Values) => boolean
   /**
    * Rules that span fields, on the whole row as it will be. A field that has errors or is missing is undefined: a rule
@@ -216,13 +216,13 @@ export type ModelDeclaration = {
    */
   limit?: { per: string; rows: number; until: string }
   /**
-   * A field of one reference makes way for a row of another sort: of two rows, those of `target` stand in the list `to`, and
-   * the field has the other. Only where the row that the field had is to be replaced, it takes its place.
+   * A field of one reference makes way for a row of another kind: of two rows, those of `target` stand in the list `to`, and the
+   * field has the other. The new row takes the field only to replace the row that the field had.
    */
   yields?: { field: string; to: string; target: string }
-  /** Fields whose rows become part of this one: to name one that is there needs the permission to change it. */
+  /** Fields whose rows become part of this one: to name an existing one needs the permission to change it. */
   claims?: readonly string[]
-  /** The table keeps who made a row, in `created_by`, and the label under which it is managed, in `owner`. */
+  /** Whether the table keeps who made a row, in `created_by`, and the label under which it is managed, in `owner`. */
   isLabelled?: true
 }
 

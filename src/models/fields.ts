@@ -19,7 +19,7 @@ import { strictRedirectUri } from './urls.ts'
 
 /** Building blocks of model schemas. Messages are sentences for the author of the value. */
 
-/** In characters. An indexed text stays below PostgreSQL's limit of 2 704 bytes for an index row, at four bytes each. */
+/** Characters. An indexed text stays below PostgreSQL's limit of 2 704 bytes for an index row, at four bytes each. */
 export const textLimits = { name: 255, line: 2_000, text: 100_000, attributes: 16_384 } as const
 
 /** Entries of a list. */
@@ -40,7 +40,7 @@ export const filledLine = (max: number = textLimits.line) =>
 /** A text of a given form. */
 export const text = (syntax: Syntax, max: number = textLimits.line) => follow(syntax, line(max))
 
-/** @param code of the error of a text that does not follow the syntax */
+/** @param code the code of the error of a text that does not follow the syntax */
 export function follow(syntax: Syntax, schema: z.ZodString, code: ErrorCode = 'wrong_format'): z.ZodString {
   return schema.superRefine((value, context) => {
     const error = syntax(value)
@@ -48,7 +48,7 @@ export function follow(syntax: Syntax, schema: z.ZodString, code: ErrorCode = 'w
   })
 }
 
-/** The label under which objects are managed: `team-a`. Stored as names compare, so that `Team-A` is no other owner. */
+/** The label under which objects are managed: `team-a`. It is stored as names compare, so that `Team-A` is the same owner. */
 export const ownerLabel = () =>
   follow(visibleLabel, text(visibleLabel, 100).min(1, { error: mostOfLabel, abort: true }).overwrite(comparedName)).max(
     100,
@@ -57,13 +57,13 @@ export const ownerLabel = () =>
 
 const mostOfLabel = 'Must have 1 to 100 characters.'
 
-/** A line that people read on pages and in logs. */
+/** A line that is displayed on pages and in logs. */
 export const shownLine = (max: number = textLimits.line) => free(follow(shown, line(max)))
 
-/** The same, not blank. */
+/** A displayed line that is not blank. */
 export const filledShownLine = (max: number = textLimits.line) => free(follow(shown, filledLine(max)))
 
-/** Lines that people read. Letters may be joined by what is not shown itself, in some languages and in emoji. */
+/** Displayed lines. Letters may be joined by characters that are not shown themselves, in some languages and in emoji. */
 export const shownText = (max: number) => free(follow(withoutBidi, line(max)))
 
 const withoutBidi: Syntax = (text) =>
@@ -71,13 +71,10 @@ const withoutBidi: Syntax = (text) =>
     ? 'May not hold control characters, or those that change the direction of a text.'
     : undefined
 
-/** What is not storable has an error of its own. */
+/** A text that is not storable has an error of its own. */
 const shown: Syntax = (text) => (storable(text) === undefined ? shownOnly(text) : undefined)
 
-/**
- * A human-readable name, without white space around it: composed
- * letters (NFC), and no characters that are not shown.
- */
+/** A human-readable name, without white space around it: composed letters (NFC), and no characters that are not shown. */
 export const name = (max: number = textLimits.name) => asName(follow(shownOnly, shortened(max)).min(1, { abort: true }))
 
 /** A name that may be empty. */
@@ -110,10 +107,10 @@ function marked<Schema extends z.ZodType>(schema: Schema, meta: FieldMeta): Sche
 
 const asName = <Schema extends z.ZodType>(schema: Schema): Schema => marked(schema, { name: true, free: true })
 
-/** Marks a text that may hold what looks like a placeholder: for people, or in another language. */
+/** Marks a text that may hold something that looks like a placeholder: for readers, or in another language. */
 export const free = <Schema extends z.ZodType>(schema: Schema): Schema => marked(schema, { free: true })
 
-/** Marks a list, or a text with commas, whose order says nothing. */
+/** Marks a list, or a text with commas, whose order has no meaning. */
 export const unordered = <Schema extends z.ZodType>(schema: Schema): Schema => marked(schema, { set: true })
 
 /** The column's range: PostgreSQL's `integer`. */
@@ -130,7 +127,7 @@ export const uuids = () => withoutTwice(z.array(uuid()).max(listLimits.keys))
 
 type Which = Pick<FieldMeta, 'only' | 'needs' | 'holds'>
 
-/** The UUID key of an existing row. @param target the reference target, checked at start; @param which which rows fit */
+/** The UUID key of an existing row. @param target the reference target, checked at start; @param which the rows that fit */
 export const reference = (target: string, which: Which = {}) => marked(uuid(), { reference: target, ...which })
 
 /** The integer key of an existing row. */
@@ -150,7 +147,7 @@ function withoutTwice<Item extends z.ZodType>(list: z.ZodArray<Item>): z.ZodArra
     const valid = items.filter(isValid)
     return new Set(valid).size === valid.length
   }
-  // Reported together with the errors of single keys.
+  // Doubled keys are reported together with the errors of single keys.
   return list.refine(isDistinct, {
     error: 'Must not hold a key twice.',
     params: { code: 'duplicate' },
@@ -207,7 +204,7 @@ export const dateTime = () =>
     { time: true },
   )
 
-/** In UTC, because an offset can move the last hours of 9999 to a year of five digits. */
+/** UTC counts, because an offset can move the last hours of 9999 to a year of five digits. */
 const isInRange = (at: Date) => at.getUTCFullYear() >= 1900 && at.getUTCFullYear() <= 9999
 
 /** One of the choices; the message names them. */

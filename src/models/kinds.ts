@@ -1,11 +1,11 @@
 import { readdir } from 'node:fs/promises'
 import type { ProviderModel } from './provider.ts'
 
-/** Finds the provider kinds by their files. scripts/build-cli.mjs puts a list in the place of this file. */
+/** Finds the provider kinds by their files. scripts/build-cli.mjs replaces this file by a list. */
 
 const extension = '.ts'
 
-/** Each file of the folder declares the provider kind that it is named after. */
+/** Loads the provider kinds. Each file of the folder declares the kind that it is named after. */
 export async function loadKinds(folder = new URL('./providers/', import.meta.url)): Promise<ProviderModel[]> {
   const files = (await readdir(folder)).filter((file) => file.endsWith(extension)).sort()
   return Promise.all(files.map((file) => loadKind(new URL(file, folder), file.slice(0, -extension.length))))

@@ -1,4 +1,4 @@
-/** Expressions as trees, for what a redirect pattern is judged by. */
+/** Expressions as trees, for the checks of a redirect pattern. */
 
 /** Characters: a bit for each of ASCII, and one for all others. Upper case counts as lower case. */
 export type Characters = bigint
@@ -13,7 +13,7 @@ export const partsOf = (text: string): readonly string[] =>
   text.match(/\\.|\[(?:\\.|[^\]\\])*\]|(?:[*+?]|\{\d+(?:,\d*)?\})\??|\((?:\?(?:P?<\w+>|[a-zA-Z^-]*[:)]))?|[\s\S]/g) ??
   []
 
-/** @param parts of a valid expression, all of them portable */
+/** @param parts the parts of a valid expression, all of them portable */
 export function parse(parts: readonly string[]): Node {
   const known = new Map<string, Characters>()
   let at = 0
@@ -38,7 +38,7 @@ export function parse(parts: readonly string[]): Node {
     const from = at
     const part = parts[at] ?? ''
     at += 1
-    // Without its anchors a pattern matches more, which is then judged.
+    // A pattern matches more without its anchors, and is checked so.
     if (part === '^' || part === '$') return { is: 'all', text: part, nodes: [] }
     let node: Node
     if (part.startsWith('(')) {
@@ -73,7 +73,7 @@ export function charactersOf(part: string): Characters {
   return found
 }
 
-/** All that it matches is made of these. */
+/** All characters of which its matches are made. */
 export function allCharacters(node: Node): Characters {
   if (node.is === 'one') return node.characters
   const nodes = node.is === 'repeat' ? [node.node] : node.nodes

@@ -2,8 +2,8 @@ import type { Characters, Node } from './pattern-nodes.ts'
 
 /**
  * Whether an engine that backtracks matches a pattern in linear time. Such an engine tries all ways in which the parts of a
- * pattern match a text. Their number must not grow with the text: no repeat takes the same text in two ways (A. Weber,
- * H. Seidl, "On the degree of ambiguity of finite automata", 1991: EDA and IDA), and what is left is bounded.
+ * pattern match a text. Their number must not grow with the text: no repeat takes the same text in two ways (A. Weber, H. Seidl,
+ * "On the degree of ambiguity of finite automata", 1991: EDA and IDA), and the rest is bounded.
  */
 export function pathsError(whole: Node): string | undefined {
   try {
@@ -22,7 +22,7 @@ const ambiguous = (text: string) =>
     `May not repeat parts that match the same text, which can take for ever: ${text}. Write one repeat, such as .*, or such as cannot match what stands between them, such as [^/]+/[^/]+.`,
   )
 
-/** Each copy of a character of the pattern. An engine may write out what is repeated. */
+/** The most places. Each copy of a character of the pattern is one. An engine may write out a repeated part. */
 const maxPlaces = 600
 const maxWays = 1_000
 const maxSteps = 20_000
@@ -31,7 +31,7 @@ type Seen = { readonly isEmpty: boolean; readonly first: readonly number[]; read
 
 const nothing: Seen = { isEmpty: true, first: [], last: [] }
 
-/** Places of a pattern, and which follow which (V. M. Glushkov, 1961). */
+/** The places of a pattern, with the ones that follow each (V. M. Glushkov, 1961). */
 class Paths {
   readonly #characters: Characters[] = []
   readonly #texts: string[] = []
@@ -120,7 +120,7 @@ class Paths {
     }
   }
 
-  /** How many of these places may take the same character, at most. */
+  /** The most of these places that may take the same character. */
   #waysOn(places: readonly number[]): number {
     const isShared = (place: number, index: number) =>
       places.some((other, before) => before < index && (this.#at(other) & this.#at(place)) !== 0n)
@@ -133,7 +133,10 @@ class Paths {
     return found
   }
 
-  /** Whether one text leads from these places to those, each through places that fit; two that begin and end as one must part. */
+  /**
+   * Whether one text leads from these places to those, each through places that fit; two that begin and end at the same place
+   * must part.
+   */
   #isFound(from: readonly number[], to: readonly number[], fit: readonly ((place: number) => boolean)[]): boolean {
     const parts = from.join() !== to.join()
     const seen = new Set<string>()

@@ -4,7 +4,7 @@ import { pathsError } from './pattern-paths.ts'
 import { hostError } from './redirect-hosts.ts'
 import type { Syntax } from './syntax.ts'
 
-/** Constructs of other engines, by how they begin: RE2 has none of them, since it matches in linear time. */
+/** Constructs of other engines, by their first characters: RE2 has none of them, since it matches in linear time. */
 const foreign: readonly (readonly [start: RegExp, name: string])[] = [
   [/^\(\?[=!]/, 'look-ahead'],
   [/^\(\?<[=!]/, 'look-behind'],
@@ -16,7 +16,7 @@ const foreign: readonly (readonly [start: RegExp, name: string])[] = [
   [/^\{\d/, 'such repeat (at most 1000 times, nested ones multiplied)'],
 ]
 
-/** Proxies match it with RE2 (github.com/google/re2/wiki/Syntax). It is compiled to check it, and never run. */
+/** An expression that proxies match with RE2 (github.com/google/re2/wiki/Syntax). It is compiled to check it, and never run. */
 export const regularExpression: Syntax = (text) => {
   try {
     RE2JS.compile(text)
@@ -24,7 +24,7 @@ export const regularExpression: Syntax = (text) => {
   } catch (error) {
     if (!(error instanceof RE2JSException)) throw error
     const { error: reason = error.message, input } = error instanceof RE2JSSyntaxException ? error : {}
-    // Of a bracket, RE2 gives the whole.
+    // RE2 quotes the whole expression for an error of a bracket.
     const found = input === text || !/^[ -~]+$/.test(input ?? '') ? '' : `${input}`
     const [, name] = foreign.find(([start]) => start.test(found)) ?? []
     const shown = found.length > 40 ? `${found.slice(0, 40)}...` : found
@@ -45,20 +45,21 @@ export const regularExpressionLines: Syntax = (text) => {
 
 const maxLength = 500
 
-/** Of those that RE2 takes, the parts that Python and JavaScript read alike: printable ASCII, no empty class, no assertion. */
+/** The parts of an RE2 expression that Python and JavaScript read alike: printable ASCII, no empty class, no assertion. */
 const portable =
   /^(?:\\(?:[dDwWsS]|[!-~](?<![A-Za-z\d]))|\[\^?(?:\\(?:[dDwWsS]|[!-~](?<![A-Za-z\d]))|[!-Z_-~])(?:\\(?:[dDwWsS]|[!-~](?<![A-Za-z\d]))|[!-Z^-~])*\]|[*+?]\??|\{\d.*|\((?:\?i?:|\?P<\w+>)?|[!-~](?<![[\]{}\\]))$/
 
 /**
- * The pattern of a redirect URI. It matches a URI as a whole, with or without anchors. Servers match it with engines of
- * their own, some of which backtrack: so it has one way to match a text, or few. It matches hosts of one owner alone, or it
- * gives codes and tokens to others (docs/adr/0120-hosts-of-redirect-patterns.md).
+ * The pattern of a redirect URI. It matches a URI as a whole, with or without anchors. Servers match it with engines of their
+ * own, some of which backtrack: so it has one way to match a text, or few. All hosts that it matches belong to one owner: another
+ * owner would get codes and tokens (docs/adr/0120-hosts-of-redirect-patterns.md).
  */
 export const redirectPattern: Syntax = (text) => {
   const invalid = regularExpression(text)
   if (invalid !== undefined) return invalid
   if (text.length > maxLength) return `May have at most ${maxLength} characters.`
-  // Other engines take a flag at the very beginning only. All that 127.0.0.1 matches besides cannot be had by others.
+  // Other engines take a flag at the very beginning only. The dots of 127.0.0.1 match other characters too, and none of those
+  // hosts can be registered.
   const parts = partsOf(text.replace(/^\(\?i\)/, '').replace(/^(\^?https?:\/\/)127.0.0.1(?=[:/$(]|$)/, '$1localhost'))
   const other = parts.find((part) => !portable.test(part))
   if (other !== undefined)

@@ -26,8 +26,8 @@ export function isPair(certificate: string, key: string): boolean {
 }
 
 /**
- * Whether `self-signed.ts` made the certificate, by what it writes: a serial number of 16 octets that starts with 40, the
- * common name alone as subject and issuer, ten years to the second.
+ * Whether `self-signed.ts` made the certificate, by its contents: a serial number of 16 octets that starts with 40, the common
+ * name alone as subject and issuer, ten years to the second.
  */
 export function isSelfSigned(pem: string): boolean {
   const blocks = pem.match(certificateBlock) ?? []
@@ -43,7 +43,7 @@ export function isSelfSigned(pem: string): boolean {
 /** The type of the certificate's key, or of the first one of a chain: `rsa`, `ec`, `ed25519`. */
 export const keyTypeOf = (pem: string): string | undefined => readCertificate(pem)?.publicKey.asymmetricKeyType
 
-/** When the certificate expires, or the first one of a chain; undefined for what is no certificate. */
+/** The end of the certificate, or of the first one of a chain; undefined for a text that is no certificate. */
 export function endOfCertificate(pem: string): Date | undefined {
   const certificate = readCertificate(pem)
   return certificate && new Date(certificate.validTo)

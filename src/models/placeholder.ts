@@ -1,5 +1,5 @@
 /**
- * Texts that stand for a value, and that some program was to replace: a pipeline that forgot it would give an application a
+ * Texts that stand for a value, and that some program was to replace. A pipeline that forgot it would give an application a
  * secret that all readers of the repository know, or a host that does not exist.
  */
 
@@ -30,16 +30,16 @@ const forms: readonly RegExp[] = [
   /^((change|replace)[-_ ]?(me|this|it)|todo|fixme|tbd|your[-_ ]([a-z0-9]+[-_ ])*(secret|token|password|key)([-_ ]here)?)$/i,
 ]
 
-/** Whether the whole of a secret stands for one. */
+/** Whether a whole secret is a placeholder. */
 export const isPlaceholder = (text: string): boolean => {
   const trimmed = text.trim()
   return forms.some((form) => form.test(trimmed))
 }
 
-/** In a pattern, behind backslashes. */
+/** Placeholders inside a text; a pattern has backslashes in them. */
 const inside = /\$\\?\{[^{}]*\}|\{\{[^{}]*\}\}/g
 
-/** Whether a text that is no secret has a part to be replaced: `x.${ZONE}`. Prose may have: it holds spaces. */
+/** Whether a text that is no secret has a part to be replaced: `x.${ZONE}`. Prose may have one: it holds spaces. */
 export const hasPlaceholder = (text: string): boolean => {
   const rest = text.trim().replace(inside, '')
   return (rest !== text.trim() && !/\s/.test(rest)) || /^!(Env|File|Context)\s+\S/.test(rest)

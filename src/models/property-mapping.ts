@@ -16,9 +16,9 @@ export const definePropertyMapping = (scoped: readonly string[]) =>
     offersNames: true,
     attrs: z.object({
       name: name(),
-      // Not a closed list: a new provider kind must not need a change here.
+      // The list is open: a new provider kind must not need a change here.
       kind: filledLine(50).regex(/^[a-z][a-z0-9_]*$/, 'Must be a provider kind such as oauth2.'),
-      // Stored, never run.
+      // The expression is stored, never run.
       expression: free(line(textLimits.text)).default(''),
       managed: filledShownLine(255).nullable().default(null),
       scope_name: text(blankOr(scope), 255)

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { defineModel, type Field, type Model, type ModelDeclaration, type Values } from './define.ts'
 import { name, reference, references } from './fields.ts'
 
-/** The declaration of a provider kind, without what all kinds share. */
+/** The declaration of a provider kind, without the parts that all kinds share. */
 export type ProviderDeclaration = {
   /** `oauth2`; the file has the same name. */
   kind: string
@@ -16,7 +16,7 @@ export type ProviderDeclaration = {
   backchannel: boolean | 'only'
   /** `all` three flow fields for kinds through which users log in; `none` for kinds by which the service itself syncs. */
   flows: 'all' | 'none'
-  /** Clients ask for its property mappings by a scope. */
+  /** Whether clients request its property mappings by a scope. */
   hasScopes?: true
   /** The fields of this kind only. */
   settings: z.ZodObject
@@ -25,22 +25,22 @@ export type ProviderDeclaration = {
   unique?: readonly string[]
   rules?: ModelDeclaration['rules']
   /**
-   * Which rows a reference takes, by field, where it is not one of its usual ones: designations of a flow, else the one in
-   * the field's name; kinds of property mappings, else the provider's own.
+   * The rows that a reference takes, by field, if they are not the usual ones: designations of a flow, else the one in the
+   * field's name; kinds of property mappings, else the provider's own.
    */
   fits?: Readonly<Record<string, readonly string[]>>
-  /** What other services of this API family call it, for `gatewright import`. */
+  /** Its names in other services of this API family, for `gatewright import`. */
   elsewhere?: Elsewhere
   /** The launch URL that an application gets from its provider when it has none of its own. */
   launchUrl?: (values: Values) => string | null
 }
 
 export type Elsewhere = {
-  /** In the names of its models, where it is another name. */
+  /** The kind in the names of its models, if it is another name. */
   readonly kind?: string
-  /** In the titles of its shipped property mappings: `theirs default SAML Mapping: Email`. */
+  /** The title in those of its shipped property mappings: `theirs default SAML Mapping: Email`. */
   readonly title: string
-  /** The property mappings that are shipped here, which are shipped there too: `managed` ends in these names. */
+  /** The property mappings that both services ship: `managed` ends in these names. */
   readonly shipped: readonly string[]
 }
 
@@ -137,7 +137,7 @@ export function defineProvider(declaration: ProviderDeclaration): ProviderModel 
   }
 }
 
-/** A provider takes property mappings of its own kind, in whatever field, unless its declaration says otherwise. */
+/** Restricts a provider's property mappings to its own kind, in all fields, unless its declaration has others. */
 function withWhatFits(kind: string, field: Field, declared: readonly string[] | undefined): Field {
   const { reference } = field
   const usual = reference?.target === 'propertymapping' ? { column: 'kind', values: [kind] } : reference?.only

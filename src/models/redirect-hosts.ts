@@ -14,7 +14,10 @@ const form =
 const [digits, ends, ofHosts] = ['[0-9]', '[/?#]', '[a-z0-9._-]'].map(charactersOf) as [bigint, bigint, bigint]
 const maxAlternatives = 100
 
-/** Whether all hosts that a pattern matches are of one owner. What a pattern begins with is written out in its alternatives. */
+/**
+ * Checks that all hosts that a pattern matches belong to one owner. The beginnings of a pattern are written out, one for each
+ * alternative.
+ */
 export function hostError(whole: Node, text: string): string | undefined {
   let count = 0
   try {
@@ -32,8 +35,8 @@ export function hostError(whole: Node, text: string): string | undefined {
 }
 
 /**
- * The ways to begin, up to the end of the host: the third of its slashes, or the end. Between the
- * first and the last copy of what is repeated, any of its characters may stand.
+ * The beginnings of a pattern, up to the end of the host: the third slash, or the end. Any character of a repeated part may stand
+ * between its first and its last copy.
  */
 function* beginnings(todo: readonly Node[], steps: readonly Step[]): Generator<readonly Step[]> {
   const [node, ...rest] = todo
@@ -94,7 +97,7 @@ function judge(steps: readonly Step[], text: string): void {
   if (!literals.startsWith('//', start.length)) throw refused(steps[start.length], text)
   const [, address] = /^:\/\/(\[[\da-f:.]+\])/.exec(literals.slice(scheme.length)) ?? []
   const from = start.length + 2 + (address?.length ?? 0)
-  // Any number of slashes ends the host, or is none.
+  // Any number of slashes ends the host, or none.
   const tail = steps.slice(from).filter(({ characters, isMany }) => !isMany || (characters & ~ends) !== 0n)
   const end = tail.findIndex(({ characters }) => (characters & ~ends) === 0n)
   const authority = end < 0 ? tail : tail.slice(0, end)
@@ -114,7 +117,7 @@ function ownerError(host: readonly Step[], scheme: string, text: string): string
   if (varying === undefined)
     return /^[^.]+(?:\.[^.]+)*\.?$/.test(literals) ? redirectUri(`${scheme}://${literals}/`) : `${form}.`
   const [, parent = ''] = /^[^.\n]*\.([^\n]+)$/.exec(literals.slice(literals.lastIndexOf('\n') + 1)) ?? []
-  // Each of them is this machine (RFC 6761).
+  // Each of these hosts is this machine (RFC 6761).
   if (parent === 'localhost') return undefined
   const such = `May not vary a host by ${(host.findLast(({ isMany }) => isMany) ?? varying).text}`
   if (parent === '')
@@ -126,7 +129,7 @@ function ownerError(host: readonly Step[], scheme: string, text: string): string
   return scheme === 'https' ? undefined : `${such} with http: write https, or the host out: ${text}.`
 }
 
-/** Of a step that no host has there. */
+/** The error of a step that no host has there. */
 function refused(step: Step | undefined, text: string): Refused {
   if (step === undefined) return new Refused(`${form}.`)
   if (literalOf(step) !== undefined) return new Refused(`${form}: ${step.text} cannot stand there.`)

@@ -90,7 +90,7 @@ function targetsOf(models: readonly Model[], kinds: readonly ProviderModel[]): M
   return targets
 }
 
-/** Which permissions are bound by the owners of a role is decided by their names, in SQL too. */
+/** Checks the names of permissions that the owners of a role bind: a permission is one of them by its name, in SQL too. */
 function checkOwners({ name, resource, isLabelled }: Model): void {
   if (hasOwner(resource) !== (isLabelled === true))
     throw new Error(

@@ -4,9 +4,9 @@ import type { Permission } from '../permissions.ts'
 import { defineModel } from './define.ts'
 import { filledLine, name, ownerLabel, unordered } from './fields.ts'
 
-/** As many errors as an answer lists. */
+/** The most errors with a suggestion: as many as an answer lists. */
 const maxSuggestions = 100
-/** Each permission of a role counts once for each of its owners. */
+/** The most owners of a role. Each of its permissions counts once for each owner. */
 const maxOwners = 100
 
 const hasEachOnce = (sent: readonly unknown[]): boolean => new Set(sent).size === sent.length
@@ -14,7 +14,7 @@ const hasEachOnce = (sent: readonly unknown[]): boolean => new Set(sent).size ==
 /** @param permissions the closed list of all models' permissions: a role may hold no others */
 export const defineRole = (permissions: readonly Permission[]) => {
   const known: ReadonlySet<string> = new Set(permissions)
-  // For the whole list, because the name that was probably meant is looked for in the first few only.
+  // The whole list is checked at once, because the name that was probably meant is searched for the first few only.
   const reportUnknown = (sent: readonly unknown[], context: z.core.$RefinementCtx): void => {
     const unknown = [...sent.entries()].filter(([, each]) => typeof each === 'string' && !known.has(each))
     for (const [place, [index, each]] of unknown.entries()) {

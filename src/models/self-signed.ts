@@ -19,7 +19,7 @@ const sequence = (...contents: readonly Buffer[]) => der(0x30, ...contents)
 const oid = (digits: string) => der(0x06, hex(digits))
 const bitString = (content: Buffer, unusedBits = 0) => der(0x03, Buffer.from([unusedBits]), content)
 
-/** The default of SAML signatures. */
+/** The default algorithm of SAML signatures. */
 const sha256WithRsa = sequence(oid('2a864886f70d01010b'), der(0x05))
 
 /** UTCTime until 2049, GeneralizedTime from 2050 (RFC 5280, section 4.1.2.5). */
@@ -28,7 +28,7 @@ function time(date: Date): Buffer {
   return date.getUTCFullYear() < 2050 ? der(0x17, Buffer.from(digits.slice(2))) : der(0x18, Buffer.from(digits))
 }
 
-/** In characters (RFC 5280, appendix A.1, ub-common-name). */
+/** Characters (RFC 5280, appendix A.1, ub-common-name). */
 const maxCommonName = 64
 
 const commonName = (name: string) =>
@@ -51,7 +51,7 @@ export async function selfSigned(name: string, notBefore = new Date()): Promise<
   const notAfter = new Date(notBefore)
   notAfter.setUTCFullYear(notBefore.getUTCFullYear() + 10)
   const version3 = der(0xa0, der(0x02, hex('02')))
-  // Positive and without leading zeros, at most 20 octets (RFC 5280, section 4.1.2.2).
+  // The number is positive and without leading zeros, at most 20 octets (RFC 5280, section 4.1.2.2).
   const serialNumber = der(0x02, hex('40'), randomBytes(15))
   const subject = commonName(name)
   const body = sequence(

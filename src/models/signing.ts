@@ -6,9 +6,9 @@ const typeNames: Readonly<Record<string, string>> = { rsa: 'RSA', ec: 'EC', ed25
 type Types = (referring: Values) => readonly string[]
 
 /**
- * Of a reference to a pair: the types of its key that fit, and what for it needs its private key.
+ * A reference to a key pair: the types of its key that fit, and the use for which it needs its private key.
  *
- * @param types given the referring row; all without it
+ * @param types returns the types for the referring row; absent: all fit
  * @param beside the fields on which they depend
  * @param otherwise what to write for a key of another type
  * @param does why the private key is needed: `signs`
@@ -31,5 +31,5 @@ const pairThat =
 
 export const signing = pairThat('signs')
 export const serving = pairThat('serves TLS')
-/** What is encrypted is read by others, with their private key. */
+/** A pair that encrypts. Others decrypt, with their private key, so that the pair needs none. */
 export const encrypting = pairThat()

@@ -33,7 +33,7 @@ export const duration: Syntax = (text) => {
   return typeof seconds === 'string' ? seconds : undefined
 }
 
-/** @returns the seconds of a duration; a sentence about the error of a text that is none */
+/** @returns the seconds of a duration; a sentence about the error of another text */
 export function durationSeconds(text: string): number | string {
   const such = 'Must be a duration such as hours=1;minutes=30'
   const seen = new Set<string>()
@@ -51,7 +51,7 @@ export function durationSeconds(text: string): number | string {
 }
 
 const label = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?'
-// At least two RFC 1123 labels. The last may not be all digits, as in an address (RFC 3696, section 2).
+// Two RFC 1123 labels or more. The last may not be all digits, as in an address (RFC 3696, section 2).
 const domainPattern = new RegExp(`^(?=.{1,253}$)(?:${label}\\.)+(?!\\d+$)${label}$`, 'i')
 
 export const domain: Syntax = (text) =>
@@ -146,7 +146,7 @@ export function storableJson(value: unknown, depth = 1): string | undefined {
   return first(Object.entries(value), ([key, item]) => fieldName(key) ?? storableJson(item, depth + 1))
 }
 
-/** Code that copies fields one by one would set the prototype. */
+/** The name of a field. `__proto__` is forbidden: code that copies fields one by one would set the prototype. */
 export const fieldName: Syntax = (name) =>
   name === '__proto__' ? 'May not hold a field with the name __proto__.' : storable(name)
 

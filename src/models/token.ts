@@ -16,16 +16,16 @@ import {
   unordered,
 } from './fields.ts'
 
-/** The token keeps each of its rights for each of them. */
+/** The most owners of a token. It keeps each of its rights for each of them. */
 const maxOwners = 20
 
 const defaultDays = 30
 const dayMs = 86_400_000
 
 /**
- * A token without `expires` expires in 30 days; one that does not expire has no such time. A token keeps its user:
- * moved to another user, it would authenticate as that user (CVE-2024-37905). It keeps its intent too: one of another
- * intent is in hands that were never to have access.
+ * A token without `expires` expires in 30 days; one that does not expire has no such time. A token keeps its user: moved to
+ * another user, it would authenticate as that user (CVE-2024-37905). It keeps its intent too: a token of another intent is in
+ * hands that were never to have access.
  */
 function compute(values: Values, { before, now, tokenMaxDays }: Moment, report: Report): Values {
   const { intent, expires, expiring, user, owners } = values
@@ -60,8 +60,8 @@ function ceilingOf(
 }
 
 /**
- * The server generates a token's secret. It stores the digest, and the sealed secret until it is viewed once. A token
- * that its creator makes for another user carries no more than the creator's rights of this moment.
+ * The server generates a token's secret. It stores the digest, and the sealed secret until it is viewed once. A token that its
+ * creator makes for another user carries no more than the creator's rights at that time.
  */
 export default defineModel({
   name: 'service_core.token',

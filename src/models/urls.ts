@@ -1,7 +1,7 @@
 import { operatorRules } from './operator-rules.ts'
 import type { Syntax } from './syntax.ts'
 
-/** With these schemes, a browser would run code or read data that the URL's author chose. */
+/** Schemes with which a browser would run code or read data that the URL's author chose. */
 const forbiddenSchemes: readonly string[] = ['javascript', 'data', 'vbscript', 'file']
 
 // The URL parser ignores these, so that "java\nscript:" would be a scheme.
@@ -18,7 +18,7 @@ export const httpUrl: Syntax = (text) => {
   return username === '' && password === '' ? hostError(text) : 'May not hold a user name or password.'
 }
 
-/** A placeholder such as `$HOST` is none, though parsers take it. */
+/** A placeholder such as `$HOST` is no host, though parsers take it. */
 const hostError: Syntax = (text) =>
   /^(\[[\da-f:.]+\]|[\w.-]*)$/i.test(new URL(text).hostname)
     ? undefined
@@ -52,7 +52,10 @@ export const strictRedirectUri: Syntax = (text) => {
 /** The fields of the caller's own user that a launch URL may hold, as `%(username)s`. */
 export const launchUrlFields: readonly string[] = ['pk', 'username', 'name', 'email', 'uid', 'uuid', 'path', 'type']
 
-/** A URL with placeholders that a browser opens from a list of applications. The scheme may not be one: users choose their names, and must not choose a scheme. */
+/**
+ * A URL with placeholders that a browser opens from a list of applications. The scheme may not be a placeholder: users choose
+ * their names, and must not choose a scheme.
+ */
 export const launchUrl: Syntax = (text) => {
   let error: string | undefined
   const filled = text.replace(/%\(([^)]*)\)s/g, (_, field: string) => {

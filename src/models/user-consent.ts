@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { defineModel } from './define.ts'
 import { dateTime, integerReference, reference, shownLine } from './fields.ts'
 
-/** What a user allowed an application to do in the user's name. */
+/** The permissions that a user gave an application, to act in the user's name. */
 export default defineModel({
   name: 'service_core.userconsent',
   displayName: 'user consent',

@@ -12,7 +12,7 @@ export default defineProvider({
   component: 'service-provider-ldap-form',
   backchannel: true,
   flows: 'all',
-  // It binds with a flow that authenticates, and in older files with one that authorizes.
+  // It binds with a flow that authenticates; older files have one that authorizes.
   fits: { authorization_flow: ['authentication', 'authorization'] },
   settings: z.object({
     base_dn: text(distinguishedName).default('DC=ldap,DC=example,DC=com'),

@@ -22,7 +22,7 @@ const validity = (initial: string) => text(duration, 255).default(initial)
 
 const subModes = ['hashed_user_id', 'user_id', 'user_uuid', 'user_username', 'user_email', 'user_upn'] as const
 
-/** Without the rules of today: an earlier version may have stored other patterns. */
+/** The schema of stored URIs, without the rules of today: an earlier version may have stored other patterns. */
 const storedUris = z.array(z.object({ matching_mode: z.string(), url: z.string() }))
 
 /** The scheme and host of the first redirect URI: the application is there. */
@@ -32,7 +32,7 @@ function launchUrl(values: Values): string | null {
   return first.matching_mode === 'strict' ? originOf(first.url) : originOfPattern(first.url)
 }
 
-/** The origin that a pattern starts with, when it is literal. A dot in it counts as a dot, escaped or not. */
+/** The origin at the start of a pattern, when it is literal. A dot in it counts as a dot, escaped or not. */
 function originOfPattern(pattern: string): string | null {
   const plain = pattern.replace(/^\^/, '').replace(/\\([./-])/g, '$1')
   const [, origin] = /^([a-z][a-z\d+.-]*:\/\/[\w.:-]+)(?:\/|\$?$)/i.exec(plain) ?? []

@@ -16,7 +16,7 @@ export default defineProvider({
   component: 'service-provider-proxy-form',
   backchannel: false,
   flows: 'all',
-  // It asks for its claims as an OAuth2 client does.
+  // It requests its claims as an OAuth2 client does.
   fits: { property_mappings: ['oauth2', 'proxy'] },
   settings: z.object({
     internal_host: text(blankOr(httpUrl)).default(''),

@@ -12,7 +12,7 @@ export default defineProvider({
   component: 'service-provider-radius-form',
   backchannel: false,
   flows: 'all',
-  // It binds with a flow that authenticates, and in older files with one that authorizes.
+  // It binds with a flow that authenticates; older files have one that authorizes.
   fits: { authorization_flow: ['authentication', 'authorization'] },
   settings: z.object({
     client_networks: unordered(text(cidrList, 20_000)).default(everywhere),
