@@ -64,7 +64,7 @@ export function applicationRoutes(app: Api, db: Db, engine: Engine): void {
       const isSeen = allowsSome(actor, 'view_application')
       const tags = async (tx: Tx) => (isSeen ? await tagsOf(tx, applications, named, text, reading) : [])
       const precondition = preconditionOf(headers, 'application', tags)
-      await remove(db, engine, actor, { ...{ model, by, conditions, requestId }, precondition })
+      await remove(db, engine, actor, { model, by, conditions, requestId, precondition })
       return reply.code(204).send(null)
     },
   )

@@ -18,7 +18,7 @@ const description = `The direct members, in the order of their keys. Each page b
 costs the same wherever it is, and members who come or go meanwhile move no other to another page.
 \`GET /core/users/?groups_by_pk=\` counts and searches members, and has them in other orders.`
 
-/** Without a type: the handler answers with its text. */
+/** The schema has no type: the handler answers with its text. */
 const members: z.ZodType = z
   .object({
     next: z
@@ -32,7 +32,7 @@ const members: z.ZodType = z
   })
   .meta({ id: 'GroupMembers' })
 
-/** As the group has it. */
+/** The members in the form of the group. */
 const shown = { include: { parameter: 'include_users', permission: 'view_user', field: 'user_obj' } } as const
 
 export function groupMemberRoutes(app: Api, db: Db): void {

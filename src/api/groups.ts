@@ -23,10 +23,10 @@ import { readUidOf } from '../views/uid.ts'
 
 const model = 'service_core.group'
 
-/** Others get the keys of members, and `users_obj` is null. */
+/** Callers without it get the keys of members, and `users_obj` is null. */
 const seesMembers = 'view_user'
 
-/** The policies of `rights/policies.ts`, as the API description words them. */
+/** The policies of `rights/policies.ts`, in the words of the API description. */
 const toGrant = [
   { permission: 'add_user_to_group', when: 'to add members' },
   { permission: 'assign_role', when: 'to give roles, or to set a parent that has roles' },
@@ -73,12 +73,12 @@ const groups: ListSpec<'Group'> = {
   include: { parameter: 'include_users', permission: seesMembers, field: 'users_obj' },
 }
 
-/** For the types and the description: answers are not validated. */
+/** The schema for the types and the description: answers are not validated. */
 const full: z.ZodType<Group> = groupView.schema
 
 type Change = Omit<Write, 'model' | 'requestId'>
 
-/** As a read takes it: the members of a large group are a long answer. */
+/** The parameters of the answer, as a read has them: the members of a large group are a long answer. */
 const answering = z.strictObject(includeParameter(groups))
 type Answering = z.output<typeof answering>
 
@@ -93,7 +93,7 @@ export function groupRoutes(app: Api, db: Db, engine: Engine): void {
     const reading = { uidOf, related: isIncluded(groups, query, actor) }
     const read = (tx: Tx, pk: string | number) => readGroup(tx, String(pk), reading)
     const group = await write(db, engine, actor, { model, requestId, ...change }, read)
-    // After the commit: a long answer waits for its client, and no other for the group.
+    // The answer is made after the commit: a long one waits for its client, and no other request waits for the group.
     const sending = { takeLong: () => request.takeLongAnswer(), of: 'write' } as const
     const answer = await objectText(writing(group), sending).catch((error: unknown) => {
       request.log.warn({ err: error }, 'a group was saved, and is answered without users_obj')
@@ -105,13 +105,13 @@ export function groupRoutes(app: Api, db: Db, engine: Engine): void {
     page.begin(separately(db))
     return page.add([group])
   }
-  /** As a read with `include_users=false` answers it. The keys are read already: nothing is left to fail or to wait for. */
+  /** The group as a read with `include_users=false` answers it. The keys are read already: the rest cannot fail or wait. */
   const withoutUsers = async (group: object) => {
     const shown = { ...group, users_obj: null }
     const short = await shortText(separately(db), shown)
     return short ?? pageText(writing(shown), { buffered: Number.POSITIVE_INFINITY })
   }
-  /** Of both texts that reads answer to this caller: with users, and without. */
+  /** Checks the tags of both texts that reads answer to this caller: with users, and without. */
   const precondition = async (actor: Actor, headers: Headers, pk: string) => {
     const uidOf = await readUidOf(db)
     return preconditionOf(headers, 'group', (tx: Tx) =>

@@ -13,7 +13,7 @@ const checks = z.object({ database: check, migrations: check, queue: check, work
 
 const live = z.object({ status: z.literal('ok') })
 const ready = z.object({ status: z.literal('ready'), checks })
-/** Like every other 503, with the checks beside it. */
+/** A 503 has this form everywhere, here with the checks beside it. */
 const notReady = z.object({
   status: z.literal('not_ready'),
   detail: z.string(),
@@ -26,7 +26,7 @@ const retryAfterS = 2
 const draining = 'This API is stopping, and serves what still comes: send new requests to another one.'
 
 export function healthRoutes(app: Api, inspect: Inspect): void {
-  // Checks nothing: a restart of this process would not bring the database back.
+  // It checks nothing: a restart of this process would not bring the database back.
   app.get(
     `${probesPath}health/live/`,
     { config: { permission: 'anyone' }, schema: { response: { 200: live } } },

@@ -6,11 +6,11 @@ import { htmlPage, plainPolicy } from '../http/page.ts'
 import { applyPath, basePath, dashboardPath, docsPath, faviconPath, homePath, readyPath, schemaPath } from '../paths.ts'
 
 /**
- * GET /: what this is, and where everything else is, for a person who opens the address. It needs no token, so it says
- * nothing of the installation.
+ * GET /: the name of the service, and the addresses of all else, for a person who opens it. It needs no token, so it has no facts
+ * about the installation.
  */
 
-/** A `config` of its own for each route, because helmet writes into it. */
+/** Each route has a `config` of its own, because helmet writes into it. */
 const open = () => ({ config: { permission: 'anyone' } as const, helmet: plainPolicy })
 
 const about = {
@@ -29,14 +29,14 @@ export function homeRoutes(app: Api): void {
     const scheme = headers['x-forwarded-proto'] === 'https' ? 'https' : 'http'
     return reply.type('text/html; charset=utf-8').send(homePage(scheme, headers.host))
   })
-  // Browsers ask for the second where a page names no icon, such as one that shows JSON.
+  // Browsers request the second one when a page names no icon, such as one that shows JSON.
   for (const path of [faviconPath, `${basePath}/favicon.ico`])
     app.get(path, open(), async (_request, reply) =>
       reply.type('image/svg+xml').header('Cache-Control', 'public, max-age=86400').send(icon),
     )
 }
 
-/** A host name or an address, with a port. Anything else is not repeated. */
+/** A host name or an address, with a port. A text of another form is not repeated. */
 const plainHost = /^[\w.-]{1,253}(:\d{1,5})?$|^\[[\da-f:.]{2,45}\](:\d{1,5})?$/i
 
 function homePage(scheme: 'http' | 'https', host = ''): string {

@@ -17,12 +17,12 @@ import { type Counts, inTextFormat } from '../series.ts'
 import { readExpiries } from '../views/expiries.ts'
 import { countOutside } from '../views/outside.ts'
 
-/** What a scrape reads. */
+/** The sources of a scrape. */
 export type Sources = {
   readonly db: Db
   readonly queue: ApplyQueue
   readonly registry: Registry
-  /** What readiness says of each part. */
+  /** The result of readiness for each part. */
   readonly inspect: () => Promise<Readonly<Record<string, { readonly ok: boolean }>>>
 }
 
@@ -50,7 +50,7 @@ export function metricsRoutes(app: Api, sources: Sources, metrics: Metrics): voi
 
 const cachedMs = 1_000
 
-/** Reads once a second at most: the route needs no token. Requests in between get what was read. */
+/** Limits reads to one a second: the route needs no token. Requests in between get the last values. */
 function cached(read: () => Promise<void>): () => Promise<void> {
   let readAt = Number.NEGATIVE_INFINITY
   let reading = Promise.resolve()
@@ -74,7 +74,7 @@ function gaugeWorkers({ workers, workerSlots }: Metrics, known: readonly KnownPr
 
 const minuteMs = 60_000
 
-/** Reads the gauges at each scrape. While a part is away, its gauges are left out; what was counted stays. */
+/** Reads the gauges at each scrape. While a part is away, its gauges are left out; counters stay. */
 function gauges({ db, queue, inspect }: Sources, metrics: Metrics) {
   const backlog = probe(() => readBacklog(db))
   const consumption = probe(() => sinceConsumptionS(db))
@@ -97,7 +97,7 @@ function gauges({ db, queue, inspect }: Sources, metrics: Metrics) {
     counts = read
     waitingRuns.set(waiting)
     oldestWaitingRunSeconds.set(Math.max(0, oldestS ?? 0))
-    // A worker that was just given a probe is busy, too.
+    // A worker that has just got a probe is busy, too.
     runningRuns.set(Math.min(waiting, gaugeWorkers(metrics, workers).busy))
     return { sinceS }
   }

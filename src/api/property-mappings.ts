@@ -8,8 +8,8 @@ import type { Registry } from '../models/registry.ts'
 import { propertyMappingView } from '../views/property-mapping.ts'
 
 /**
- * GET /api/v3/propertymappings/all/, GET /api/v3/propertymappings/all/{name}/: a name that several kinds have takes
- * `kind`, as the documents that find a mapping by name and kind do.
+ * GET /api/v3/propertymappings/all/, GET /api/v3/propertymappings/all/{name}/: a name that several kinds have needs `kind`, as
+ * documents find a mapping by name and kind.
  */
 export function propertyMappingRoutes(app: Api, db: Db, registry: Registry): void {
   const mappings: ListSpec<'PropertyMapping'> = {

@@ -21,7 +21,7 @@ import { readUidOf } from '../views/uid.ts'
 
 const model = 'service_core.token'
 
-/** A malformed identifier is a 404. */
+/** The parameters of the path. A malformed identifier is a 404. */
 const params = z.object({
   identifier: z
     .string()
@@ -30,7 +30,7 @@ const params = z.object({
     .meta({ description: 'The identifier of the token.' }),
 })
 
-/** The policies of `rights/policies.ts` and of `apply/token-key.ts`, as the API description words them. */
+/** The policies of `rights/policies.ts` and of `apply/token-key.ts`, in the words of the API description. */
 const alsoHeld = 'the caller must also hold all rights of that user'
 const toMake = [{ permission: 'add_token', when: `for another user; ${alsoHeld}` }] as const
 const toChange = [{ permission: 'change_token', when: `for another user's token; ${alsoHeld}` }] as const
@@ -48,7 +48,7 @@ const forIntents = {
   when: `${unusual}, and for the intents verification and recovery`,
 } as const
 
-/** For the types and the description: answers are not validated. */
+/** The schema for the types and the description: answers are not validated. */
 const full: z.ZodType<Token> = token
 
 export function tokenRoutes(app: Api, db: Db, engine: Engine): void {

@@ -4,7 +4,7 @@ import type { Report } from '../start-error.ts'
 
 const secondsSince = (startMs: number) => `${((performance.now() - startMs) / 1000).toFixed(1)} s`
 
-/** Prints a line for each step: its name at once, and how long it took. */
+/** Prints a line for each step: its name at once, and then how long it took. */
 export const report: Report = async (step, work) => {
   const startMs = performance.now()
   process.stdout.write(`  ${step} ... `)
@@ -21,19 +21,19 @@ export const report: Report = async (step, work) => {
 export type Ready = {
   readonly url: string
   readonly startMs: number
-  /** Where the data is. */
+  /** The place of the data. */
   readonly database: string
-  /** What the queue runs on. */
+  /** The store of the queue. */
   readonly queue: string
   /** A file that holds a token; null: there is none. */
   readonly tokenFile: string | null
   /** Whether this start wrote that file. */
   readonly isFirst: boolean
-  /** Why everything runs as root; null: it does not. */
+  /** The reason why everything runs as root; null: it does not. */
   readonly whyRoot: string | null
 }
 
-/** What `npm start` prints when everything runs. */
+/** The text that `npm start` prints when everything runs. */
 export function banner({ url, startMs, database, queue, tokenFile, isFirst, whyRoot }: Ready): string {
   const token = tokenFile ?? 'the one that you chose (BOOTSTRAP_TOKEN), or any other of yours'
   const bearer = tokenFile === null ? '<token>' : `$(cat ${quoted(tokenFile)})`
@@ -62,5 +62,5 @@ ${whyRoot === null ? '' : `  User       root, because ${whyRoot}\n`}
 `
 }
 
-/** For a shell, also inside `$( )` in double quotes. */
+/** Quotes a path for a shell, also inside `$( )` in double quotes. */
 const quoted = (path: string) => (/^[\w./:@+-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`)

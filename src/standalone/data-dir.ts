@@ -14,7 +14,7 @@ const dataDirErrors: Record<string, string> = {
 export function openDataDir(dataDir: string): void {
   try {
     const isNew = mkdirSync(dataDir, { recursive: true }) !== undefined
-    // PostgreSQL does not run as root: its user has to enter. The files in it are closed one by one.
+    // PostgreSQL does not run as root: its user has to enter. The files inside are closed one by one.
     if (isNew) chmodSync(dataDir, process.getuid?.() === 0 ? 0o711 : 0o700)
     accessSync(dataDir, constants.W_OK | constants.X_OK)
   } catch (error) {

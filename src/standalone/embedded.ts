@@ -11,15 +11,15 @@ import { hasCluster, makeCluster } from './embedded/cluster.ts'
 import { stopOrphanedServer } from './embedded/orphaned-server.ts'
 import { type RunningServer, startPostgres } from './embedded/server.ts'
 
-/** A PostgreSQL of this installation's own, with the programs that npm brings. */
+/** The PostgreSQL of this installation, with the programs that npm brings. */
 export type Embedded = {
   /** The URL of the database `gatewright`, with the superuser's login. */
   readonly url: string
-  /** The same with another login. */
+  /** The URL with another login. */
   urlOf(login: Login): string
-  /** Where the data is: in `DATA_DIR`, or where a link in it points. */
+  /** The folder of the data: in `DATA_DIR`, or where a link in it points. */
   readonly folder: string
-  /** Resolves when the server has ended, for whatever reason. */
+  /** Resolves when the server has ended, for any reason. */
   readonly ended: Promise<void>
   stop(): Promise<void>
 }

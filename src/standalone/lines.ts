@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { printable } from '../cli/output.ts'
 
 /**
- * What `npm start` prints on a terminal of the lines that API and worker log: one for each submission, and one for each
- * failure. Elsewhere, and with LOG_LEVEL, the lines are printed as they are, in JSON.
+ * The form in which `npm start` prints the log lines of API and worker on a terminal: one line for each submission, and one for
+ * each failure. Elsewhere, and with LOG_LEVEL, the lines are printed as they are, in JSON.
  */
 
 const text = z.string().nullish().catch(null)
@@ -11,10 +11,25 @@ const number = z.number().nullish().catch(null)
 
 /** The fields that a line may show (log.ts, http/access-log.ts, runs/work.ts). */
 const lineSchema = z.object({
-  ...{ level: z.int(), time: z.number(), name: z.string(), msg: z.string().catch('') },
-  ...{ run: text, title: text, user: text, real_user: text, code: text, outcome: text, cause: text, detail: text },
+  level: z.int(),
+  time: z.number(),
+  name: z.string(),
+  msg: z.string().catch(''),
+  run: text,
+  title: text,
+  user: text,
+  real_user: text,
+  code: text,
+  outcome: text,
+  cause: text,
+  detail: text,
   part: text,
-  ...{ method: text, route: text, status: number, ms: number, queue_ms: number, work_ms: number },
+  method: text,
+  route: text,
+  status: number,
+  ms: number,
+  queue_ms: number,
+  work_ms: number,
   err: z.object({ message: text, stack: text }).optional().catch(undefined),
 })
 type Line = z.output<typeof lineSchema>
@@ -22,7 +37,7 @@ type Line = z.output<typeof lineSchema>
 const levels = { warn: 40, error: 50 } as const
 const longest = 400
 
-/** @returns null for a line that is not worth one here; what is no log line as it is */
+/** @returns null for a line that is not printed here; a text that is no log line stays as it is */
 export function readable(line: string): string | null {
   const logged = read(line)
   if (logged === undefined) return line
@@ -41,13 +56,13 @@ function read(line: string): Line | undefined {
   }
 }
 
-/** In the time of this machine: it is its terminal. */
+/** The time of this machine: it is its terminal. */
 const clock = (time: number): string => new Date(time).toTimeString().slice(0, 8)
 
 /**
- * One line for each submission: of the worker when it has ended the run, else of the API.
+ * One line for each submission: that of the worker when it has ended the run, else that of the API.
  *
- * @returns null for what is no submission; '' for one of which the worker has a line
+ * @returns null for a line that is about no submission; '' for one of which the worker has a line
  */
 function submissionOf(line: Line): string | null {
   const { name, msg, outcome, run, title, code, status, method, route } = line
@@ -80,7 +95,7 @@ function facts(line: Line, outcome: string, what: string): string {
   return `${outcome.padEnd(9)}  ${first}${why === '' ? '' : `: ${why}`}`
 }
 
-/** The innermost reason, and of a bug where it came from. */
+/** The innermost reason, and for a bug its place in the code. */
 function reasonOf({ cause, detail, err }: Line): string | null {
   if (err?.message) {
     const [, place] = /\n\s+at (.+)/.exec(err.stack ?? '') ?? []
@@ -89,7 +104,7 @@ function reasonOf({ cause, detail, err }: Line): string | null {
   return cause ?? detail ?? null
 }
 
-/** A part that failed before, and is healthy again. */
+/** The line of a part that failed before, and is healthy again. */
 const recoveryOf = ({ level, name, msg, part }: Line): string | null =>
   part && level < levels.warn ? `${'recovered'.padEnd(9)}  ${name}: ${msg}` : null
 

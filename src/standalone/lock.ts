@@ -6,14 +6,14 @@ import { reasonOf, StartError } from '../start-error.ts'
 /** https://www.sqlite.org/rescode.html#busy */
 const sqliteBusy = 5
 
-/** Referred to from here, because the garbage collector closes what nothing refers to. */
+/** Open locks are referred to from here, because the garbage collector would close them otherwise. */
 const openLocks = new Set<DatabaseSync>()
 
 /**
- * Locks a `DATA_DIR`: one start at a time works on it. The lock is the operating system's, on a file, and ends with this
- * process, however that ends. Node can take such a lock only through SQLite (ADR 21).
+ * Locks a `DATA_DIR`: one start at a time works on it. The lock is the operating system's, on a file, and ends with this process
+ * in any case. Node can take such a lock only through SQLite (ADR 21).
  *
- * @returns releases the lock
+ * @returns a function that releases the lock
  * @throws {StartError} when another process holds it
  */
 export function lock(dataDir: string): () => void {

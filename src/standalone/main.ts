@@ -27,10 +27,10 @@ const generateAnother = 'remove it, and the next start makes another'
 const putBack =
   'what is secret in the database beside it is sealed under the key it held: put that back, or set SECRET_KEY'
 
-/** On a terminal, unless the operator asks for a log of some level: those lines are JSON. */
+/** Lines are readable on a terminal, unless the operator sets a log level: then they are JSON. */
 const isReadable = process.stdout.isTTY === true && !choosesLogLevel()
 
-/** Stops what was started, in reverse order. */
+/** Stops all parts, in reverse order of their start. */
 const cleanup = new AsyncDisposableStack()
 const { promise: failed, reject: fail } = Promise.withResolvers<never>()
 
@@ -70,7 +70,7 @@ async function start(config: Config): Promise<void> {
   const { databaseUrl, secretKey, location } = await openDatabase(config)
   const isEmbedded = config.databaseUrl === null
   const tokenFile = join(config.dataDir, 'admin-token')
-  // There is no other API that requests could go to meanwhile.
+  // No other API could take requests meanwhile.
   const settings = { ...config, databaseUrl, secretKey, drainMs: 0 }
 
   const server = await report('Starting the API and the worker', async () => {
@@ -141,13 +141,13 @@ async function openDatabase({
   return { databaseUrl: postgres.urlOf(service), secretKey: key, location: postgres.folder }
 }
 
-/** Their passwords live as long as this process: no file holds them. */
+/** Makes logins. Their passwords live as long as this process: no file holds them. */
 function newLogins(): Logins {
   const login = (user: string) => ({ user, password: randomBytes(24).toString('base64url') })
   return { owner: login('gatewright_owner'), service: login('gatewright_service') }
 }
 
-/** After the first start the file is a note for the operator, who may have emptied it. */
+/** Whether a file holds text. After the first start, the token file is a note for the operator, who may have emptied it. */
 const holdsText = (file: string) => existsSync(file) && readFileSync(file, 'utf8').trim() !== ''
 
 await main()

@@ -6,20 +6,20 @@ import { reasonOf } from '../start-error.ts'
 import { type Account, findOrMakeAccount, may } from './embedded/account.ts'
 
 /**
- * Started as root, everything runs as an ordinary user where the files allow it
- * (docs/adr/0037-npm-start-leaves-root.md). Nothing in DATA_DIR is touched before that: its owner could have put links there.
+ * A start as root continues as an ordinary user if the files allow it (docs/adr/0037-npm-start-leaves-root.md). Nothing in
+ * DATA_DIR is touched before that: its owner could have put links there.
  */
 
 const project = fileURLToPath(new URL('../../', import.meta.url))
 const neededFiles = ['package.json', 'src/server.ts', 'src/db/generated/client.ts'].map((file) => join(project, file))
 const firstOpenPort = 1_024
 
-/** For a new DATA_DIR, when root owns the project. */
+/** The user for a new DATA_DIR, when root owns the project. */
 const accountName = 'gatewright'
 
 /**
- * Gives up the rights of root, for this process and those that it starts: for those of the owner of DATA_DIR, or, when it
- * is new, of the owner of the project, or of the user `gatewright`, which is made when missing.
+ * Drops the rights of root, for this process and those that it starts, in favour of the owner of DATA_DIR, or, when it is new, of
+ * the owner of the project, or of the user `gatewright`, which is made when missing.
  *
  * @returns why this process still runs as root, with what to do about it; null when it does not
  */
@@ -28,7 +28,7 @@ export function leaveRoot({ dataDir, port }: { readonly dataDir: string; readonl
   try {
     return tryToLeave(dataDir, port)
   } catch (error) {
-    // Whatever is wrong with DATA_DIR, opening it reports.
+    // An error of DATA_DIR is reported when it is opened.
     return `${dataDir} cannot be used (${reasonOf(error)}).`
   }
 }
@@ -65,7 +65,7 @@ function ordinaryAccount(): Account {
   return uid === 0 || !hasName(uid) ? findOrMakeAccount(accountName) : { uid, gid }
 }
 
-/** PostgreSQL does not run as a user without one. */
+/** Whether a user has a name. PostgreSQL does not run as a user without one. */
 const hasName = (uid: number) => spawnSync('id', ['-un', String(uid)]).status === 0
 
 const isEmpty = (folder: string) => statSync(folder).isDirectory() && readdirSync(folder).length === 0

@@ -7,10 +7,10 @@ import { reasonOf, StartError } from '../start-error.ts'
 
 const program = fileURLToPath(new URL('../../workers/blueprint.ts', import.meta.url))
 
-/** The wait before a worker is started again that ended before it took a job; it doubles. After a job there is none. */
+/** The wait before a worker is started again that ended before it took a job; it doubles. There is none after a job. */
 const backoff = { firstMs: 200, longestMs: 10_000 }
 /**
- * A worker that is ready takes its first job, a probe, at once. Before that, a submission is refused when the last job of an
+ * A worker that is ready takes its first job, a probe, at once. A submission before that is refused when the last job of an
  * earlier start was a while ago.
  */
 const firstJobWithinMs = 3_000
@@ -22,7 +22,7 @@ const keptLines = 20
 export type Worker = {
   /** Resolves when it first consumes the queue. @throws {StartError} when it does not, with its last output */
   readonly ready: Promise<void>
-  /** Prints its output from now on, and what was kept back so that it does not mix with the banner. */
+  /** Prints its output from now on, and the earlier output, which was held so that it does not mix with the banner. */
   show(): void
   /** Sends SIGTERM, and SIGKILL after `withinMs`: harmless, because the next worker continues its runs. */
   stop(withinMs: number): Promise<void>
@@ -32,7 +32,7 @@ export type Worker = {
  * Runs the worker as a child process, and starts it again whenever it ends.
  *
  * @param env its environment
- * @param shown what is printed of a line that it logged; null: nothing
+ * @param shown returns the text that is printed for a line of its log; null: nothing
  */
 export function superviseWorker(
   env: Record<string, string | undefined>,
@@ -66,7 +66,7 @@ export function superviseWorker(
       if (message === 'taken') hasTaken = true
       else {
         wasReady = true
-        // None comes while the queue is paused.
+        // No probe comes while the queue is paused.
         setTimeout(resolve, firstJobWithinMs).unref()
       }
       if (wasReady && hasTaken) resolve()

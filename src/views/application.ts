@@ -54,7 +54,7 @@ export const applicationSelect = {
 export type ApplicationRow = Prisma.ApplicationGetPayload<{ select: typeof applicationSelect }>
 
 /**
- * @param user for whom its launch URL is; undefined: its placeholders stay
+ * @param user the user for whom its launch URL is; undefined: its placeholders stay
  * @param actor the caller: providers of owners that it may not see are shown by their keys only
  */
 export function toApplication(
@@ -88,7 +88,7 @@ export function toApplication(
 const launchTemplate = (row: ApplicationRow, kinds: Registry['kinds']): string | null =>
   row.metaLaunchUrl || (row.provider && launchUrlOf(row.provider, kinds))
 
-/** Fills in `%(username)s` and its like, encoded: a user's name can change no other part of the URL. */
+/** Fills in `%(username)s` and other placeholders, encoded: a user's name can change no other part of the URL. */
 const withUser = (template: string, user: User): string =>
   template.replace(/%\(([^)]*)\)s/g, (placeholder, field: string) =>
     launchUrlFields.includes(field) ? encodeURIComponent(String(user[field as keyof User])) : placeholder,
@@ -96,7 +96,7 @@ const withUser = (template: string, user: User): string =>
 
 const ownedSelect = { ...applicationSelect, ...originSelect } satisfies Prisma.ApplicationSelect
 
-/** An application as its list shows it: with who made it, and with its launch URL for the caller. */
+/** An application as its list shows it: with its creator, and with its launch URL for the caller. */
 export const applicationView = (kinds: Registry['kinds']) =>
   ({
     model: 'Application',

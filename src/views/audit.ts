@@ -4,7 +4,7 @@ import { query } from '../db/raw.ts'
 import { withExample } from '../example.ts'
 import { inOrder, type Key, type View } from './view.ts'
 
-/** Who did what: a row for each apply, write, act on the queue, and read while impersonating. */
+/** The audit: a row for each apply, write, act on the queue, and read while impersonating, with its user. */
 
 /** An apply writes up to 10 000 objects, and a page has up to 1 000 rows. */
 const mostChanges = 100
@@ -43,13 +43,20 @@ export const auditEntry = z
   .meta({ id: 'AuditEntry' })
 
 const row = z.object({
-  ...{ pk: z.string(), at: z.date(), action: z.string(), requestId: z.string().nullable(), run: z.guid().nullable() },
-  ...{ actorPk: z.int().nullable(), actorName: z.string() },
-  ...{ realPk: z.int().nullable(), realName: z.string().nullable() },
-  ...{ changes: z.array(audited), count: z.int() },
+  pk: z.string(),
+  at: z.date(),
+  action: z.string(),
+  requestId: z.string().nullable(),
+  run: z.guid().nullable(),
+  actorPk: z.int().nullable(),
+  actorName: z.string(),
+  realPk: z.int().nullable(),
+  realName: z.string().nullable(),
+  changes: z.array(audited),
+  count: z.int(),
 })
 
-/** Of the changes, only those that are shown leave the database. */
+/** Reads rows. Only the changes that are shown leave the database. */
 const rowsText = `SELECT pk::text, at, action, request_id AS "requestId", run_id AS run,
     actor_pk AS "actorPk", actor_name AS "actorName", real_pk AS "realPk", real_name AS "realName",
     jsonb_path_query_array(changes, '$[0 to ${mostChanges - 1}]') AS changes, jsonb_array_length(changes) AS count

@@ -1,7 +1,7 @@
 import type { Registry } from '../models/registry.ts'
 import { storedView } from './stored.ts'
 
-/** The private key is masked. */
+/** A key pair; its private key is masked. */
 export const certificateKeyPairView = (registry: Registry) =>
   storedView(registry, {
     name: 'service_crypto.certificatekeypair',

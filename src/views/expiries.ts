@@ -3,10 +3,13 @@ import type { Db } from '../db/client.ts'
 import { endOfCertificate } from '../models/pem.ts'
 import { type Actor, mayNameUser } from '../permissions.ts'
 
-/** @property token of those that authenticate @property certificate of those that a provider uses; it may have passed */
+/**
+ * @property token the next end of a token that authenticates @property certificate that of a certificate which a provider uses;
+ * it may have passed
+ */
 export type Expiries = { readonly token: Date | null; readonly certificate: Date | null }
 
-/** When the next token and the first certificate expire; null when none does. */
+/** The time at which the next token and the first certificate expire; null when none does. */
 export async function readExpiries(db: Db): Promise<Expiries> {
   const { _min } = await db.token.aggregate({
     _min: { expires: true },
@@ -15,7 +18,7 @@ export async function readExpiries(db: Db): Promise<Expiries> {
   return { token: _min.expires, certificate: await firstCertificate(db) }
 }
 
-/** Certificates that are read at once, and at most: reading one takes a tenth of a millisecond. */
+/** The certificates of one read, and the most reads: a certificate takes a tenth of a millisecond. */
 const portion = 200
 const maxPortions = 50
 
@@ -25,7 +28,7 @@ async function firstCertificate(db: Db): Promise<Date | null> {
   return first
 }
 
-/** Those that a provider uses, with their ends. */
+/** The certificates that a provider uses, with their ends. */
 async function* certificates(db: Db): AsyncGenerator<{ readonly name: string; readonly expires: Date }> {
   let after = ''
   for (let done = 0; done < maxPortions; done += 1) {
@@ -46,21 +49,21 @@ async function* certificates(db: Db): AsyncGenerator<{ readonly name: string; re
   }
 }
 
-/** How far the pages of operators look ahead. */
+/** The days that the pages of operators look ahead. */
 export const expiresWithinDays = 14
 
 const soon = () => new Date(Date.now() + expiresWithinDays * 86_400_000)
 
-/** More are not shown. */
+/** The most that are shown. */
 const most = 100
 
 /** @property user null for a certificate, and for callers who may not see it */
 export type Expiring = { readonly name: string; readonly expires: Date; readonly user: string | null }
 
-/** A pipeline whose token expired is shown for this long: it may be what fails now. */
+/** The days that an expired token of a pipeline is shown: it may be the cause of a failure now. */
 export const expiredWithinDays = 7
 
-/** Expired tokens do not take the place of those that expire next. */
+/** The most expired tokens: they do not take the place of those that expire next. */
 const mostExpired = 10
 
 /**

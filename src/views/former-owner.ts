@@ -4,7 +4,7 @@ import type { Db, Tx } from '../db/client.ts'
 import { query } from '../db/raw.ts'
 import { type Actor, ownersShown } from '../permissions.ts'
 
-/** What an object was while another owner managed it, for callers whose rights are bound to owners. */
+/** The state of an object while another owner managed it, for callers whose rights are bound to owners. */
 
 type Fields = Change['fields']
 
@@ -18,7 +18,7 @@ export const withoutFrom = (fields: Fields): Fields =>
     Object.entries(fields).map(([name, each]) => [name, typeof each === 'string' ? each : { ...each, from: notShown }]),
   )
 
-/** The changes of a run without what the caller may not know. */
+/** The changes of a run without the parts that the caller may not know. */
 export function changesShown(changes: readonly Change[], actor: Actor): Change[] {
   const owners = ownersShown(actor)
   return changes.map((each) =>
@@ -26,12 +26,12 @@ export function changesShown(changes: readonly Change[], actor: Actor): Change[]
   )
 }
 
-/** A log has sentences, and does not say of which objects they are: it is shown as a whole or not at all. */
+/** A log has sentences without references to objects: it is shown as a whole or not at all. */
 export const logNotShown = 'The log is not shown: it names what another owner manages, or managed.'
 
 /**
- * Which of these runs have logs that the caller may not read: those that took an object over, as `wasAnothers` says; and
- * of other submitters, those that deleted with `takeover`, and those that were refused because of a conflict.
+ * Finds the runs whose logs the caller may not read: those that took an object over, as `wasAnothers` decides; and of other
+ * submitters, those that deleted with `takeover`, and those that were refused because of a conflict.
  */
 export async function runsWithHiddenLogs(
   db: Db | Tx,

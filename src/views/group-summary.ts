@@ -45,7 +45,7 @@ export const toGroupSummary = (row: Row): GroupSummary => ({
 /** Attributes are written as objects only. */
 export const toAttributes = (stored: Prisma.JsonValue): Record<string, unknown> => (isObject(stored) ? stored : {})
 
-/** The summaries of these groups, each made once however many users show it. */
+/** The summaries of these groups, each made once for all users that show it. */
 export async function readGroupSummaries(
   tx: Tx,
   keys: ReadonlySet<string>,
@@ -59,7 +59,7 @@ export async function readGroupSummaries(
   return new Map(rows.map((row) => [row.pk, toGroupSummary(row)]))
 }
 
-/** Those of these groups that make superusers of their members: by their own flag, or by that of a group above. */
+/** The groups among these that make superusers of their members: by their own flag, or by that of a group above. */
 export async function readSuperuserGroups(tx: Tx, keys: ReadonlySet<string>): Promise<ReadonlySet<string>> {
   if (keys.size === 0) return new Set()
   const rows = await tx.groupAncestor.findMany({

@@ -45,7 +45,7 @@ export const toGroup = <Users, UsersObj>(row: Row, members: { users: Users; user
   roles_obj: row.roles.map(({ role }) => role),
 })
 
-/** Members that are read and held at once: in full, with all their attributes, or as keys. */
+/** The most members that are read and held at once: in full, with all their attributes, or as keys. */
 const maxMembers = { full: 1_000, keys: 5_000 } as const
 
 type HowRead = Omit<Reading, 'actor'>
@@ -56,7 +56,7 @@ async function* read(tx: Tx, keys: readonly string[], how: HowRead): AsyncGenera
   const rows = await tx.group.findMany({
     where: { pk: { in: [...keys] } },
     select: countedSelect,
-    // The other strategy would count the members of all groups that there are.
+    // The other strategy would count the members of all groups.
     relationLoadStrategy: 'join',
   })
   const most = mostOf(how)
@@ -64,7 +64,7 @@ async function* read(tx: Tx, keys: readonly string[], how: HowRead): AsyncGenera
   if (how.related) limitMembers(groups.map(({ _count }) => _count.memberships))
   for (const batch of inBatches(groups, most, ({ _count }) => _count.memberships)) {
     const [first] = batch
-    // A group with more than that is a batch by itself.
+    // A group with more members is a batch by itself.
     if (first !== undefined && first._count.memberships > most)
       yield async (tx) => [toLarge(first, await readAllKeys(tx, first.pk), how)]
     else yield (tx) => readSmall(tx, batch, how)
@@ -91,9 +91,9 @@ async function readSmall(tx: Tx, groups: readonly Counted[], { uidOf, related }:
 }
 
 /**
- * The users are read while they are sent.
+ * A large group, whose users are read while they are sent.
  *
- * @param keys of all members, read together, so that `users` and `users_obj` agree
+ * @param keys the keys of all members, read together, so that `users` and `users_obj` agree
  */
 function toLarge(row: Row, keys: readonly number[], { uidOf, related }: HowRead): object {
   const portions = Array.from({ length: Math.ceil(keys.length / maxMembers.full) }, (_, index) => {

@@ -5,12 +5,12 @@ import { isSame } from '../plan/same-value.ts'
 import { markerText } from '../sides.ts'
 import type { HistoryEntry } from './history.ts'
 
-/** What is different between two states of an application and its providers, by the changes between them. */
+/** The difference between two states of an application and its providers, by the changes between them. */
 
 export type Difference = {
-  /** Of each object that is different. */
+  /** The changes of each object that differs. */
   readonly changes: readonly Change[]
-  /** How many changes have no fields any more: objects may differ in more than is known. */
+  /** The number of changes whose fields are deleted: objects may differ in more than is known. */
   readonly unknown: number
 }
 
@@ -26,13 +26,15 @@ export function differenceOf(entries: readonly HistoryEntry[], registry: Registr
     const wasCreated = before?.wasCreated ?? action === 'create'
     const isGone = action === 'delete'
     found.set(id, {
-      ...{ model, key: { name }, wasCreated },
+      model,
+      key: { name },
+      wasCreated,
       action: isGone ? 'delete' : wasCreated ? 'create' : 'update',
       fields: isGone ? {} : joined(before?.fields ?? {}, fields ?? {}),
     })
   }
   const changes = [...found.values()].flatMap(({ wasCreated, ...change }): Change[] => {
-    // It was there in neither state.
+    // The object exists in neither state.
     if (wasCreated && change.action === 'delete') return []
     const { fields: known } = registry.byName(change.model) ?? {}
     const fields = Object.fromEntries(
@@ -43,7 +45,7 @@ export function differenceOf(entries: readonly HistoryEntry[], registry: Registr
   return { changes, unknown: entries.filter(({ action, fields }) => fields === null && action !== 'delete').length }
 }
 
-/** The same the other way round: from the second state to the first. */
+/** The difference the other way round: from the second state to the first. */
 export const reversed = ({ changes, unknown }: Difference): Difference => ({
   unknown,
   changes: changes.map(({ action, fields, ...change }) => ({
@@ -57,7 +59,7 @@ export const reversed = ({ changes, unknown }: Difference): Difference => ({
 const turned = (each: Fields[string]): Fields[string] =>
   typeof each === 'string' ? each : { from: each.to, to: each.from }
 
-/** The first `from`, and the last `to`. */
+/** Joins two changes of fields: the first `from`, and the last `to`. */
 function joined(before: Fields, after: Fields): Fields {
   const all: Fields = { ...before }
   for (const [name, next] of Object.entries(after)) {
@@ -68,7 +70,7 @@ function joined(before: Fields, after: Fields): Fields {
   return all
 }
 
-/** A value that is not known, such as one that the service set, may be another one each time. */
+/** Whether a field differs. A value that is not known, such as one that the service set, may be another one each time. */
 const isDifferent = (each: Fields[string], field: Field | undefined): boolean =>
   typeof each === 'string'
     ? each === 'changed'

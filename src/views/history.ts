@@ -8,7 +8,7 @@ import { type Actor, allows, mayNameUser, ownersFor, type Permission } from '../
 import { mayReadRun } from '../runs/options.ts'
 import { wasAnothers, withoutFrom } from './former-owner.ts'
 
-/** The history of an application: what was done to it and to its providers, by whom, in which run. */
+/** The history of an application: the changes of it and of its providers, each with its user and its run. */
 
 const person = z
   .object({ pk: z.int().nullable(), username: z.string() })
@@ -37,9 +37,9 @@ export const historyEntry = z
 export type HistoryEntry = z.output<typeof historyEntry>
 
 /**
- * Which part of a history is read, the newest first.
+ * The part of a history that is read, the newest first.
  *
- * @property before only what is older than this; null: all
+ * @property before only entries that are older than this; null: all
  * @property first the audit row of the oldest change @property last that of the newest
  */
 type Asked = {
@@ -50,9 +50,9 @@ type Asked = {
 }
 
 /**
- * What pages know of an entry beside what the API shows.
+ * Facts about an entry for pages, beside those of the API.
  *
- * @property state the audit row: all that is written with it is one state after another
+ * @property state the audit row: all objects that were written with it are one state after another
  * @property run null when there is none that the caller sees
  */
 export type Beside = {
@@ -62,17 +62,23 @@ export type Beside = {
 
 type Part = {
   readonly entries: HistoryEntry[]
-  /** One for each entry. */
+  /** One item for each entry. */
   readonly beside: readonly Beside[]
-  /** Where the next part begins. */
+  /** The start of the next part. */
   readonly next: string | null
-  /** Under which the caller sees applications; null: all. */
+  /** The owners whose applications the caller sees; null: all. */
   readonly owners: readonly string[] | null
 }
 
 const row = z.object({
-  ...{ cursor: z.string(), at: z.date(), action: historyEntry.shape.action, model: z.string(), key: z.string() },
-  ...{ name: z.string(), was: z.string().nullable(), owner: z.string().nullable() },
+  cursor: z.string(),
+  at: z.date(),
+  action: historyEntry.shape.action,
+  model: z.string(),
+  key: z.string(),
+  name: z.string(),
+  was: z.string().nullable(),
+  owner: z.string().nullable(),
   fields: z.unknown(),
   ...{
     actorPk: z.int().nullable(),
@@ -81,13 +87,15 @@ const row = z.object({
     realName: z.string().nullable(),
   },
   options: z.unknown(),
-  ...{ runId: z.guid().nullable(), submitterPk: z.int().nullable(), requestId: z.string().nullable() },
+  runId: z.guid().nullable(),
+  submitterPk: z.int().nullable(),
+  requestId: z.string().nullable(),
   hasDocument: z.boolean(),
 })
 
 const application = 'service_core.application'
 
-/** Which application, by one of the two. */
+/** The application, by one of the two. */
 export type Of = { readonly slug: string | null; readonly key?: string | null }
 
 /**
@@ -111,7 +119,7 @@ export async function readHistory(
     values: [
       ...[application, slug, JSON.stringify(kinds), JSON.stringify(seen)],
       ...[audited, position === null ? null : Number(position), size + 1],
-      // A slug that an application has or had under another owner finds nothing.
+      // A slug that an application of another owner has or had finds nothing.
       ...[owners, first, last, key],
     ],
   })
@@ -142,8 +150,8 @@ export function seenBy({ models }: Pick<Registry, 'models'>, actor: Actor): Seen
 }
 
 /**
- * `named` are the applications, `held` the providers that they have, and `beside` those that were written together with one of
- * them, by a submission or a request: it had them once.
+ * `named` are the applications, `held` the providers that they have, and `beside` those that a submission or a request wrote
+ * together with one of them: it had them once.
  */
 const historyText = `WITH named AS (
     SELECT key FROM (${objectsNamed('ARRAY[$1]', '$2', '$8', '$11')}) recorded

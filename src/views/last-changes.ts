@@ -19,10 +19,10 @@ export type LastChange = { readonly at: Date; readonly user: string | null }
 const application = 'service_core.application'
 
 /**
- * When applications, or their providers, were last changed, and by whom: as far as a history shows it to the caller.
+ * The last change of applications, or of their providers, and its user, as far as a history shows it to the caller.
  *
- * @param pks of at most a page
- * @returns by the key of the application; nothing for one of which no change is recorded
+ * @param pks one page or less
+ * @returns the changes by the key of the application; nothing for one of which no change is recorded
  */
 export async function readLastChanges(
   db: Db,

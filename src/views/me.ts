@@ -13,7 +13,7 @@ import { groupSummary } from './group-summary.ts'
 import { readUidOf, type UidOf } from './uid.ts'
 import { shownUserFields, userFields } from './user.ts'
 
-/** The caller's own user: with its groups, those above them, and what all of them give it. */
+/** The caller's own user, with its groups, those above them, and all rights and settings that they give it. */
 
 const currentUser = z
   .object({
@@ -58,16 +58,16 @@ const row = z.object({
   email: z.string(),
   attributes: z.unknown(),
   type: z.enum(userTypes),
-  /** With all ancestors, in no order. */
+  /** The groups with all ancestors, in no order. */
   groups: z.array(z.object({ pk: z.guid(), name: z.string() })),
-  /** Of those of them that have some. */
+  /** The settings of those that have some. */
   settings: z.array(settingsOfGroup),
 })
 
 type Row = z.output<typeof row>
 
 /**
- * The attributes of groups may be long, and some users have thousands of groups: an index knows those with settings, and no
+ * The attributes of groups may be long, and some users have thousands of groups: an index finds those with settings, and no
  * others are read.
  */
 const text = `SELECT u.pk, u.username, u.name, u.is_active AS "isActive", u.email, u.attributes, u.type::text AS type, held.*
@@ -83,9 +83,9 @@ const text = `SELECT u.pk, u.username, u.name, u.is_active AS "isActive", u.emai
   WHERE u.pk = ANY($1::integer[])`
 
 /**
- * One statement, for both users of an impersonation.
+ * Reads the user in one statement, for both users of an impersonation.
  *
- * @param all every permission that there is: a superuser holds them all
+ * @param all every permission: a superuser holds them all
  * @throws {Problem} `not_authenticated` when a user vanished, `unavailable` when the database does not answer in time
  */
 export async function readMe(db: Db, actor: Actor, all: readonly Permission[]): Promise<z.output<typeof me>> {
@@ -94,7 +94,7 @@ export async function readMe(db: Db, actor: Actor, all: readonly Permission[]): 
   const [rows, uidOf] = await inTime(Promise.all([users, readUidOf(db)]))
   const read = (each: Actor) => {
     const row = rows.find(({ pk }) => pk === each.pk)
-    // Deleted since the token was read.
+    // The user was deleted after the token was read.
     if (row === undefined) throw new Problem('not_authenticated', 'The user of this access token is gone.')
     return toCurrentUser(row, { actor: each, uidOf, all })
   }
@@ -144,7 +144,7 @@ function mayInfluence(
   return bySuperuser || (!isSuperuser && [...permissions].every((right) => covers(held, right)))
 }
 
-/** Of two that set the same, the later one wins. Bounded by the depth that attributes may have. */
+/** Merges settings. Of two that set the same, the later one wins. The depth of attributes limits the recursion. */
 function merge(into: JsonObject, from: JsonObject): JsonObject {
   const merged = new Map(Object.entries(into))
   for (const [name, value] of Object.entries(from)) {

@@ -8,8 +8,13 @@ import { StreamedList } from './view.ts'
 /** The direct members of a group, as the group shows them and as their own pages do. */
 
 const briefRow = z.object({
-  ...{ pk: z.int(), username: z.string(), name: z.string(), isActive: z.boolean(), lastLogin: z.date().nullable() },
-  ...{ email: z.string(), attributes: z.json() },
+  pk: z.int(),
+  username: z.string(),
+  name: z.string(),
+  isActive: z.boolean(),
+  lastLogin: z.date().nullable(),
+  email: z.string(),
+  attributes: z.json(),
 })
 
 const briefsText = `SELECT pk, username, name, is_active AS "isActive", last_login AS "lastLogin", email, attributes
@@ -48,7 +53,7 @@ async function readKeys(tx: Tx, group: string, { after, take }: Place): Promise<
   return row?.isThere === true ? row.keys : undefined
 }
 
-/** Keys that one statement reads. */
+/** The keys that one statement reads. */
 const keysAtOnce = 50_000
 
 export async function readAllKeys(tx: Tx, group: string): Promise<number[]> {
@@ -71,7 +76,7 @@ export const groupMember = z
 type GroupMember = z.output<typeof groupMember>
 
 /**
- * One page of the members of a group. Its users are read when it is written: their attributes may be much.
+ * One page of the members of a group. Its users are read when it is written: their attributes may be long.
  *
  * @param after the key of the last member of the page before; 0: the first page
  * @returns the members, and the `after` of the next page: null for the last one. undefined for no such group
@@ -82,7 +87,7 @@ export async function readMembers(
   { after, size }: { readonly after: number; readonly size: number },
   { uidOf, related }: { readonly uidOf: UidOf; readonly related: boolean },
 ): Promise<{ readonly members: StreamedList; readonly next: number | null } | undefined> {
-  // One more than is shown says whether there is a next page.
+  // One member more than the page shows that there is a next page.
   const found = await readKeys(tx, group, { after, take: size + 1 })
   if (found === undefined) return undefined
   const keys = found.slice(0, size)

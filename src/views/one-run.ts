@@ -23,7 +23,7 @@ import { type Repair, readRepairs } from './repair.ts'
 import { complete, type Run, run, runHeadSelect, toRunHead } from './run.ts'
 import { readStoredChanges } from './stored-changes.ts'
 
-/** One run with its document, log and changes, as it is read by itself. */
+/** One run with its document, log and changes, as a single read answers it. */
 
 const fullRunSelect = {
   ...runHeadSelect,
@@ -40,7 +40,7 @@ const fullRunSelect = {
 
 type Stored = Prisma.RunGetPayload<{ select: typeof fullRunSelect }>
 type Row = Stored & SealedDocument
-/** Reading the document of a large run takes longer than all else of it. */
+/** The request for a run. To read the document of a large run takes longer than the rest. */
 type Wanted = { readonly id: string; readonly withBlueprint: boolean }
 export type Opening = { readonly registry: Registry; readonly keyring: Keyring }
 
@@ -88,7 +88,7 @@ export function toRun(row: Row, { registry, keyring }: Opening, shows: boolean, 
   }
 }
 
-/** Their causes are for those who may see all runs. */
+/** Reads the failed attempts. Their causes are for callers who may see all runs. */
 export async function readAttempts(db: Db, runId: string, actor: Actor): Promise<Run['failed_attempts']> {
   if (!allows(actor, 'view_run')) return []
   const rows = await db.runAttempt.findMany({ where: { runId }, orderBy: { attempt: 'asc' } })
@@ -120,7 +120,7 @@ function blueprintOf({ holder, blueprint }: SealedDocument, { registry, keyring 
   return print(mask(openDocument(keyring, { holder, blueprint }), registry))
 }
 
-/** As it was sent: `takeover`, `deletes=3`. */
+/** The condition as it was sent: `takeover`, `deletes=3`. */
 const wordOf = (word: string, value: boolean | number | null): string[] =>
   typeof value === 'number' ? [`${word}=${value}`] : value === true ? [word] : []
 
@@ -140,8 +140,8 @@ export function conditionsShown(
 }
 
 /**
- * Generated values are for superusers and for the submitter, and not for another user who impersonates it. A token with a
- * ceiling sees only those of runs that had no more rights.
+ * Whether the caller sees generated values: a superuser does, and the submitter, but not another user who impersonates it. A
+ * token with a ceiling sees only those of runs that had no more rights.
  */
 function showsGeneratedTo(row: Stored, { pk, isSuperuser, impersonator, ceiling }: Actor): boolean {
   if (isSuperuser && impersonator === undefined && ceiling === undefined) return true

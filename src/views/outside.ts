@@ -6,7 +6,7 @@ import type { Registry } from '../models/registry.ts'
 import type { Actor } from '../permissions.ts'
 import { seenBy } from './history.ts'
 
-/** How many objects are not as their last recorded change left them, as the last daily look found them. */
+/** The number of objects that differ from their last recorded change, as the last daily check found them. */
 export type OutsideCount = {
   readonly object: 'application' | 'provider'
   readonly how: 'changed' | 'deleted'
@@ -15,7 +15,7 @@ export type OutsideCount = {
 
 const application = 'service_core.application'
 
-/** One for each combination. */
+/** Counts each combination. */
 export async function countOutside(db: Db): Promise<OutsideCount[]> {
   const found = await db.outsideChange.groupBy({ by: ['model', 'isDeleted'], _count: true })
   return (['application', 'provider'] as const).flatMap((object) =>
@@ -31,17 +31,17 @@ export async function countOutside(db: Db): Promise<OutsideCount[]> {
 
 const deleted = z.object({ model: z.string(), name: z.string() })
 
-/** An application or provider that was deleted past the service. */
+/** An application or provider that was deleted outside of the service. */
 export type DeletedOutside = z.output<typeof deleted>
 
-/** More are not named. */
+/** The most that are named. */
 const mostNamed = 50
 
 /**
- * What was deleted past the service and not put back, as far as the caller sees such objects: those that a worker found when
- * it last looked. Owners are those of the last recorded change.
+ * Objects that were deleted outside of the service and not put back, as far as the caller sees such objects: those that a worker
+ * found in its last check. Owners are those of the last recorded change.
  *
- * @param owner only with this label; null: with any, or none
+ * @param owner only objects with this label; null: with any, or none
  * @returns `isAll` false: there are more
  */
 export async function readDeletedOutside(

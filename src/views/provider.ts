@@ -65,7 +65,7 @@ export function showsEmbedded(actor: Actor, { owner }: { readonly owner: string 
 }
 
 export function toProviderSummary(row: ProviderRow, kinds: Registry['kinds'], actor: Actor): ProviderSummary {
-  // A kind whose file is gone still has rows.
+  // A kind whose file was removed still has rows.
   const model = kinds.get(row.kind)
   const verboseName = model?.provider.verboseName ?? row.kind
   const { property_mappings: mappings } = settingsOf(row)
@@ -89,7 +89,7 @@ export function toProviderSummary(row: ProviderRow, kinds: Registry['kinds'], ac
   }
 }
 
-/** Where an application of this provider is opened; null for kinds that have no such address. */
+/** The address at which an application of this provider is opened; null for kinds that have none. */
 export const launchUrlOf = (row: ProviderRow, kinds: Registry['kinds']): string | null =>
   kinds.get(row.kind)?.provider.launchUrl(settingsOf(row)) ?? null
 
@@ -105,7 +105,7 @@ const fullSelect = {
 
 type FullRow = Prisma.ProviderGetPayload<{ select: typeof fullSelect }>
 
-/** Where kinds store fields: by the name in the database. A kind with a column of its own needs a line here. */
+/** The places in which kinds store fields, by the name in the database. A kind with a column of its own needs a line here. */
 const columns = {
   name: 'name',
   authentication_flow: 'authenticationFlowPk',
@@ -116,7 +116,7 @@ const columns = {
   secrets: 'secrets',
 } satisfies Columns<FullRow>
 
-/** What a provider shows beside its fields. */
+/** The members of a provider beside its fields. */
 const shown = providerSummary.pick({
   component: true,
   assigned_application_slug: true,
@@ -161,7 +161,8 @@ export function providerViews(kinds: Registry['kinds']) {
   const named = ofKinds.map(({ model }) => [model.name, nameOf(model)] as const)
   const schema = z.xor(ofKinds.map(({ view }) => view.schema)).meta({
     id: 'ReadProvider',
-    // Beside the variants, which have it too: else openapi-generator's Rust misses it in them, and cannot read any.
+    // This stands beside the variants, which have it too: openapi-generator's Rust would miss it in them otherwise, and could not
+    // read any.
     type: 'object',
     properties: { meta_model_name: { type: 'string' } },
     required: ['meta_model_name'],
@@ -170,7 +171,10 @@ export function providerViews(kinds: Registry['kinds']) {
   return { all: { model: 'Provider', schema, read } satisfies View<'Provider'>, ofKinds }
 }
 
-/** Of a kind whose file is gone, only what all kinds share is known: its settings may hold anything. */
+/**
+ * A provider in full. If the file of its kind was removed, only the members that all kinds share are known: its settings may hold
+ * anything.
+ */
 function toProvider(row: FullRow, kinds: Registry['kinds'], actor: Actor): object {
   const summary = toProviderSummary(row, kinds, actor)
   const model = kinds.get(row.kind)

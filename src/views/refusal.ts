@@ -4,43 +4,50 @@ import { type Actor, allows, ownersShown } from '../permissions.ts'
 
 /** Submissions that were refused before they were recorded as runs, as operators see them. */
 
-/** Those of users, and those of callers without a valid token: neither pushes the other out. */
+/** Refusals of users, and those of callers without a valid token: neither displaces the other. */
 export const refusalRings = [{ userPk: { not: null } }, { userPk: null }] satisfies Prisma.RefusalWhereInput[]
 
-/** The newest of each ring that are kept. */
+/** The newest refusals of each ring that are kept. */
 export const refusalsKept = 1_000
 
-/** Of each ring, one process and one second, no more are kept: a flood is a sample. */
+/** The most refusals that are kept of each ring, one process and one second: a flood is a sample. */
 export const refusalsOfSecond = 100
 
 const select = {
-  ...{ pk: true, at: true, route: true, code: true, status: true },
-  ...{ username: true, requestId: true, title: true, sentence: true },
+  pk: true,
+  at: true,
+  route: true,
+  code: true,
+  status: true,
+  username: true,
+  requestId: true,
+  title: true,
+  sentence: true,
 } satisfies Prisma.RefusalSelect
 
 export type Refused = Prisma.RefusalGetPayload<{ select: typeof select }>
 
 /**
- * Whether the caller sees the refusals of all users: with `view_run`, unless its rights are bound to owners. A refusal does
- * not say to which owner it belongs.
+ * Whether the caller sees the refusals of all users: with `view_run`, unless its rights are bound to owners. A refusal does not
+ * record to which owner it belongs.
  */
 export const seesAllRefusals = (actor: Actor): boolean => allows(actor, 'view_run') && ownersShown(actor) === null
 
 export type Refusals = {
   /** The newest first. */
   readonly rows: readonly Refused[]
-  /** Those before this time are no longer kept; null when none of them was asked for. */
+  /** The time before which refusals are no longer kept; null when none of them was requested. */
   readonly keptFrom: Date | null
-  /** So many came within a second that some of them may not be kept. */
+  /** Whether so many came within a second that some of them may not be kept. */
   readonly isFlood: boolean
 }
 
-/** Whether there were as many as there are rows, and no more. */
+/** Whether the number of rows is the number of refusals. */
 export const isCounted = ({ keptFrom, isFlood }: Refusals): boolean => keptFrom === null && !isFlood
 
 type Asked = { readonly since?: Date; readonly before?: bigint | null }
 
-/** Those that the caller sees: all, or its own. @param before only those with a smaller key */
+/** Reads the refusals that the caller sees: all, or its own. @param before only those with a smaller key */
 export async function readRefusals(db: Db, actor: Actor, { since, before = null }: Asked = {}): Promise<Refusals> {
   const seesAll = seesAllRefusals(actor)
   const [rows, ...oldest] = await Promise.all([
@@ -61,13 +68,13 @@ export async function readRefusals(db: Db, actor: Actor, { since, before = null 
   return { rows, keptFrom, isFlood: rows.some(isPartOfFlood) }
 }
 
-/** Of a ring that has forgotten some, perhaps; else null. */
+/** The oldest row of a ring that may have dropped some; else null. */
 async function oldestOfFull(db: Db, ring: Prisma.RefusalWhereInput): Promise<Date | null> {
   const { _count: count, _min: oldest } = await db.refusal.aggregate({ where: ring, _count: true, _min: { at: true } })
   return count < refusalsKept ? null : oldest.at
 }
 
-/** Rows of a process are written once a second, those of its last second together. */
+/** Whether a refusal is part of a flood. Rows of a process are written once a second, those of its last second together. */
 function isPartOfFlood({ at }: Refused, index: number, all: readonly Refused[]): boolean {
   const other = all[index + refusalsOfSecond - 1]
   return other !== undefined && Math.abs(at.getTime() - other.at.getTime()) < 2_000

@@ -5,16 +5,16 @@ import { ErrorList, type Problem } from '../errors.ts'
 import { textLimits } from '../models/fields.ts'
 
 /**
- * An answer repeats the attributes of a group for each of its members, and a user for each group. A few rows of
- * 16 KB became answers of gigabytes, so what one answer repeats has a limit.
+ * An answer repeats the attributes of a group for each of its members, and a user for each group. A few rows of 16 KB became
+ * answers of gigabytes, so the repeated part of an answer has a limit.
  */
 
 const maxMb = 64
-/** As often, rows of any size may be repeated. */
+/** Repetitions that are allowed for rows of any size. */
 const unmeasured = Math.floor((maxMb * 1e6) / textLimits.attributes)
 
 /**
- * @param times how often rows are repeated; the rest is only measured when that is often
+ * @param times how often rows are repeated; the attributes are only measured when that is often
  * @param measure counts the characters of all repeated attributes
  * @throws {Problem} `invalid` when it is more than one answer may repeat; nothing was sent yet
  */
@@ -33,11 +33,11 @@ function tooMuch(message: string): Problem {
   return errors.problem()
 }
 
-/** Members that groups show together. They are sent as they are read, and each is short: nothing is measured. */
+/** The most members that groups show together. They are sent as they are read, and each is short: nothing is measured. */
 const maxMembers = 500_000
 
 /**
- * @param numbers of members, by group. A group alone shows all that it has
+ * @param numbers members by group. A group alone shows all of its members
  * @throws {Problem} `invalid` when it is more than one answer shows; nothing was sent yet
  */
 export function limitMembers(numbers: readonly number[]): void {

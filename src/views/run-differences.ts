@@ -12,12 +12,12 @@ import { documentOf, type FormerRun, readFormerRun } from '../runs/documents.ts'
 import { mayReadRun } from '../runs/options.ts'
 import type { Opening } from './one-run.ts'
 
-/** How the document of a run differs from that of an earlier one. Values are masked, as a run shows them. */
+/** The difference between the documents of a run and of an earlier one. Values are masked, as a run shows them. */
 
 export type DocumentDifference = {
-  /** Of each entry that is added, removed or changed. */
+  /** The changes of each entry that is added, removed or changed. */
   readonly changes: readonly Change[]
-  /** What a document says beside its entries: its owner, whether it prunes. */
+  /** The settings of a document beside its entries: its owner, whether it prunes. */
   readonly settings: Change['fields']
 }
 
@@ -71,10 +71,13 @@ function entriesOf(from: Blueprint, to: Blueprint, registry: Registry): Change[]
 const nothing: Both = { raw: {}, shown: {} }
 
 const changeOf = ({ model, key }: Sided, action: Change['action'], fields: Change['fields']): Change => ({
-  ...{ model, key, action, fields },
+  model,
+  key,
+  action,
+  fields,
 })
 
-/** Entries by what they are of. A document may name an object twice: the second is compared with the second. */
+/** Entries by their objects. A document may name an object twice: the second is compared with the second. */
 function byObject(blueprint: Blueprint, registry: Registry): Map<string, Sided> {
   const masked = mask(blueprint, registry).entries
   const found = new Map<string, Sided>()
@@ -82,12 +85,12 @@ function byObject(blueprint: Blueprint, registry: Registry): Map<string, Sided> 
     const key = shownOf(entry.identifiers) as Change['key']
     let id = JSON.stringify([entry.model, key])
     while (found.has(id)) id += '+'
-    found.set(id, { ...{ model: entry.model, key }, raw: saidBy(entry), shown: saidBy(masked[index] ?? entry) })
+    found.set(id, { model: entry.model, key, raw: saidBy(entry), shown: saidBy(masked[index] ?? entry) })
   }
   return found
 }
 
-/** What an entry says beside its fields stands in brackets: a field may have the same name. */
+/** The members of an entry beside its fields are in brackets: a field may have the same name. */
 const saidBy = ({ attrs, state, was, owner, conditions }: Entry): Readonly<Record<string, unknown>> => ({
   ...attrs,
   ...(state !== 'present' && { '(state)': state }),
@@ -110,7 +113,7 @@ const isSecret = ({ raw, shown }: Both, name: string): boolean => !isDeepStrictE
 
 const sideOf = ({ shown }: Both, name: string): unknown => shownOf(shown[name] ?? null)
 
-/** Tags as a document has them. */
+/** Shows tags as a document has them. */
 function shownOf(value: unknown): unknown {
   if (value instanceof KeyOf) return `!KeyOf ${value.id}`
   if (value instanceof Find) return `!Find ${value.model} ${JSON.stringify(shownOf(value.identifiers))}`

@@ -22,15 +22,15 @@ const partRow = z.object({
 })
 
 /**
- * @property logs the first lines, cut @property lines how many there are
- * @property changes some of them, in `changeOrder` @property counts how many there are of each action
+ * @property logs the first lines, shortened @property lines the number of all lines
+ * @property changes some of them, in `changeOrder` @property counts the number of all changes of each action
  */
 export type RunPart = Omit<Run, 'unnamed' | 'unmanaged' | 'stands_since' | 'etag' | 'blueprint' | 'generated'> & {
   readonly lines: number
   readonly counts: Counts
 }
 
-/** @property from the place of the first change @property most changes @property lines of the log, at most */
+/** @property from index of the first change @property most the most changes @property lines the most lines of the log */
 type Part = { readonly from: number; readonly most: number; readonly lines: number }
 
 const longestLine = 400

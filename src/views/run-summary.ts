@@ -5,12 +5,12 @@ import { query } from '../db/raw.ts'
 import { changesSql, logsSql } from '../runs/results.ts'
 import { isReadable } from './stored-changes.ts'
 
-/** What lists say of a run in place of its changes and of a long log. */
+/** The summary of a run that lists show in place of its changes and of a long log. */
 
-/** How changes stand on pages and in sentences: what is done first, and what stays as it was last. */
+/** The order of changes on pages and in sentences: effects first, and unchanged objects last. */
 export const changeOrder = ['delete', 'update', 'create', 'unchanged'] as const satisfies readonly Change['action'][]
 
-/** How many entries have each action. */
+/** The number of entries with each action. */
 export type Counts = Readonly<Partial<Record<Change['action'], number>>>
 
 const words = { delete: 'deleted', update: 'changed', create: 'created', unchanged: 'unchanged' } as const
@@ -21,7 +21,7 @@ export const countsText = (counts: Counts, number: (of: number) => string = Stri
     .flatMap((action) => (counts[action] === undefined ? [] : [`${number(counts[action])} ${words[action]}`]))
     .join(', ')
 
-/** Lines of a log in a list. */
+/** The most lines of a log in a list. */
 export const mostLines = 20
 
 const extractRow = z.object({
@@ -31,15 +31,15 @@ const extractRow = z.object({
   counts: z.record(z.string(), z.int()),
 })
 
-/** @property logs the first lines @property lines how many there are @property counts of its changes */
+/** @property logs the first lines @property lines the number of all lines @property counts the counts of its changes */
 export type Extract = { readonly logs: readonly string[]; readonly lines: number; readonly counts: Counts }
 
 const nothing: Extract = { logs: [], lines: 0, counts: {} }
 
 /**
- * Reads of runs what their list shows. Most large runs change nothing: those are counted without looking at each entry.
+ * Reads the parts of runs that their list shows. Most large runs change nothing: those are counted without reading each entry.
  *
- * @returns that of each run, by its id
+ * @returns a function that gives the part of each run, by its id
  */
 export async function readExtracts(db: Db | Tx, ids: readonly string[]): Promise<(id: string) => Extract> {
   const rows = await query(db, extractRow, {
@@ -67,7 +67,7 @@ type Ended = {
 }
 
 /**
- * What a run did, or would do, or why it did nothing: one sentence, which says the same while it is queued and while it
+ * One sentence about the effect of a run, or of a plan, or why there was none. It is the same while a run is queued and while it
  * is running.
  */
 export function summaryOf({ state, mode, applied, reason }: Ended, { logs, counts }: Extract): string {

@@ -12,7 +12,7 @@ import { mostLines, readExtracts, summaryOf } from './run-summary.ts'
 import { userFields } from './user.ts'
 import { inOrder, type Reading, type View } from './view.ts'
 
-/** The shape of a run, and runs as lists show them. */
+/** The form of a run, and runs as lists show them. */
 
 const time = z.iso.datetime()
 
@@ -153,7 +153,7 @@ export const run = runHead
 
 export type RunSummary = z.output<typeof runSummary>
 export type Run = z.output<typeof run>
-/** What lists and single reads have in common. */
+/** The common members of lists and single reads. */
 export type RunHead = z.output<typeof runHead>
 
 export const runHeadSelect = {
@@ -175,7 +175,7 @@ export const runHeadSelect = {
   finishedAt: true,
 } satisfies Prisma.RunSelect
 
-/** @param repair by `readRepairs` */
+/** @param repair the result of `readRepairs` */
 export const toRunHead = (
   row: Prisma.RunGetPayload<{ select: typeof runHeadSelect }>,
   actor: Actor,

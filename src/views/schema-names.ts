@@ -7,7 +7,7 @@ export const schemaName = (words: string): string =>
     .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
     .join('')
 
-/** For the API's description: which value of a property stands for which named schema. */
+/** A discriminator for the API's description: the value of a property that stands for each named schema. */
 export const discriminatorOf = (
   propertyName: string,
   schemas: readonly (readonly [value: string, name: string])[],

@@ -2,20 +2,20 @@ import { z } from 'zod'
 import { type Change, change } from '../apply/changes.ts'
 
 /**
- * The changes of a run as its row holds them. What cannot be read, because SQL or another version wrote it, is left out:
- * it hides no more of the run than itself.
+ * The changes of a run as its row holds them. An element that cannot be read, because SQL or another version wrote it, is left
+ * out: the rest of the run is shown.
  */
 
 const facts = change.omit({ fields: true })
 const { valueType: field } = change.shape.fields
 
-/** What is read of an element, in SQL: as `facts` and an object of fields. @param value the element */
+/** Whether an element can be read, in SQL: as `facts` and an object of fields. @param value the element */
 export const isReadable = (value: string): string =>
   `(jsonb_typeof(${value}->'model') IS NOT DISTINCT FROM 'string' AND jsonb_typeof(${value}->'key') IS NOT DISTINCT FROM 'object'
     AND jsonb_typeof(${value}->'fields') IS NOT DISTINCT FROM 'object'
     AND coalesce(${value}->>'action' IN (${change.shape.action.options.map((each) => `'${each}'`).join(', ')}), false))`
 
-/** @property isWhole false: something of it could not be read */
+/** @property isWhole false: some part of it could not be read */
 export type StoredChanges = { readonly changes: Change[]; readonly isWhole: boolean }
 
 export function readStoredChanges(stored: unknown): StoredChanges {

@@ -12,13 +12,13 @@ import { schemaName } from './schema-names.ts'
 import { type FieldOf, inOrder, type View } from './view.ts'
 
 /**
- * An object in the shape in which a PUT takes it, made from the declaration of its model: a new field or provider kind
- * is shown without code of its own. No secret is opened.
+ * An object in the form in which a PUT takes it, made from the declaration of its model: a new field or provider kind is shown
+ * without code of its own. No secret is opened.
  */
 
 const secret = z
   .literal(masked)
-  // Of a text that is always the same, or null, generators make an enum with null in it, which TypeScript refuses.
+  // Generators make an enum with null in it of a text that is always the same, or null, and TypeScript refuses that.
   .meta({ type: 'string', const: undefined, enum: undefined, examples: [masked] })
   .nullable()
   .meta({ description: 'Masked (`********`); null when there is none. Leave it out when you send the object back.' })
@@ -31,7 +31,7 @@ export const fieldSchemas = ({ fields }: Model): Record<string, z.ZodType> =>
     ]),
   )
 
-/** Of a secret that may stay valid beside the one that replaced it. */
+/** The fields of a secret that may stay valid beside the one that replaced it. */
 const overlapSchemas = ({ name }: Field): Record<string, z.ZodType> => ({
   [previousOf(name)]: secret.meta({ description: `The \`${name}\` before, masked; null when there is none.` }),
   [expiresOf(name)]: z.iso
@@ -40,7 +40,7 @@ const overlapSchemas = ({ name }: Field): Record<string, z.ZodType> => ({
     .meta({ description: `Until then \`${previousOf(name)}\` is valid too. It is deleted soon after.` }),
 })
 
-/** Prisma's fields of a row by the columns that they are in the database. */
+/** Prisma's fields of a row by their columns in the database. */
 export type Columns<Stored> = Readonly<Record<string, keyof Stored & string>>
 
 /** @returns all fields of the model */
@@ -60,7 +60,7 @@ export function checkColumns(model: Model, columns: Readonly<Record<string, stri
     throw new Error(`${model.name} is stored in ${missing.join(', ')}, which its view does not read: add it there`)
 }
 
-/** Who made an object, and under which label it is managed. */
+/** The creator of an object, and the label under which it is managed. */
 export const originSchemas = {
   owner: z.string().nullable().meta({ description: 'The label under which it is managed.' }),
   created_by: z.int().nullable().meta({ description: 'The key of the user who made it.' }),
@@ -74,10 +74,10 @@ export const originSelect = { owner: true, createdBy: true } as const
 
 type Origin = { readonly owner: string | null; readonly createdBy: number | null }
 
-/** For the API's description. */
+/** The permission for the API's description. */
 export const toSeeMakers = [{ permission: 'view_user', when: 'to get `created_by_name`, which else is null' }] as const
 
-/** The names of those who made these objects, by key; none for a caller who may not see users. */
+/** The names of the creators of these objects, by key; none for a caller who may not see users. */
 export async function readMakers(
   tx: Tx,
   rows: readonly Origin[],
@@ -97,9 +97,9 @@ export const toOrigin = ({ owner, createdBy }: Origin, makers: ReadonlyMap<numbe
 
 type Query = { readonly where: { readonly pk: { readonly in: string[] } }; readonly select: Record<string, true> }
 
-/** How a resource is read that shows the fields of its model, and no more. */
+/** The declaration of a resource that shows the fields of its model, and no more. */
 type Declared<M extends Prisma.ModelName> = {
-  /** Of the declaration: `service_flows.flow`. */
+  /** The name of the model's declaration: `service_flows.flow`. */
   readonly name: string
   readonly model: M
   readonly columns: Readonly<Record<string, FieldOf<M>>>

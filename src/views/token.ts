@@ -47,7 +47,7 @@ export const toToken = (row: Prisma.TokenGetPayload<{ select: typeof tokenSelect
   expiring: row.expiring,
 })
 
-/** Each user is read once: a page shows the same ones again and again. */
+/** Reads each user once: a page shows the same ones again and again. */
 async function* read(
   tx: Tx,
   keys: readonly string[],

@@ -4,7 +4,7 @@ import type { Prisma } from '../db/generated/client.ts'
 import { withExample } from '../example.ts'
 import { inOrder, type View } from './view.ts'
 
-/** A TOTP device, without anything of its secret. */
+/** A TOTP device, without any part of its secret. */
 
 const schema = z
   .object({

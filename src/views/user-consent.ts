@@ -9,7 +9,7 @@ import { limitRepeated } from './repeated.ts'
 import { readUsers, shownBeside, type User, userView } from './user.ts'
 import { inOrder, type Reading, type View } from './view.ts'
 
-/** What a user allows an application to do on the user's behalf. */
+/** The permissions that a user gave an application, to act on the user's behalf. */
 
 export const userConsent = z
   .object({
@@ -45,7 +45,7 @@ export const toUserConsent = (
   permissions: row.permissions,
 })
 
-/** Users and applications are read once each: a page shows the same ones again and again. */
+/** Consents. Users and applications are read once each: a page shows the same ones again and again. */
 export const userConsentView = (kinds: Registry['kinds']) =>
   ({
     model: 'UserConsent',
@@ -74,7 +74,7 @@ export const userConsentView = (kinds: Registry['kinds']) =>
     },
   }) satisfies View<'UserConsent'>
 
-/** @param users of the consents, each as often as it is repeated */
+/** @param users the users of the consents, each as often as it is repeated */
 function limitRepeatedUsers(users: readonly User[]): Promise<void> {
   const lengths = new Map<object, number>()
   const lengthOf = ({ attributes }: { attributes: object }) =>

@@ -18,7 +18,7 @@ import { inBatches, inOrder, type Reading, type View } from './view.ts'
 
 /** A user in full, as lists, consents and tokens show it. */
 
-/** What every form of a user shows. */
+/** The fields of a user in every form. */
 export const userFields = {
   pk: withExample(z.int(), 17),
   username: withExample(z.string(), 'ada'),
@@ -28,7 +28,7 @@ export const userFields = {
   uid: withExample(z.string(), '3c9d5d0b3f8f4f6d1a55c2b4e0a7f1c2d8e9b6a4f3c2d1e0b9a8f7e6d5c4b3a2'),
 }
 
-/** What users show of themselves and of each other. */
+/** The fields that users show of themselves and of each other. */
 export const shownUserFields = {
   avatar: withExample(z.string(), 'https://avatars.example.com/ada.png'),
   type: z.enum(userTypes).meta({ title: 'UserType', examples: ['internal'] }),
@@ -48,7 +48,10 @@ export type UserBrief = z.output<typeof userBrief>
 type BriefRow = Pick<Prisma.UserModel, 'pk' | 'username' | 'name' | 'isActive' | 'lastLogin' | 'email' | 'attributes'>
 
 export const toUserBrief = (row: BriefRow, uidOf: UidOf): UserBrief => ({
-  ...{ pk: row.pk, username: row.username, name: row.name, is_active: row.isActive },
+  pk: row.pk,
+  username: row.username,
+  name: row.name,
+  is_active: row.isActive,
   last_login: row.lastLogin?.toISOString() ?? null,
   email: row.email,
   attributes: toAttributes(row.attributes),
@@ -83,11 +86,11 @@ export const userSelect = {
   memberships: { select: { groupPk: true }, orderBy: { groupPk: 'asc' } },
 } satisfies Prisma.UserSelect
 
-/** What a user's row does not say. */
+/** Facts about a user that its row does not have. */
 type Context = {
   readonly uidOf: UidOf
   readonly superuserGroups: ReadonlySet<string>
-  /** null: they are left out. */
+  /** The groups; null: they are left out. */
   readonly summaries: ReadonlyMap<string, GroupSummary> | null
 }
 
@@ -108,7 +111,7 @@ export function toUser(
   }
 }
 
-/** Memberships whose groups are held at once, with all their attributes. */
+/** The most memberships whose groups are held at once, with all their attributes. */
 const maxMemberships = 4_000
 
 async function* read(
@@ -137,8 +140,8 @@ async function* read(
 export const userView = { model: 'User', schema, read } satisfies View<'User'>
 
 /**
- * A user as it is shown to a caller who may not view users: the key. The other members are there, because the form has
- * them, and hold nothing of the user.
+ * A user in the form for a caller who may not view users: the key. The other members are there, because the form has them, and
+ * hold nothing of the user.
  */
 const onlyKey = (pk: number): User => ({
   ...{
@@ -151,15 +154,20 @@ const onlyKey = (pk: number): User => ({
     groups: [],
     groups_obj: [],
   },
-  ...{ email: '', avatar: '', attributes: {}, uid: '', path: '', type: 'internal' },
+  email: '',
+  avatar: '',
+  attributes: {},
+  uid: '',
+  path: '',
+  type: 'internal',
   uuid: '00000000-0000-0000-0000-000000000000',
 })
 
-/** What shows a user beside something else, to whom. */
+/** The rule by which users are shown beside other objects, for descriptions. */
 export const shownBeside =
   'In full with `view_user`, and to the user. To others the key: `pk`. The other members are empty, false, or the same for all users then.'
 
-/** These users by key, as the caller may see them: what shows a user reads each of them once. */
+/** These users by key, as the caller may see them: a view that shows users reads each of them once. */
 export async function readUsers(
   tx: Tx,
   keys: Iterable<number>,

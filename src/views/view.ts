@@ -20,20 +20,20 @@ export type Reading = {
 }
 
 /**
- * A resource as its readers see it: a Prisma `select` reads the rows by key, and a pure function makes the answer of
- * each. The number of statements is the same for any page size; only what is too much to hold is read in batches.
+ * A resource as its readers see it: a Prisma `select` reads the rows by key, and a pure function makes the answer of each. The
+ * number of statements is the same for any page size; only values that are too large to hold are read in batches.
  */
 export type View<Model extends Prisma.ModelName = Prisma.ModelName> = {
-  /** Whose rows they are. */
+  /** The model of the rows. */
   readonly model: Model
-  /** One result, as it is answered. */
+  /** The schema of one result in the answer. */
   readonly schema: z.ZodType
   /**
-   * @param keys at least one, in the order in which their rows are answered
-   * @returns the results in batches, each of which can be held in memory, or what reads such a batch when it is due
+   * @param keys one key or more, in the order in which their rows are answered
+   * @returns the results in batches, each of which can be held in memory, or functions that read such a batch when it is due
    */
   read(tx: Tx, keys: readonly Key[], reading: Reading): AsyncIterable<Batch>
-  /** Completes results with what no snapshot shows, after the transaction. */
+  /** Adds values to results that no snapshot has, after the transaction. */
   complete?(db: Db, results: readonly object[]): Promise<readonly object[]>
 }
 

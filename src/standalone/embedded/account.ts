@@ -7,14 +7,14 @@ import { reasonOf, StartError } from '../../start-error.ts'
 /** The system user that PostgreSQL runs as; null: the user of this process. */
 export type Account = { readonly uid: number; readonly gid: number } | null
 
-/** For what PostgreSQL's user cannot reach elsewhere. Only root uses it. */
+/** A folder for files that PostgreSQL's user cannot reach elsewhere. Only root uses it. */
 export const systemFolder = '/var/lib/gatewright'
 
 /**
- * PostgreSQL refuses to run as root. Under root it runs as the owner of its data, which the first start gives to the
- * user `postgres`.
+ * Finds the account for the server. PostgreSQL refuses to run as root. Under root it runs as the owner of its data, which the
+ * first start gives to the user `postgres`.
  *
- * @param folder of the cluster, which need not exist yet
+ * @param folder the folder of the cluster, which need not exist yet
  */
 export function serverAccount(folder: string): Account {
   if (process.getuid?.() !== 0) return null
@@ -30,7 +30,10 @@ function postgresAccount(): { uid: number; gid: number } {
   )
 }
 
-/** Most systems have useradd; small ones have BusyBox's adduser. @returns null when it could not be made */
+/**
+ * Finds an account, or makes it: most systems have useradd; small ones have BusyBox's adduser. @returns null when it could not be
+ * made
+ */
 export function findOrMakeAccount(name: string): Account {
   const commands = [
     ['useradd', '--system', '--user-group', '--no-create-home', '--shell', '/bin/false', name],
@@ -50,7 +53,7 @@ export function may(account: Account, right: 'r' | 'w' | 'x', ...paths: string[]
 
 export const canEnter = (account: Account, folder: string): boolean => may(account, 'x', folder)
 
-/** Where the cluster of a `DATA_DIR` is: `DATA_DIR/postgres`, or where that points when it is a link. */
+/** The folder of the cluster of a `DATA_DIR`: `DATA_DIR/postgres`, or where that points when it is a link. */
 export function clusterFolder(dataDir: string): string {
   const folder = join(dataDir, 'postgres')
   const isLink = lstatSync(folder, { throwIfNoEntry: false })?.isSymbolicLink() ?? false
@@ -58,8 +61,8 @@ export function clusterFolder(dataDir: string): string {
 }
 
 /**
- * Where to make the cluster of a `DATA_DIR` without one. When PostgreSQL's user cannot enter `DATA_DIR`, for example
- * below root's home, that is a folder of the system. `DATA_DIR/postgres` becomes a link to it, for the next start.
+ * The folder for a new cluster of a `DATA_DIR`. When PostgreSQL's user cannot enter `DATA_DIR`, for example below root's home,
+ * that is a folder of the system. `DATA_DIR/postgres` becomes a link to it, for the next start.
  */
 export function clusterLocation(dataDir: string, account: Account): string {
   const folder = clusterFolder(dataDir)

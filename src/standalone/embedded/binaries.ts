@@ -15,7 +15,7 @@ export type Binaries = {
 const suffix = process.platform === 'win32' ? '.exe' : ''
 
 /**
- * PostgreSQL's programs in npm's package for this platform, or a copy of them when the account cannot reach those.
+ * Finds PostgreSQL's programs in npm's package for this platform, or a copy of them when the account cannot reach those.
  *
  * @throws {StartError} when the package is not installed, or does not run on this system
  */
@@ -25,7 +25,7 @@ export function findBinaries(account: Account): Binaries {
   const native = join(folder, 'native')
   const installed = probe(native, account)
   if ('major' in installed) return installed
-  // When they run for root, it is the account that cannot reach them.
+  // The account cannot reach them if they run for root.
   if (account === null || !('major' in probe(native, null))) throw new StartError(doesNotRun(installed.reason))
   const copy = join(systemFolder, `postgresql-${version}-${process.arch}`)
   if (!existsSync(copy)) makeCopy(native, copy)
@@ -53,7 +53,7 @@ function findPackage(): { folder: string; version: string } {
   }
 }
 
-/** Does what the package's install script does, which npm may not have run: links and permissions. */
+/** Does the work of the package's install script, which npm may not have run: links and permissions. */
 function repair(folder: string): void {
   const list = join(folder, 'native', 'pg-symlinks.json')
   const links: { source: string; target: string }[] = existsSync(list) ? JSON.parse(readFileSync(list, 'utf8')) : []
@@ -74,7 +74,7 @@ function repair(folder: string): void {
   }
 }
 
-/** Runs PostgreSQL for its version. @returns why it does not run, when it does not */
+/** Runs PostgreSQL for its version. @returns the reason when it does not run */
 function probe(native: string, account: Account): Binaries | { reason: string } {
   const program = (name: string) => join(native, 'bin', name + suffix)
   const postgres = program('postgres')

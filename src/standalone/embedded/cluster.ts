@@ -9,7 +9,7 @@ import type { Binaries } from './binaries.ts'
 
 export const superuser = 'gatewright'
 
-/** The environment of PostgreSQL's programs: none of the secrets in that of this process. */
+/** The environment of PostgreSQL's programs: it has none of this process's secrets. */
 export const bareEnvironment =
   process.platform === 'win32' ? {} : { env: { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' } }
 
@@ -32,7 +32,7 @@ export function hasCluster(folder: string, major: number): boolean {
 
 const unfinished = '.unfinished-'
 
-/** Makes a cluster under another name and renames it when it is complete. Removes what an interrupted start left. */
+/** Makes a cluster under another name and renames it when it is complete. Removes the files of an interrupted start. */
 export async function makeCluster(
   folder: string,
   { initdb }: Binaries,
@@ -65,7 +65,7 @@ export async function makeCluster(
   const [errors, [code]] = await Promise.all([text(child.stderr), once(child, 'close')])
   process.off('exit', kill)
   if (code === 0) {
-    // There may be an empty folder of that name.
+    // An empty folder may have that name.
     if (fs.existsSync(folder)) fs.rmdirSync(folder)
     fs.renameSync(cluster, folder)
   }

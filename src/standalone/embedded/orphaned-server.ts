@@ -5,8 +5,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { reasonOf, StartError } from '../../start-error.ts'
 
 /**
- * Stops the server that a killed start left running on this cluster. Its command line must name the folder, because
- * its process id may be that of another program by now.
+ * Stops the server that a killed start left running on this cluster. Its command line must name the folder, because its process
+ * id may belong to another program by now.
  *
  * @throws {StartError} when another program has that id, or the server does not stop
  */
@@ -27,7 +27,7 @@ export async function stopOrphanedServer(folder: string): Promise<void> {
     // A frozen process gets no other signal. PostgreSQL recovers from its log at the next start.
     { signal: 'SIGKILL', withinMs: 3_000 },
   ] as const) {
-    // Without its parent, a frozen child would keep the shared memory, and the next server would not start.
+    // A frozen child without its parent would keep the shared memory, and the next server would not start.
     const pids = signal === 'SIGKILL' ? [pid, ...childrenOf(pid)] : [pid]
     for (const each of pids) end(each, signal)
     if ((await Promise.all(pids.map((each) => hasEnded(each, withinMs)))).every(Boolean)) return
@@ -46,7 +46,7 @@ function end(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** The processes that this one started; none on a system that cannot say. A slim container has no `pgrep`. */
+/** The processes that this one started; none on a system that cannot list them. A slim container has no `pgrep`. */
 function childrenOf(pid: number): number[] {
   const list =
     process.platform === 'linux'

@@ -21,12 +21,12 @@ export type Cluster = {
 
 export type RunningServer = {
   url(database: string): string
-  /** Resolves when it has ended, for whatever reason. */
+  /** Resolves when it has ended, for any reason. */
   readonly ended: Promise<void>
   stop(): Promise<void>
 }
 
-/** For a small machine; enough connections for the API, the worker and the queue. */
+/** Settings for a small machine; enough connections for the API, the worker and the queue. */
 const settings = {
   listen_addresses: '127.0.0.1',
   max_connections: '150',
@@ -39,11 +39,11 @@ const settings = {
 }
 
 const maxLogBytes = 5_000_000
-/** Longer than recovery after a crash takes. */
+/** Milliseconds; longer than recovery after a crash takes. */
 const startupMs = 120_000
 const maxPortAttempts = 3
 
-/** Starts the server and waits until it accepts connections. @param logFile for its output */
+/** Starts the server and waits until it accepts connections. @param logFile gets its output */
 export async function startPostgres(cluster: Cluster, logFile: string): Promise<RunningServer> {
   removeSockets(cluster.folder)
   let socket = socketFolder(cluster.folder)
@@ -72,13 +72,13 @@ export async function startPostgres(cluster: Cluster, logFile: string): Promise<
   }
 }
 
-/** Room for the next files of its log. With less, a server that ended did so because its disk is full. */
+/** Bytes for the next files of its log. A server that ended with less free did so because its disk is full. */
 const roomBytes = 32_000_000
 const againMs = 2_000
 
 /**
- * A server that needs the next file of its log on a full disk ends, and cannot recover there. It is started again, on its
- * port, when there is room.
+ * Restarts a server. One that needs the next file of its log on a full disk ends, and cannot recover there. It is started again,
+ * on its port, when there is room.
  */
 function restartedWithRoom(first: RunningServer, { folder }: Cluster, again: () => RunningServer): RunningServer {
   let current = first
@@ -165,12 +165,16 @@ function socketFolder(folder: string): string | null {
   return process.platform === 'win32' || Buffer.byteLength(path) > maxSocketPath || /[",]/.test(path) ? null : folder
 }
 
-/** A killed server leaves its socket. The next one has another port, so it does not replace it. */
+/**
+ * Removes sockets. A killed server leaves its socket, and the next server does not replace it, because its port is another one.
+ */
 function removeSockets(folder: string): void {
   for (const name of readdirSync(folder)) if (name.startsWith('.s.PGSQL.')) rmSync(join(folder, name))
 }
 
-/** A fast shutdown first, which writes everything; then an immediate one, from which the next start recovers. */
+/**
+ * Stops the server: first a fast shutdown, which writes everything; then an immediate one, from which the next start recovers.
+ */
 async function stop(child: ChildProcess, ended: Promise<void>): Promise<void> {
   for (const { signal, withinMs } of [
     { signal: 'SIGINT', withinMs: 3_000 },
