@@ -7,17 +7,17 @@ import { page } from './frame.ts'
 import { count, pauseSentence } from './words.ts'
 
 /**
- * Each act asks once, on a page of its own: it says what follows, and Cancel comes first. It has the focus, so that Enter that is
- * pressed twice does nothing.
+ * The pages that confirm acts. Each names the effect, and Cancel comes first. It has the focus, so that Enter that is pressed
+ * twice does nothing.
  */
 
 type QueueState = { readonly pause: Pause | null; readonly failed: number }
 
 type Question = {
   readonly title: string
-  /** The button that does it. */
+  /** The label of the button. */
   readonly does: string
-  /** Why there is nothing to do; null when there is. */
+  /** The reason why there is nothing to do; null when there is something. */
   readonly nothing: (state: QueueState) => string | Html | null
   readonly follows: (state: QueueState) => readonly (string | Html)[]
   readonly asksWhy?: true
@@ -58,7 +58,7 @@ const questions: Readonly<Record<Act, Question>> = {
   },
 }
 
-/** @param wrong what is wrong with the reason that was sent */
+/** @param wrong the error of the reason that was sent */
 export function actPage(name: Act, state: QueueState, actor: Actor, wrong: string | null = null): string {
   const { title, does, nothing, follows, asksWhy } = questions[name]
   const why = nothing(state)

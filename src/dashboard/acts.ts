@@ -7,17 +7,17 @@ import { answered } from '../queue/enqueue.ts'
 import { readPause } from '../queue/pause.ts'
 
 /**
- * What operators may do to the queue. Each act has an audit row with the operator's name, the object and the value,
- * written first: an act that then fails was asked for all the same.
+ * The acts of operators on the queue. Each act has an audit row with the operator's name, the object and the value. The row is
+ * written first: it records the request, also of an act that then fails.
  */
 export const acts = { pause, resume, clear } as const
 
 export type Act = keyof typeof acts
 
-/** @property reason why, as the operator says it; null when nothing was said */
+/** @property reason the operator's reason; null when none was given */
 type Operator = { readonly actor: Actor; readonly requestId: string; readonly reason: string | null }
 
-/** Of a reason, in characters: the column has no more. */
+/** The longest reason, in characters: the column has no more. */
 export const longestReason = 200
 
 async function pause(db: Db, queue: ApplyQueue, operator: Operator): Promise<void> {

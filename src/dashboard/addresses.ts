@@ -2,7 +2,7 @@ import { dashboardPath } from '../paths.ts'
 
 /** The addresses of the operators' pages. */
 
-/** What is going on now. The session's cookie holds below it. */
+/** The page of the current state. The session's cookie holds below it. */
 export const nowPath = dashboardPath
 export const cookiePath = nowPath.slice(0, -1)
 export const loginPath = `${nowPath}login/`
@@ -13,16 +13,16 @@ export const runPagePath = (id: string): string => `${runsPath}${id}/`
 export const refusalsPath = `${nowPath}refusals/`
 export const auditPath = `${nowPath}audit/`
 export const applicationsPath = `${nowPath}applications/`
-/** @param slug as it is; `:slug` for the route */
+/** @param slug unescaped; `:slug` for the route */
 export const applicationPath = (slug: string): string =>
   `${applicationsPath}${slug.startsWith(':') ? slug : encodeURIComponent(slug)}/`
-/** Of two states of an application, how they differ. @param slug as above */
+/** The page with the difference of two states of an application. @param slug see above */
 export const comparePath = (slug: string): string => `${applicationPath(slug)}compare/`
 export const documentPath = (id: string): string => `${runPagePath(id)}document/`
 export const differencesPath = (id: string): string => `${runPagePath(id)}differences/`
 export const rollBackPath = (id: string): string => `${runPagePath(id)}roll-back/`
 export const timesPath = `${nowPath}times/`
-/** Of an act: the page that asks, and what its form is sent to. */
+/** The address of an act: the page that confirms it, and the target of its form. */
 export const actPath = (name: string): string => `${nowPath}${name}/`
 /** The stream of events, which the pages' script follows. */
 export const eventsPath = `${nowPath}events/`
@@ -35,10 +35,10 @@ const origin = 'http://dashboard.invalid'
 const maxLength = 2_000
 
 /**
- * Where a login leads: an address below /admin/ that was asked for before, or else the first page. Anything that a browser
- * could take for another host is not followed.
+ * The page to which a login leads: an address below /admin/ that was requested before, or else the first page. An address that a
+ * browser could take for another host is ignored.
  *
- * @param asked of the query string, which anyone may have made
+ * @param asked a value of the query string, which anyone may have made
  */
 export function nextOf(asked: unknown): string {
   if (typeof asked !== 'string' || asked.length > maxLength) return nowPath
@@ -50,7 +50,7 @@ export function nextOf(asked: unknown): string {
   return isBelow && !isOfSession(pathname) ? `${pathname}${search}` : nowPath
 }
 
-/** A login that leads to the login would ask again, a choice leads back to a page, and a stream is no page. */
+/** A login that leads to the login would loop, a choice leads back to a page, and a stream is no page. */
 const isOfSession = (path: string) =>
   [loginPath, logoutPath, eventsPath, timesPath].some((each) => `${path}/`.startsWith(each))
 

@@ -19,7 +19,7 @@ function asset(name: string, ending: 'css' | 'js', text: string): Asset {
 
 export const assets = {
   style: asset('style', 'css', read('style.css')),
-  // One file: no page waits for a second one.
+  // The scripts are one file: no page waits for a second one.
   script: asset('live', 'js', `${morph}\n${read('live.js')}`),
 } as const
 

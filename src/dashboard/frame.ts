@@ -23,7 +23,7 @@ import { utc } from './zone.ts'
 /** The frame of the operators' pages: one head, one header, one script that keeps `<main>` up to date. */
 
 /**
- * What a page of the dashboard may load: files of this host, no inline scripts.
+ * The sources from which a page of the dashboard may load: files of this host, no inline scripts.
  *
  * @param styles sources of styles beside the files of this host
  */
@@ -50,12 +50,12 @@ export const sendPage = (reply: FastifyReply, text: string) => reply.type('text/
 
 type Page = {
   readonly title: string
-  /** Null before the login. */
+  /** The user; null before the login. */
   readonly actor: Pick<Actor, 'username'> | null
   readonly content: Html
   /** The address of the page in the navigation that this one belongs to. */
   readonly within?: string
-  /** Whether the script asks for the page again and again. */
+  /** Whether the script requests the page again and again. */
   readonly isLive?: boolean
   /** `narrow`: a form, or a sentence. */
   readonly width?: 'narrow' | 'wide'
@@ -97,7 +97,7 @@ ${navigation.map(({ href, text }) => html`<li><a href="${href}"${href === within
 </ul></nav>
 <p class="user">${timesLink()} <span>${nameText(username)}</span> <a href="${logoutPath}">Log out</a></p>`
 
-/** Which zone the times of a page are in, and where another one is chosen. `times.ts` puts the zone of the caller in. */
+/** The zone of a page's times, with a link to choose another one. `times.ts` puts the zone of the caller in. */
 export const timesLink = (zone = utc, next: string = nowPath): Html =>
   html`<a id="times" href="${timesPath}?next=${encodeURIComponent(next)}" data-zone="${zone}">Times in ${zone}</a>`
 

@@ -4,8 +4,8 @@ import { loginPath, logoutPath, nowPath } from './addresses.ts'
 import { page } from './frame.ts'
 
 /**
- * @param alert why the last login was refused, one sentence
- * @param next where a login leads
+ * @param alert the reason why the last login was refused, one sentence
+ * @param next the address to which a login leads
  */
 export const loginPage = (alert: string | null, next: string): string =>
   page({

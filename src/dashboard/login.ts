@@ -25,7 +25,7 @@ export async function operator(
 
 const credentials = z.object({ access_token: z.string().trim().min(1).max(maxTokenLength) })
 
-/** Any text, even a list of them: what leads nowhere leads to the first page. */
+/** Any value is accepted, even a list: one that is no address leads to the first page. */
 const schema = { querystring: z.strictObject({ next: z.unknown().optional().transform(nextOf) }) }
 
 export async function loginRoutes(app: Api, db: Db, { plausible, countFailedLogin }: Door): Promise<void> {

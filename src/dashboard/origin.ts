@@ -1,9 +1,8 @@
 export const isReading = (method: string): boolean => method === 'GET' || method === 'HEAD'
 
 /**
- * Whether a page of this host sent the request: browsers report the page's origin with every request that may change
- * something. The scheme is not compared. A proxy may have ended TLS, and a cookie with SameSite=Strict does not cross
- * schemes.
+ * Whether a page of this host sent the request: browsers report the page's origin with every request that may change something.
+ * The scheme is not compared. A proxy may have ended TLS, and a cookie with SameSite=Strict does not cross schemes.
  *
  * @returns false also when the request has no origin
  */

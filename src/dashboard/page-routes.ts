@@ -18,7 +18,7 @@ import { nowPage } from './now/page.ts'
 import { openNow, type Sources } from './now/read.ts'
 import { workersPage } from './workers.ts'
 
-/** The operators' own pages. The hook of the scope asks for the session, and for `manage_queue` before an act. */
+/** The operators' own pages. The hook of the scope requires the session, and `manage_queue` for an act. */
 
 const period = z.enum(Object.keys(periods) as [keyof typeof periods])
 
@@ -62,7 +62,7 @@ export async function pageRoutes(app: Api, sources: Sources): Promise<void> {
   }
 }
 
-/** It stands in sentences of one line. */
+/** Checks a reason. It stands in sentences of one line. */
 function whyNoReason(reason: string): string | null {
   if (reason.length > longestReason) return `Say it in at most ${longestReason} characters.`
   return (storable(reason) ?? shownOnly(reason)) === undefined ? null : 'It has a character that cannot be shown.'

@@ -41,7 +41,7 @@ type Parts = {
   readonly streams: Streams
 }
 
-/** The hooks below ask for a session instead of a bearer token. */
+/** The hooks below require a session instead of a bearer token. */
 const config = () => ({ permission: 'anyone' }) as const
 
 export function dashboardRoutes(app: Api, { submitter, queue, door, inspect, streams }: Parts): void {
@@ -76,7 +76,7 @@ export function dashboardRoutes(app: Api, { submitter, queue, door, inspect, str
   })
 }
 
-/** A person gets a page, the board's script and other programs get JSON. */
+/** Answers a problem: a browser gets a page, the board's script and other programs get JSON. */
 function answerProblem(problem: Problem, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const { code, message, retryAfterS } = problem
   const status = catalogue[code]
@@ -88,7 +88,7 @@ function answerProblem(problem: Problem, request: FastifyRequest, reply: Fastify
     const text = status === 400 ? 'Nothing can be shown for this address: a part of it is not known here.' : message
     return sendPage(reply, messagePage(titles[status] ?? 'This did not work', text, request.actor ?? null))
   }
-  // The board shows `error`; the rest is what every other path answers.
+  // The board shows `error`; the rest is the answer of every other path.
   return reply.type('application/json; charset=utf-8').send({ error: message, detail: message, code })
 }
 
@@ -100,7 +100,7 @@ const titles: Readonly<Record<number, string>> = {
   503: 'Not available just now',
 }
 
-/** Files that hold nothing of the installation: the login page needs them. */
+/** Files without facts about the installation: the login page needs them. */
 function fileRoutes(app: Api): void {
   app.get(iconPath, { config: config() }, async (_request, reply) =>
     reply.type(iconFile.type).header('Cache-Control', 'private, max-age=86400').send(iconFile.text),
@@ -118,7 +118,7 @@ function fileRoutes(app: Api): void {
   )
 }
 
-/** Where bookmarks of version 0.2.0 lead. */
+/** The addresses of version 0.2.0, for bookmarks. */
 function oldAddresses(app: Api): void {
   const moved = { login: loginPath, logout: logoutPath, manage: nowPath } as const
   for (const [name, to] of Object.entries(moved))

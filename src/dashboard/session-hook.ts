@@ -9,10 +9,10 @@ import { operator } from './login.ts'
 import { isReading } from './origin.ts'
 
 /**
- * Asks for a session: without one, a page leads to the login, and the login back to the page. An act on the queue needs
+ * Requires a session: without one, a page leads to the login, and the login back to the page. An act on the queue needs
  * `manage_queue`.
  *
- * @param hasActs false: what these routes change is what the caller sees
+ * @param hasActs false: these routes change only the caller's own view
  */
 export const requireSession =
   (db: Db, hasActs = true) =>
@@ -25,10 +25,10 @@ export const requireSession =
       throw new Problem('not_authenticated', 'You are logged out. Reload the page to log in again.')
     }
     request.actor = actor
-    // Who may submit a document says the document.
+    // The document itself decides who may submit it.
     const isAct = hasActs && !isReading(method) && request.routeOptions.config.takes !== 'run'
     if (isAct && !allows(actor, 'manage_queue')) throw denied(['manage_queue'])
-    // No row can have such a key, and PostgreSQL refuses it.
+    // Keys of this form do not exist, and PostgreSQL refuses them.
     if (Object.values(request.params ?? {}).some((each) => storable(String(each)) !== undefined))
       throw new Problem('not_found', 'There is nothing here.')
   }

@@ -8,10 +8,10 @@ import { cookiePath } from './addresses.ts'
  * and the owner's permissions again, so a session never outlives them. Logging out deletes the row.
  */
 
-/** A working day. */
+/** Seconds of a working day. */
 export const sessionLifetimeS = 8 * 3_600
 
-/** Of one token. One more ends the oldest. */
+/** The most sessions of one token. One more ends the oldest. */
 const maxSessions = 10
 
 const cookieName = 'gatewright_admin'
@@ -34,7 +34,7 @@ export async function openSession(db: Db, reply: FastifyReply, tokenPk: string, 
   void reply.setCookie(cookieName, `${pk}.${expiry}`, {
     path: cookiePath,
     httpOnly: true,
-    // Links from chat and from alerts lead to a page. Acts are POST, and ask for the Origin.
+    // Links from chat and from alerts lead to a page. Acts are POST, and their Origin is checked.
     sameSite: 'lax',
     secure,
     maxAge: sessionLifetimeS,
@@ -42,7 +42,7 @@ export async function openSession(db: Db, reply: FastifyReply, tokenPk: string, 
   })
 }
 
-/** Ends the session on the server too: a copy of its cookie is worth nothing. */
+/** Ends the session on the server too: a copy of its cookie is worthless then. */
 export async function closeSession(db: Db, request: FastifyRequest, reply: FastifyReply): Promise<void> {
   const pk = sessionOf(request)
   if (pk !== undefined) await db.dashboardSession.deleteMany({ where: { pk } })

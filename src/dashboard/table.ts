@@ -1,17 +1,17 @@
 import { bytesOf, type Html, type HtmlValue, html } from '../http/html.ts'
 
-/** What stands in each column, by its head. `number`: aligned to the right, digits of one width. */
+/** The kind of each column, by its head. `number`: aligned to the right, digits of one width. */
 type Columns = Readonly<Record<string, 'number' | 'text' | 'name' | 'plain'>>
 
 export type Row = {
-  /** Stays the same from one answer to the next: the script keeps what a person does in it. */
+  /** An id that stays the same from one answer to the next: the script keeps the state that a person changed in the row. */
   readonly id?: string
   readonly look?: 'bad' | 'quiet' | undefined
-  /** The first one names the row. */
+  /** The first cell names the row. */
   readonly cells: readonly HtmlValue[]
 }
 
-/** A table that scrolls sideways in itself, where a page is narrow. */
+/** A table that scrolls sideways in itself on a narrow page. */
 export function table(caption: string, columns: Columns, rows: readonly Row[]): Html {
   const classes = Object.values(columns).map((kind) => kind !== 'plain' && html` class="${kind}"`)
   return html`<div class="scroll" role="region" aria-label="${caption}" tabindex="0"><table>
@@ -29,7 +29,7 @@ ${rows.map(
 
 const bytesOfCell = 40
 
-/** The first rows of a table, as many as its page has room for, and at least one. @param most about how many bytes */
+/** The first rows of a table, as many as its page has room for, and at least one. @param most the most bytes, approximately */
 export function rowsWithin(most: number, rows: readonly Row[]): readonly Row[] {
   let left = most
   const after = rows.findIndex(({ cells }, index) => {
@@ -39,7 +39,7 @@ export function rowsWithin(most: number, rows: readonly Row[]): readonly Row[] {
   return after === -1 ? rows : rows.slice(0, after)
 }
 
-/** Names and values, without those that there are none of. */
+/** Names and values, without empty values. */
 export const factList = (rows: readonly (readonly [string, HtmlValue])[]): Html =>
   html`<dl class="facts">${rows.map(
     ([name, value]) =>

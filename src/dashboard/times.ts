@@ -29,7 +29,7 @@ export async function inZoneOfCaller(request: FastifyRequest, reply: FastifyRepl
   return zone === utc ? named : timesIn(zone, named, new Date())
 }
 
-/** Only `words.ts` makes this element: values of others are escaped. A title has those that are written short. */
+/** The element of a time. Only `words.ts` makes it: other values are escaped. Short times have a title. */
 const timeElement = /<time datetime="([\dT:.Z-]+)"( title="[^"]*")?>[^<]*<\/time>/g
 
 const timesIn = (zone: string, text: string, now: Date): string =>

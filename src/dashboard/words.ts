@@ -5,14 +5,14 @@ import { utc, type Written, written } from './zone.ts'
 
 /** Times, amounts and states, as all pages show them. */
 
-/** `2026-11-23 09:15:04 UTC` */
+/** A whole time: `2026-11-23 09:15:04 UTC`. */
 const whole = ({ day, clock, offset }: Written): string => `${day} ${clock} ${offset}`
 
 /** @param zone pages leave it out: `times.ts` writes their times in the zone of the caller */
 export const time = (at: Date, zone = utc): Html =>
   html`<time datetime="${at.toISOString()}">${whole(written(at, zone))}</time>`
 
-/** Today's clock alone, or the day with it, where the page's head names the zone. */
+/** Today's clock alone, or the day with it, on a page whose head names the zone. */
 export const shortTime = (at: Date, now = new Date(), zone = utc): Html => {
   const it = written(at, zone)
   const isToday = it.day === written(now, zone).day
@@ -37,14 +37,14 @@ const grouped = new Intl.NumberFormat('en-US')
 export const number = (of: number): string => grouped.format(of).replaceAll(',', '\u202f')
 
 /**
- * What others wrote, as it stands in one place among many: cut by the length of its HTML, because a page has a limit and a
- * character may take six bytes. What is not made to be long is shown whole.
+ * A text that others wrote, in one place among many. It is shortened by the length of its HTML, because a page has a limit and a
+ * character may take six bytes. Texts of normal length are shown whole.
  */
 export const nameText = (of: string): string => cutTo(160, of)
 export const titleText = (of: string): string => cutTo(400, of)
 export const sentenceText = (of: string): string => cutTo(500, of)
 
-/** How a state looks: a shape, and a colour. The word stands beside it. */
+/** The look of a state: a shape, and a colour. The word stands beside it. */
 export type Look = 'good' | 'same' | 'changed' | 'warn' | 'bad' | 'off' | 'open'
 
 export const mark = (look: Look, word: string): Html => html`<span class="mark ${look}">${word}</span>`
@@ -61,7 +61,7 @@ export const looks: Readonly<Record<RunRow['outcome'] | 'running' | 'waiting', L
   running: 'open',
 }
 
-/** What became of a run: a queued one waits, or is at work. */
+/** The mark of a run's outcome: a queued one waits, or is at work. */
 export function outcomeMark({ outcome, state }: Pick<RunRow, 'outcome' | 'state'>): Html {
   const word = outcome !== 'unknown' ? outcome : state === 'running' ? 'running' : 'waiting'
   return mark(looks[word], word)
@@ -76,7 +76,7 @@ export const shortId = (id: string): string => id.slice(-8)
 /** A part of a page that could not be read. */
 export const notKnown = (why = 'This could not be read just now.'): Html => html`<p class="quiet">${why}</p>`
 
-/** As a sentence, with its time as all times are. */
+/** A sentence about the pause, with its time in the form of all times. */
 export const pauseSentence = (pause: Pause): Html => {
   const [first = '', ...others] = pauseParts(pause)
   return html`${capital(String(first))}${others.map((part) => (typeof part === 'string' ? part : time(part)))}.`

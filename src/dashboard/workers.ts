@@ -9,7 +9,7 @@ import { duration, mark, nameText, number, shortId, time } from './words.ts'
 /** @property servers the processes of the API */
 export type Processes = { readonly workers: readonly KnownProcess[]; readonly servers: readonly KnownProcess[] }
 
-/** /admin/workers/: each process of an installation that was heard within the last quarter of an hour. */
+/** /admin/workers/: each process of an installation with a heartbeat in the last quarter of an hour. */
 export function workersPage({ workers, servers }: Processes, actor: Actor): string {
   const heard = [...workers, ...servers].filter((each) => !isSilent(each))
   const versions = new Set(heard.map(({ version }) => version)).size
@@ -39,10 +39,13 @@ function summary(what: 'worker' | 'server', all: readonly KnownProcess[], none: 
   return html`<p class="summary good">${mark('good', `All are heard. ${work}`)}</p>`
 }
 
-/** In bytes: of each kind, about a hundred processes. */
+/** The most bytes of each kind: about a hundred processes. */
 const mostBytes = 42_000
 
-/** The silent ones first. @param heads of how much it has at the moment, and of when it last took something */
+/**
+ * A list of processes, the silent ones first. @param heads the heads for its present load, and for the time at which it last took
+ * something
+ */
 function list(what: string, all: readonly KnownProcess[], heads: { readonly busy: string; readonly taken: string }) {
   const rows = rowsWithin(
     mostBytes,

@@ -1,17 +1,17 @@
-/** How the pages write times: in UTC, or in the zone that the operator chose. */
+/** The times of pages: in UTC, or in the zone that the operator chose. */
 
 export const utc = 'UTC'
 
-/** Those that can be chosen, by the names of the IANA database. */
+/** The zones that can be chosen, by the names of the IANA database. */
 export const zones: readonly string[] = [utc, ...Intl.supportedValuesOf('timeZone').filter((name) => name !== utc)]
 
 const known = new Set(zones)
 
-/** @returns the name under which it is listed; undefined for what is no zone */
+/** @returns the name under which it is listed; undefined for a text that is no zone */
 export function zoneOf(name: string): string | undefined {
   if (known.has(name)) return name
   try {
-    // A browser may know it by an older name.
+    // A browser may report it under an older name.
     const { timeZone } = new Intl.DateTimeFormat('en-US', { timeZone: name }).resolvedOptions()
     return known.has(timeZone) ? timeZone : undefined
   } catch {
@@ -24,7 +24,7 @@ export type Written = { readonly day: string; readonly clock: string; readonly o
 
 const formats = new Map<string, Intl.DateTimeFormat>()
 
-/** `2026-11-23`, `09:15:04` and what they count from. @param zone one of `zones` */
+/** `2026-11-23`, `09:15:04` and the offset. @param zone one of `zones` */
 export function written(at: Date, zone: string): Written {
   if (zone === utc) {
     const [day = '', clock = ''] = at.toISOString().slice(0, 19).split('T')
@@ -43,6 +43,13 @@ export function written(at: Date, zone: string): Written {
 const [numeric, two] = ['numeric', '2-digit'] as const
 const formatOf = (timeZone: string) =>
   new Intl.DateTimeFormat('en-US', {
-    ...{ timeZone, hourCycle: 'h23', timeZoneName: 'shortOffset' },
-    ...{ year: numeric, month: two, day: two, hour: two, minute: two, second: two },
+    timeZone,
+    hourCycle: 'h23',
+    timeZoneName: 'shortOffset',
+    year: numeric,
+    month: two,
+    day: two,
+    hour: two,
+    minute: two,
+    second: two,
   })

@@ -7,16 +7,16 @@ import { page } from '../frame.ts'
 import { changeTables } from '../runs/changes.ts'
 import { mark, nameText, number, shortId, time } from '../words.ts'
 
-/** /admin/applications/{slug}/compare/: how two states of an application and its providers differ. */
+/** /admin/applications/{slug}/compare/: the difference of two states of an application and its providers. */
 
-/** A state as it was after a change: the first one of those that were written together. */
+/** The state after a change: the first one of those that were written together. */
 export type State = { readonly state: string; readonly entry: HistoryEntry }
 
 export type Compared =
   | { readonly is: 'compared'; readonly from: State; readonly to: State; readonly difference: Difference }
-  /** There are not two states yet. */
+  /** There are fewer than two states. */
   | { readonly is: 'alone' }
-  /** More changes lie between than are read. */
+  /** More changes lie between the states than are read. */
   | { readonly is: 'too far'; readonly most: number }
 
 export const comparePage = (

@@ -12,9 +12,9 @@ import { factList, table } from '../table.ts'
 import { count, mark, nameText, notKnown, number, shortTime, time, titleText } from '../words.ts'
 import { chosenQuery, type Timeline, timeline } from './timeline.ts'
 
-/** /admin/applications/: what there is, whose it is; and of each, what was done to it, when and by whom. */
+/** /admin/applications/: the applications with their owners; and for each, its changes, with their times and users. */
 
-/** @property outside only those that were changed past the service */
+/** @property outside only those that were changed outside of the service */
 export type Question = {
   readonly text: string
   readonly owner: string
@@ -24,7 +24,7 @@ export type Question = {
 
 export const rowsOfPage = 50
 
-/** @property changes null: they could not be read in time @property isCut as of `readApplications` */
+/** @property changes null: they could not be read in time @property isCut see `readApplications` */
 type Found = {
   readonly count: number
   readonly rows: readonly ApplicationRow[]
@@ -35,9 +35,9 @@ type Found = {
 type Listed = {
   /** Null: they could not be read in time. */
   readonly found: Found | null
-  /** What was deleted past the service; null: not in time; undefined: not asked for. */
+  /** The applications that were deleted outside of the service; null: not read in time; undefined: not requested. */
   readonly deleted: Awaited<ReturnType<typeof readDeletedOutside>> | null | undefined
-  /** What a model is called. */
+  /** The display name of a model. */
   readonly nameOf: (model: string) => string
 }
 
@@ -47,7 +47,7 @@ export function applicationsPage(asked: Question, { found, deleted, nameOf }: Li
     title: 'Applications',
     actor,
     within: applicationsPath,
-    // No event says what was changed past the service.
+    // No event reports changes outside of the service.
     isLive: at === 1 && !outside,
     content: html`<h1>Applications</h1>
 ${!allows(actor, 'view_application') && html`<p class="quiet">You see those of some owners only: your rights are bound to them.</p>`}
@@ -72,7 +72,7 @@ ${at * rowsOfPage < found.count && html`<a class="button" href="${addressOf({ ..
   })
 }
 
-/** What has no row is in no list. A provider has no page of its own. */
+/** Objects without a row are in no list. A provider has no page of its own. */
 function deletedOutside(deleted: Exclude<Listed['deleted'], undefined>, nameOf: Listed['nameOf']): Html | false {
   if (deleted === null)
     return html`<section><h2>Deleted past the service</h2>${notKnown('This could not be read in time.')}</section>`
@@ -87,7 +87,7 @@ function deletedOutside(deleted: Exclude<Listed['deleted'], undefined>, nameOf: 
 <p class="quiet">${!isAll && 'There are more. '}As a worker found them: one looks once a day.</p></section>`
 }
 
-/** One that was deleted or renamed is in no list, and has a history. */
+/** An application that was deleted or renamed is in no list, and has a history. */
 const formerly = (text: string): Html | false =>
   /^[\w-]+$/.test(text) &&
   html`<p>None has it now. <a href="${applicationPath(text)}">What was done to one with the slug ${text}</a></p>`
@@ -134,11 +134,11 @@ const providerCells = ({ provider, provider_obj }: ApplicationRow): readonly [Ht
 
 type Shown = {
   readonly slug: string
-  /** Undefined: there is none of this slug now. */
+  /** Undefined: no application has this slug now. */
   readonly row: ApplicationRow | undefined
-  /** Whether it was changed past the service; null when that is not known. */
+  /** Whether it was changed outside of the service; null when that is not known. */
   readonly isOutside: boolean | null
-  /** Of one that is: the last run whose document the caller may plan again. */
+  /** The last run whose document the caller may plan again, if it was changed outside. */
   readonly putBack: string | null
   readonly history: Timeline
   readonly isFirst: boolean

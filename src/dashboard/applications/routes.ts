@@ -24,7 +24,7 @@ import { type Compared, comparePage, type State } from './compare-page.ts'
 import { applicationPage, applicationsPage, rowsOfPage } from './pages.ts'
 import type { Chosen, Timeline } from './timeline.ts'
 
-/** The pages of applications. What a caller sees of them says the declaration of the API's list, and `readHistory`. */
+/** The pages of applications. The declaration of the API's list, and `readHistory`, decide which of them a caller sees. */
 
 const text = queryText(200)
   .transform((sent) => sent.trim())
@@ -52,9 +52,9 @@ const historyQuery = chosenQuery.extend({
 const nothing = { entries: [], beside: [], next: null }
 const dayMs = 86_400_000
 const entriesOfPage = 20
-/** Changes between two states, and of the two. */
+/** The most changes between two states, and of the two. */
 const mostCompared = 1_000
-/** Among which the last two states are looked for: one has a few changes. */
+/** The most changes that are searched for the last two states: one state has a few changes. */
 const mostOfLast = 100
 const mostWords = 8
 
@@ -105,7 +105,7 @@ export function applicationPages(
       const [row] = found.rows
       if (history === undefined && row === undefined) throw new Problem('not_found', none)
       const { entries = [], beside = [], next = null } = history ?? {}
-      // A row that is gone is in no list.
+      // A deleted row is in no list.
       const isOutside =
         row === undefined
           ? await ifInTime(isApplicationOutside(db, engine, { slug, key: null }, history?.owners ?? null))
@@ -119,7 +119,10 @@ export function applicationPages(
     },
   )
 
-  /** The newest run that wrote it, or that found it as its document says. @returns null when there is none to plan again */
+  /**
+   * The newest run that wrote the application, or that found it as its document has it. @returns null when there is none to plan
+   * again
+   */
   async function lastDocument(slug: string, { entries, beside }: Pick<Timeline, 'entries' | 'beside'>, actor: Actor) {
     const of = { slug, title: '', submitter: null, objects: [], before: new Date(Date.now() + dayMs) }
     const applied = await earlierRun(db, runs, actor, of)
@@ -159,7 +162,7 @@ export function applicationPages(
     return { is: 'compared', ...ends, difference: first === from ? difference : reversed(difference) }
   }
 
-  /** Those that are chosen, or else the newest and the one before. */
+  /** The chosen states, or else the newest and the one before. */
   async function statesOf(slug: string, { from, to }: Chosen, actor: Actor): Promise<Chosen> {
     if (from !== undefined && to !== undefined) return { from, to }
     const newest = await readHistory(db, registry, { slug }, actor, {
@@ -174,7 +177,7 @@ export function applicationPages(
   }
 }
 
-/** The oldest first; those of one state stay in their order. */
+/** Entries from the oldest on; those of one state stay in their order. */
 function entriesAfter(first: string, { entries, beside }: Pick<Timeline, 'entries' | 'beside'>): HistoryEntry[] {
   const all = entries.map((entry, index) => ({ entry, state: beside[index]?.state ?? first }))
   const after = all.filter(({ state }) => state !== first)

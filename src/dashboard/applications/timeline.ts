@@ -7,22 +7,22 @@ import { fieldList } from '../runs/changes.ts'
 import { table } from '../table.ts'
 import { type Look, mark, nameText, shortId, time } from '../words.ts'
 
-/** What was done to an application, the newest first, with the choice of two states to compare. */
+/** The changes of an application, the newest first, with the choice of two states to compare. */
 
-/** The states that are chosen, by their audit rows. */
+/** The chosen states, by their audit rows. */
 export type Chosen = { readonly from?: string | undefined; readonly to?: string | undefined }
 
 export type Timeline = {
   readonly slug: string
   readonly entries: readonly HistoryEntry[]
-  /** One for each entry. */
+  /** One item for each entry. */
   readonly beside: readonly Beside[]
   readonly next: string | null
   readonly chosen: Chosen
   readonly nameOf: (model: string) => string
 }
 
-/** As the query of an address; empty when nothing is chosen. */
+/** The query of an address; empty when nothing is chosen. */
 export function chosenQuery({ from, to }: Chosen): string {
   const query = new URLSearchParams([...(from ? [['from', from]] : []), ...(to ? [['to', to]] : [])]).toString()
   return query === '' ? '' : `?${query}`
@@ -34,7 +34,7 @@ const actions: Readonly<Record<HistoryEntry['action'], readonly [Look, string]>>
   delete: ['bad', 'deleted'],
 }
 
-/** How many bytes the HTML of the fields of one entry may have. */
+/** The most bytes of the HTML of one entry's fields. */
 const mostOfEntry = 2_500
 const formId = 'compare'
 const sides = ['from', 'to'] as const
@@ -45,13 +45,19 @@ export function timeline(of: Timeline, actor: Actor): Html {
   const rows = table(
     'What was done',
     {
-      ...{ At: 'plain', From: 'plain', To: 'plain', What: 'plain', Object: 'name', Who: 'name', Run: 'plain' },
+      At: 'plain',
+      From: 'plain',
+      To: 'plain',
+      What: 'plain',
+      Object: 'name',
+      Who: 'name',
+      Run: 'plain',
       'Fields, from -> to': 'text',
     },
     entries.map((entry, index) => {
       const { at, action, model, name, was, owner, fields, user, real_user, run } = entry
       const { state = '', run: former = null } = beside[index] ?? {}
-      // What was written together is one state.
+      // Changes that were written together are one state.
       const place = index - states.indexOf(state)
       const isNext = place === 0
       return {
@@ -89,7 +95,7 @@ export function timeline(of: Timeline, actor: Actor): Html {
   }</div></form>`
 }
 
-/** Outside of its form, which the script leaves as it is. */
+/** A radio button outside of its form, which the script leaves as it is. */
 const radio = (side: 'from' | 'to', state: string, chosen: Chosen, at: string): Html =>
   html`<input type="radio" form="${formId}" name="${side}" value="${state}" aria-label="${side} the state of ${at.slice(0, 19).replace('T', ' ')} UTC"${chosen[side] === state && html` checked`}>`
 

@@ -61,7 +61,7 @@ class Adapter extends BullMQAdapter {
   readonly #queue: ApplyQueue
 
   constructor(queue: ApplyQueue, options: ConstructorParameters<typeof BullMQAdapter>[1]) {
-    // It works with either store, but its type knows queues on Redis only.
+    // It works with either store, but its type has queues on Redis only.
     super(queue as unknown as Queue, options)
     this.#queue = queue
   }
@@ -102,7 +102,7 @@ export const isServed = ({ method, route }: AppControllerRoute): boolean =>
 /** The routes of Bull Board, below the board's path. `pages`: all answer the same page, whose script shows the right view. */
 export type Board = { readonly routes: readonly AppControllerRoute[]; readonly pages: AppViewRoute }
 
-/** Bull Board hands its routes to an adapter for the web server; this one only keeps them. */
+/** Opens the board. It passes its routes to an adapter for the web server; this one only keeps them. */
 export function openBoard(): Board {
   const kept: { routes?: AppControllerRoute[]; pages?: AppViewRoute } = {}
   const adapter: IServerAdapter = {
@@ -120,7 +120,7 @@ export function openBoard(): Board {
   return { routes, pages }
 }
 
-/** The board's script replaces it: a browser that blocks or fails to load the script shows it. */
+/** The text that the board's script replaces: a browser that blocks or fails to load the script shows it. */
 const untilScript = html`<p>The queue board needs JavaScript, and its script has not loaded. <a href="${nowPath}">The first page</a> works without it.</p>`
 
 /** The board's own page, without the fonts that it takes from another host, and without inline styles. */
@@ -135,7 +135,7 @@ export function boardPage({ pages }: Board, username: string): string {
     { text: 'Gatewright: now', url: nowPath },
     { text: `${username}: log out`, url: logoutPath },
   ]
-  // In `uiConfig`, which is JSON, the board escapes `<` and `>`. The other values are constants of ours.
+  // The board escapes `<` and `>` in `uiConfig`, which is JSON. The other values are constants of ours.
   const { params } = pages.handler({ basePath: boardPath, uiConfig: { ...uiConfig, miscLinks } })
   return template.replace(/<%[=-] (\w+) %>/g, (_, name: string) => params[name] ?? '')
 }

@@ -20,7 +20,7 @@ import {
 } from './board.ts'
 import { listFiles } from './files.ts'
 
-/** /admin/queues/: Bull Board, without its acts. The hook of the scope asks for the session. */
+/** /admin/queues/: Bull Board, without its acts. The hook of the scope requires the session. */
 
 const config = { permission: 'anyone' } as const
 
@@ -34,7 +34,10 @@ const canDecode = (text: string): boolean => {
   }
 }
 
-/** The board sets no limit to its pages, and passes the others on to the queue, which fails at what it does not know. */
+/**
+ * The query of the board. The board sets no limit to its pages, and passes other values on to the queue, which fails on unknown
+ * ones.
+ */
 const boardQuery = z.looseObject({
   activeQueue: z
     .string()
@@ -79,7 +82,7 @@ export async function boardRoutes(app: Api, db: Db, queue: ApplyQueue): Promise<
         })
         return reply.code(answer.status ?? 200).send(withoutSentences(answer.body))
       })
-  // Everything else that the board can do has no purpose here.
+  // All other functions of the board have no purpose here.
   app.route({
     method: ['DELETE', 'GET', 'PATCH', 'POST', 'PUT'],
     url: `${boardPath}/api/*`,

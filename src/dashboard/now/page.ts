@@ -22,7 +22,7 @@ import { plot } from './plot.ts'
 import type { Now, Outside } from './read.ts'
 import { summary } from './summary.ts'
 
-/** /admin/: what is going on now, the most urgent first. */
+/** /admin/: the current state, the most urgent first. */
 export const nowPage = (now: Now, actor: Actor): string =>
   page({
     title: 'Now',
@@ -50,7 +50,7 @@ function acts({ pause, failedJobs }: Now, actor: Actor): Html | false {
 ${(failedJobs ?? 0) > 0 && html`<a class="button" href="${actPath('clear')}">Clear ${count(failedJobs ?? 0, 'failed job')}</a>`}</p>`
 }
 
-/** Bytes of the rows of each table: with the plots, all of them have room on one page. */
+/** Bytes of the rows of each table: all tables and the plots have room on one page. */
 const mostOf = { running: 6_000, failures: 14_000, expiring: 5_000, newest: 12_000 } as const
 
 const andMore = (left: number): Html | false => left > 0 && html`<p class="quiet">And ${number(left)} more.</p>`
@@ -133,7 +133,7 @@ ${keptFrom !== null && html`<p class="quiet">Those before ${shortTime(keptFrom)}
 <p><a href="${refusalsPath}">All refusals</a></p>`
 }
 
-/** A worker looks once a day. */
+/** Objects that were changed outside of the service. A worker looks for them once a day. */
 function changedOutside(found: Outside | null): Html {
   if (found === null) return notKnown()
   if (found.at === null) return html`<p>No worker has looked yet: one looks once a day.</p>`
@@ -146,7 +146,7 @@ function changedOutside(found: Outside | null): Html {
 <p><a href="${applicationsPath}?outside=yes">All applications that were changed outside</a></p>`
 }
 
-/** A provider has no page of its own: that of its application is in the list. */
+/** The name of such an object. A provider has no page of its own: that of its application is in the list. */
 const outsideName = ({ model, name }: Outside['first'][number]): Html =>
   model === application.name ? html`<a href="${applicationPath(name)}">${nameText(name)}</a>` : html`${nameText(name)}`
 

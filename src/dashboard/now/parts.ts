@@ -19,17 +19,17 @@ export const parts = (now: Now): Html =>
 const silentFirst = <Each extends KnownProcess>(all: readonly Each[]): readonly Each[] =>
   all.toSorted((one, other) => Number(isSilent(other)) - Number(isSilent(one)))
 
-/** In bytes: the page has room for about thirty of each. */
+/** The most bytes of rows: the page has room for about thirty of each part. */
 const mostBytes = 9_000
 
-/** The page of workers has all of them. */
+/** The first rows of a part. The page of workers has all of them. */
 function someOf(part: string, rows: readonly Row[]): readonly Row[] {
   const some = rowsWithin(mostBytes, rows)
   const left = rows.length - some.length
   return left === 0 ? some : [...some, { id: `part-more-${part}`, cells: [part, '', `And ${number(left)} more.`] }]
 }
 
-/** The line of the pause says by whom, and since when. */
+/** The check of a part. The line of the pause names its user and time. */
 function checkOf({ checks, pause }: Now, part: keyof Checks): Check {
   const isStopped = pause !== null && pause !== 'none' && checks.database.ok && checks.queue.ok
   return part === 'worker' && isStopped

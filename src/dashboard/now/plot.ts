@@ -12,10 +12,10 @@ import { timesPlots } from './times-plot.ts'
 const width = 720
 const height = 120
 const gap = 1
-/** One failure among thousands is seen. */
+/** The least height of a bar: one failure among thousands is visible. */
 const leastHeight = 3
 
-/** From the ground up: what needs attention is on top. */
+/** The order of the bars from the ground up: outcomes that need attention are on top. */
 const stacked: readonly Outcome[] = ['applied', 'unchanged', 'unknown', 'cancelled', 'refused', 'failed']
 
 const sumOf = (numbers: readonly number[]): number => numbers.reduce((sum, each) => sum + each, 0)
@@ -124,7 +124,7 @@ const highestOf = (byStep: ReadonlyMap<number, Figures['bars']>): number =>
 const swatch = (outcome: Outcome): Html =>
   html`<svg class="swatch" viewBox="0 0 12 12" aria-hidden="true"><rect class="${outcome}" width="12" height="12"/></svg>`
 
-/** Hatched, so that colour is not all that tells them apart. */
+/** Hatched patterns, so that bars differ in more than colour. */
 const patterns = html`<defs>
 <pattern id="hatched" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect class="back" width="6" height="6"/><rect class="line" width="3" height="6"/></pattern>
 <pattern id="dotted" width="5" height="5" patternUnits="userSpaceOnUse"><rect class="back" width="5" height="5"/><circle class="line" cx="2.5" cy="2.5" r="1.4"/></pattern>

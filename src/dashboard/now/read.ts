@@ -19,7 +19,7 @@ import { type Expiring, expiringCertificates, expiringTokens } from '../../views
 import { type Refusals, readRefusals } from '../../views/refusal.ts'
 import { kept, together } from './shared.ts'
 
-/** What the first page shows. Each part is read by itself: null is one that could not be read. */
+/** The contents of the first page. Each part is read by itself: null is one that could not be read. */
 export type Now = {
   readonly at: Date
   readonly checks: Checks
@@ -38,13 +38,13 @@ export type Now = {
   /** Undefined for callers who may not view certificates. */
   readonly certificates: readonly Expiring[] | null | undefined
   readonly newest: readonly RunRow[] | null
-  /** Of the last hour. */
+  /** The refusals of the last hour. */
   readonly refused: Refusals | null
   /** Undefined for callers who may not view applications. */
   readonly outside: Outside | null | undefined
 }
 
-/** What a worker found changed past the service. @property at when it looked; null: not yet */
+/** The objects that a worker found changed outside of the service. @property at when it looked; null: not yet */
 export type Outside = {
   readonly at: Date | null
   readonly first: readonly { readonly model: string; readonly name: string }[]
@@ -66,9 +66,12 @@ export type Sources = {
 
 export type ReadNow = (actor: Actor, period: Period) => Promise<Now>
 
-/** Every page asks for itself, and what is the same for many is read once for all of them. */
+/**
+ * Opens the reader of the first page. Every page reads for itself, and parts that are the same for many are read once for all of
+ * them.
+ */
 export function openNow({ db, queue, inspect, runs }: Sources): ReadNow {
-  // Reading them takes longer than all else, and they are the same for all who may see them.
+  // They take longer to read than the rest, and are the same for all who may see them.
   const certificates = seldom(() => expiringCertificates(db), 60_000)
   const forAll = together(() =>
     Promise.all([
@@ -123,7 +126,17 @@ export function openNow({ db, queue, inspect, runs }: Sources): ReadNow {
       allows(actor, 'view_certificatekeypair') ? known(certificates()) : undefined,
     ])
     return {
-      ...{ at: new Date(), checks, pause, failedJobs, workers, servers, backlog, atWork, period, figures, failures },
+      at: new Date(),
+      checks,
+      pause,
+      failedJobs,
+      workers,
+      servers,
+      backlog,
+      atWork,
+      period,
+      figures,
+      failures,
       ...{
         tokens,
         certificates: expiring,
@@ -135,7 +148,7 @@ export function openNow({ db, queue, inspect, runs }: Sources): ReadNow {
   }
 }
 
-/** Callers with the same key see the same, of everything. */
+/** Callers with the same key see the same parts. */
 const rightsKey = ({ pk, isSuperuser, permissions }: Actor): string =>
   JSON.stringify([pk, isSuperuser, [...permissions].sort()])
 
@@ -152,13 +165,13 @@ async function readOutside(db: Db): Promise<Outside> {
 
 const known = <Found>(asked: Promise<Found>): Promise<Found | null> => asked.catch(() => null)
 
-/** Callers who see the same runs share what was counted. */
+/** The key of a caller's runs. Callers who see the same runs share their counts. */
 function scopeKey(runs: ListSpec<'Run'>, actor: Actor): string {
   const { own, owners, caller } = scopeOf(runs, actor)
   return JSON.stringify([own, owners, own === undefined && owners === undefined ? null : caller])
 }
 
-/** How long counts of a period are shown again: those of a week take longer to make, and change less. */
+/** Milliseconds that counts of a period are shown again: those of a week take longer to make, and change less. */
 const keptMs = (key: string): number => {
   const [period = 'hour'] = key.split(' ', 1)
   return period === 'hour' ? 900 : period === 'day' ? 15_000 : 60_000
@@ -176,7 +189,7 @@ async function readWork(db: Db, runs: ListSpec<'Run'>, actor: Actor) {
   return found.flatMap((each) => {
     const run = byId.get(each.id)
     if (run === undefined) return []
-    // Another run that holds it up may be one that this caller does not see.
+    // The run that blocks it may be one that this caller does not see.
     const { blocker } = each
     const other = blocker?.run ?? null
     return [{ ...each, run, blocker: blocker && { ...blocker, run: other !== null && byId.has(other) ? other : null } }]

@@ -1,8 +1,8 @@
 import { limitTime } from '../../time-limit.ts'
 
 /**
- * One answer for many pages: what callers of the same key would read at the same time is read once. A connection that
- * is dead may never answer: then the question counts as failed, and the next caller asks again.
+ * One answer for many pages: callers of the same key share one read at the same time. A connection that is dead may never answer:
+ * then the read counts as failed, and the next caller reads again.
  */
 
 /** Longer than a page waits: an answer that is late for one page is kept for the next. */
@@ -18,7 +18,7 @@ const ended = <Args extends unknown[], Found>(ask: (...args: Args) => Promise<Fo
 type Pending<Found> = { readonly answer: Promise<Found>; next?: Promise<Found> }
 
 /**
- * Each caller gets an answer that was asked for after it came: callers who come while one is pending share the next.
+ * Each caller gets an answer of a read that began after it came: callers who come while one is pending share the next.
  *
  * @param ask is not called for a key while its last answer is pending
  */
@@ -32,7 +32,7 @@ export function together<Args extends unknown[], Found>(
     const answer = askOnce(...args)
     const entry: Pending<Found> = { answer }
     pending.set(key, entry)
-    // The next one takes its place itself.
+    // The next read takes its place itself.
     const end = () => {
       if (entry.next === undefined) pending.delete(key)
     }
@@ -63,7 +63,7 @@ export function kept<Args extends unknown[], Found>(
     if (there !== undefined && performance.now() < there.until) return there.answer
     if (answers.size >= mostKept) answers.clear()
     const answer = askOnce(...args)
-    // While it is asked, no other is: then from its answer on.
+    // No second read begins while one is pending; the time counts from its answer on.
     const entry = { answer, until: Number.POSITIVE_INFINITY }
     answers.set(key, entry)
     answer.then(

@@ -6,9 +6,9 @@ import type { Expiring } from '../../views/expiries.ts'
 import { count, type Look, mark, number } from '../words.ts'
 import type { Now } from './read.ts'
 
-/** One sentence about all that the first page shows. */
+/** One sentence about the whole first page. */
 
-/** What expires later than this is in the lists alone. */
+/** Milliseconds; a later expiry is in the lists alone. */
 const urgentMs = 24 * 3_600_000
 
 export function summary(now: Now, actor: Actor): Html {
@@ -16,13 +16,13 @@ export function summary(now: Now, actor: Actor): Html {
   return html`<p class="summary ${look === 'good' ? 'good' : 'bad'}">${mark(look, text)}</p>`
 }
 
-/** Others may not see what is wrong. */
+/** Whether the caller sees all problems. */
 const seesAll = (actor: Actor): boolean =>
   (['view_run', 'view_token', 'view_application', 'view_certificatekeypair'] as const).every((permission) =>
     allows(actor, permission),
   )
 
-/** @param isAllSeen whether the caller may see everything that may be wrong */
+/** @param isAllSeen whether the caller may see all problems */
 export function evaluate(now: Now, isAllSeen: boolean): { readonly look: Look; readonly text: string } {
   const { at, atWork, failures, outside } = now
   const [broken, stopped] = [unhealthyParts(now), isPaused(now)]
@@ -49,13 +49,13 @@ const some = (of: number, what: string, is: string, many = `${what}s`): readonly
 
 const isPaused = ({ pause }: Now): boolean => pause !== null && pause !== 'none'
 
-/** That no worker takes jobs is what a pause is for. */
+/** The number of unhealthy parts. Workers that take no jobs during a pause are not counted. */
 const unhealthyParts = (now: Now): number =>
   Object.entries(now.checks).filter(([part, { ok }]) => !ok && !(part === 'worker' && isPaused(now))).length
 
 const silentOf = (all: readonly KnownProcess[] | null): number => (all ?? []).filter(isSilent).length
 
-/** Without view_run, a caller does not know which of its own were repaired. */
+/** The failed runs. A caller without view_run does not know which of its own were repaired. */
 function failedRuns(failures: Now['failures']): readonly string[] {
   const groups = failures?.groups ?? []
   const open = groups.reduce((sum, group) => sum + (group.open ?? 0), 0)

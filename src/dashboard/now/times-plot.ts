@@ -3,11 +3,11 @@ import type { Figures, Quantiles } from '../../lists/run-sums.ts'
 import { duration, number, shortTime } from '../words.ts'
 
 /**
- * p50 and p99 over time, as SVG that the server draws: one plot of the time in the queue and one of that at work, below the bars
- * of the same steps. What is written in them keeps its size, however wide they are drawn.
+ * p50 and p99 over time, as SVG that the server draws: one plot of the time in the queue and one of the time at work, below the
+ * bars of the same steps. Their text keeps its size at any width.
  */
 
-/** Of the lines, whose plot is drawn out to the width of the page. The bars have the same width. */
+/** The width of the lines, whose plot is scaled to the width of the page. The bars have the same width. */
 const width = 720
 const height = 100
 const top = 4
@@ -20,7 +20,7 @@ const plots = [
   { of: 'workMs', id: 'work', title: 'Time at work' },
 ] as const
 
-/** @param place where a step stands on the page, as in the plot of the bars */
+/** @param place the position of a step on the page, as in the plot of the bars */
 export function timesPlots({ steps, times }: Figures, place: Place): Html {
   const all = steps.flatMap(({ queueMs, workMs }) => [queueMs, workMs].filter((each) => each !== null))
   if (all.length === 0) return html`<p class="quiet">No worker began a run: there are no times.</p>`
@@ -57,7 +57,10 @@ function says(found: Found, whole: Quantiles | null): string {
 
 type Scale = { readonly decades: readonly number[]; readonly y: (ms: number) => number }
 
-/** From the power of ten below the shortest time, and at least a millisecond, to the one above the longest: both plots have the same. */
+/**
+ * The scale from the power of ten below the shortest time, and at least a millisecond, to the one above the longest: both plots
+ * have the same.
+ */
 function scaleOf(all: readonly Quantiles[]): Scale {
   const exponent = (ms: number) => Math.log10(Math.max(1, ms))
   const lowest = Math.floor(exponent(Math.min(...all.map(({ p50 }) => p50))))
@@ -68,7 +71,7 @@ function scaleOf(all: readonly Quantiles[]): Scale {
   }
 }
 
-/** A level line as wide as each step: also one without neighbours is seen. Steps without a time are a gap. */
+/** A level line as wide as each step, so that one without neighbours is visible too. Steps without a time are a gap. */
 function path(found: Found, quantile: 'p50' | 'p99', { from, stepS, steps }: Place, { y }: Scale): string {
   let last: number | undefined
   return found

@@ -9,7 +9,7 @@ import { page } from '../frame.ts'
 import { type Row, rowsWithin, table } from '../table.ts'
 import { nameText, notKnown, sentenceText, shortId, shortTime, time } from '../words.ts'
 
-/** /admin/audit/: who did what. */
+/** /admin/audit/: actions with their users. */
 
 type Shown = {
   readonly question: AuditQuestion
@@ -31,7 +31,7 @@ ${form(question)}
 ${found === null ? html`${notKnown('This takes too long: choose a shorter period, or say more.')}${moves(question, null)}` : results(question, found, registry)}</section>`,
   })
 
-/** In bytes: the rows of a page are up to 50, and fewer where they are long. */
+/** The most bytes of a page: its rows are up to 50, and fewer where they are long. */
 const mostBytes = 80_000
 
 function results(
@@ -62,7 +62,7 @@ const spanWords: Readonly<Record<AuditSpan, string>> = {
   all: 'All time',
 }
 
-/** What the product records. A search may name another action, of a version before. */
+/** The actions that this version records. A search may name another action, of an earlier version. */
 const actions = [
   ...['apply', 'create', 'update', 'delete', 'view_key', 'read'],
   ...['cancel_run', 'pause_queue', 'resume_queue', 'clear_failed_jobs', 'bootstrap'],
@@ -87,7 +87,7 @@ function addressOf({ span, action, who, id }: AuditQuestion, before: string | nu
   return sent.length === 0 ? auditPath : `${auditPath}?${new URLSearchParams(sent)}`
 }
 
-/** `pause_queue` -> `pause queue` */
+/** The words of an action: `pause_queue` -> `pause queue`. */
 const wordsOf = (action: string): string => action.replaceAll('_', ' ')
 
 const rows = (all: readonly Row[]): Html =>
@@ -113,7 +113,7 @@ const rowOf = (each: AuditEntry, registry: Shown['registry'], now: Date): Row =>
 
 const mostObjects = 3
 
-/** The first objects, with what was done to each: `group 01a2... changed: name, roles`. */
+/** The first objects, each with its change: `group 01a2... changed: name, roles`. */
 function whatOf({ changes, change_count: all }: AuditEntry, registry: Shown['registry']): Html {
   if (all === 0) return html`nothing was to be changed`
   const left = all - Math.min(mostObjects, changes.length)
@@ -132,7 +132,7 @@ function objectOf(
     return html`${value !== undefined && `${fields.join(', ')}: ${value}`}${reason !== undefined && html` - ${cutTo(1_200, reason)}`}`
   const name = nameText(registry.byName(model)?.displayName ?? model)
   const left = fields.length - mostFields
-  // A new object has all of them.
+  // All fields of a new object are new.
   const listed =
     action === 'create' || fields.length === 0
       ? ''

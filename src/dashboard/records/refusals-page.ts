@@ -15,7 +15,7 @@ import { count, mark, nameText, notKnown, number, sentenceText, shortTime, time,
 
 /** /admin/refusals/: submissions that were refused before they were recorded as runs. */
 
-/** Of a page: rows, and bytes of their HTML. */
+/** The most rows of a page, and the most bytes of their HTML. */
 const mostRows = 100
 const mostBytes = 80_000
 

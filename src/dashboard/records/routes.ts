@@ -13,9 +13,9 @@ import { pageRoute, sendPage } from '../frame.ts'
 import { auditPage } from './audit-page.ts'
 import { refusalsPage } from './refusals-page.ts'
 
-/** The pages of what is recorded beside runs. */
+/** The pages of records beside runs. */
 
-/** Forms send all their fields: an empty one is as if it were left out. */
+/** A text field. Forms send all their fields: an empty one counts as absent. */
 const text = queryText(200)
   .transform((sent) => sent.trim() || null)
   .default(null)

@@ -5,20 +5,20 @@ import type { RunPart } from '../../views/run-parts.ts'
 import { countsText } from '../../views/run-summary.ts'
 import { count, nameText, number } from '../words.ts'
 
-/** What a run changed, from -> to: what is done first, what stays as it was last and folded. */
+/** The changes of a run, from -> to: effects first, unchanged objects last and folded. */
 
 const words = { delete: 'Deleted', update: 'Changed', create: 'Created', unchanged: 'Unchanged' } as const
 type Words = Readonly<Record<Change['action'], string>>
 
-/** How many entries have each action: `2 deleted, 1 changed`. */
+/** The number of entries with each action: `2 deleted, 1 changed`. */
 export const changeCounts = (counts: RunPart['counts']): string => countsText(counts, number)
 
 export const countOf = (counts: RunPart['counts']): number => Object.values(counts).reduce((sum, each) => sum + each, 0)
 
-/** Entries of a page, and how many bytes their HTML may have: entries differ much in what they hold. */
+/** The most entries of a page, and the most bytes of their HTML: entries differ much in their size. */
 export const mostEntries = 100
 const mostBytes = 48_000
-/** Lines of a run's log, and fields of an entry. */
+/** The most lines of a run's log, and fields of an entry. */
 export const mostLines = 40
 const mostFields = 30
 
@@ -27,8 +27,8 @@ type Names = (model: string) => string
 /**
  * The first of some changes, as many as a page may have.
  *
- * @param changes in `changeOrder`
- * @param called what each action is called
+ * @param changes ordered by `changeOrder`
+ * @param called the words for each action
  * @returns how many are shown
  */
 export function changeTables(
@@ -57,7 +57,7 @@ export function changeTables(
 
 type Part = { readonly changes: readonly Change[]; readonly from: number; readonly total: number }
 
-/** A part of the changes of a page, with links to the others. @param address of the first part */
+/** A part of the changes of a page, with links to the others. @param address the address of the first part */
 export function changesPart({ changes, from, total }: Part, address: string, nameOf: Names, called?: Words): Html {
   const { shown, size } = changeTables(changes, nameOf, called)
   const next = from + size
@@ -67,7 +67,7 @@ ${shown}
 ${size > 0 && next < total && html`<p class="choice"><a class="button" href="${nextAddress}">The next ones, of ${number(total)}</a></p>`}`
 }
 
-/** What was created was nothing before. */
+/** The columns of an action. A created object had no value before. */
 const columnsOf = (action: Change['action']) =>
   action === 'create' ? ['Object', 'Field', 'To'] : ['Object', 'Field', 'From', 'To']
 
@@ -100,7 +100,7 @@ ${others.map(
 
 type FieldRow = Difference & { readonly note?: string }
 
-/** What differs in each field, a line for each place in it. */
+/** The differences of each field, a line for each place in it. */
 const fieldRows = (fields: Change['fields']): FieldRow[] =>
   Object.entries(fields).flatMap(([path, field]): FieldRow[] => {
     if (typeof field === 'string') return [{ path, note: `a secret: ${field}` }]
@@ -122,7 +122,7 @@ function cellsOf({ path, note, from = '', to = '' }: FieldRow, isNew: boolean): 
 /**
  * Fields as lines: `name: from -> to`.
  *
- * @param most bytes of their HTML
+ * @param most the most bytes of their HTML
  */
 export function fieldList(fields: Change['fields'], isNew: boolean, most: number): Html {
   const lines: Html[] = []
@@ -139,7 +139,7 @@ export function fieldList(fields: Change['fields'], isNew: boolean, most: number
   return html`<ul class="lines">${lines}${left > 0 && html`<li class="quiet">and ${count(left, 'field')} more</li>`}</ul>`
 }
 
-/** Without the quotes of JSON. */
+/** A value without the quotes of JSON. */
 function textOf(value: unknown): string {
   if (value === null || value === undefined || value === '') return 'nothing'
   return typeof value === 'string' ? value : asText(value)
@@ -147,7 +147,7 @@ function textOf(value: unknown): string {
 
 const mostBytesOfLines = 16_000
 
-/** Sentences of a run, as many as its page has room for. @param all how many there are */
+/** Sentences of a run, as many as its page has room for. @param all the number of all sentences */
 export function lineList(lines: readonly (string | Html)[], all = lines.length): Html {
   let bytes = 0
   const shown = lines.map((line) => html`<li>${typeof line === 'string' ? cutTo(1_000, line) : line}</li>`)

@@ -8,15 +8,15 @@ import { page } from '../frame.ts'
 import { mark, number, sentenceText, time, titleText } from '../words.ts'
 import { changesPart, fieldList } from './changes.ts'
 
-/** /admin/runs/{id}/differences/: how the document of a run differs from that of the applied run before it. */
+/** /admin/runs/{id}/differences/: the difference between the document of a run and that of the applied run before it. */
 
 type Shown = {
   readonly run: Pick<RunPart, 'id' | 'title' | 'slug'>
   /** Undefined: there is none; null: it could not be found in time. */
   readonly earlier: Earlier | null | undefined
-  /** A text: why they cannot be compared; null: not in time. */
+  /** A text: the reason why they cannot be compared; null: not in time. */
   readonly found: DocumentDifference | string | null
-  /** The place of the first entry that is shown. */
+  /** The index of the first entry that is shown. */
   readonly from: number
   readonly nameOf: (model: string) => string
 }

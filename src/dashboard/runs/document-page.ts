@@ -4,13 +4,13 @@ import { documentPath, runPagePath, runsPath } from '../addresses.ts'
 import { page } from '../frame.ts'
 import { number, titleText } from '../words.ts'
 
-/** /admin/runs/{id}/document/: what was sent, with its secrets masked. */
+/** /admin/runs/{id}/document/: the document that was sent, with its secrets masked. */
 
-/** Of a page: characters, and bytes of their HTML. */
+/** The most characters of a page, and the most bytes of their HTML. */
 const mostText = 40_000
 const mostBytes = 85_000
 
-/** @param at from 1 @returns null when there is no such page */
+/** @param at the number of the page, from 1 @returns null when there is no such page */
 export function documentPage(
   run: { readonly id: string; readonly title: string; readonly blueprint: string },
   at: number,
@@ -33,7 +33,7 @@ ${at < pages.length && html`<a class="button" href="${documentPath(id)}?page=${a
   })
 }
 
-/** Cut at ends of lines, and a line that is too long for a page within it. */
+/** Splits a text at ends of lines, and a line that is too long for a page within it. */
 export function pagesOf(text: string): readonly string[] {
   const pages: string[] = []
   let from = 0
@@ -48,7 +48,7 @@ export function pagesOf(text: string): readonly string[] {
 function endOfPage(text: string, from: number): number {
   const most = Math.min(endWithin(mostBytes, text, from), from + mostText)
   if (most >= text.length) return text.length
-  // No character is cut in two.
+  // A character of two units is kept whole.
   const end = text.slice(from, most).isWellFormed() ? most : most - 1
   const line = text.lastIndexOf('\n', end - 1) + 1
   return line > from ? line : end

@@ -11,7 +11,7 @@ import { countOf } from './changes.ts'
 
 type Of = { readonly db: Db; readonly registry: Registry; readonly runs: ListSpec<'Run'> }
 
-/** Which objects of a run `readLater` asks for. */
+/** The objects of a run that `readLater` names. */
 export const objectsAsked = ({ counts }: Pick<RunPart, 'counts'>): string =>
   countOf(counts) - (counts.unchanged ?? 0) > mostObjects ? `its first ${mostObjects} objects` : 'the same objects'
 
@@ -28,8 +28,8 @@ export async function readLater(
 }
 
 /**
- * Whether it is certain that a run was applied and that no later one changed an object that it names: each of them is asked
- * for by its name, and the caller sees all runs and all such objects.
+ * Whether it is certain that a run was applied and that no later one changed an object that it names: each of them is searched by
+ * its name, and the caller sees all runs and all such objects.
  */
 export async function isNewest({ db, registry, runs }: Of, run: RunPart, actor: Actor): Promise<boolean> {
   const { slug, created_at, applied, changes, counts, unreadable } = run

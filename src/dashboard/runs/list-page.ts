@@ -23,7 +23,7 @@ import { groupTable, runTable } from './tables.ts'
 
 export type Runs =
   | (Omit<Found, 'ids'> & { readonly rows: readonly RunRow[] })
-  /** @property isAll false: there are more, of which these are the newest @property looked as of `Found` */
+  /** @property isAll false: there are more, of which these are the newest @property looked see `Found` */
   | { readonly groups: readonly RunGroup[]; readonly isAll: boolean; readonly looked: Place | null }
 
 /** @param found null: they could not be read in time */
@@ -75,7 +75,7 @@ ${looked !== null && next === looked && lookedBack(looked)}
 ${next !== null && html`<a class="button" href="${addressOf(sent, { before: placeText(next) })}">${next === looked ? 'Look further back' : 'Older'}</a>`}</p>`
 }
 
-/** In bytes. */
+/** The most bytes of the groups. */
 const mostOfGroups = 80_000
 
 const countWords = (matching: number, looked: Place | null): string =>
@@ -87,7 +87,7 @@ const countWords = (matching: number, looked: Place | null): string =>
         ? 'No runs so far'
         : `${number(matching)}+ runs`
 
-/** No index has words, kinds, and what was changed: older runs are looked through on the next page. */
+/** The end of the search: no index has words, kinds and changes, so older runs are scanned for the next page. */
 const lookedBack = ({ at }: Place): Html =>
   html`<p class="quiet">${number(mostLooked)} runs were looked through, back to ${time(new Date(at))}: older ones may match too. Runs of an object, an owner or a user are found at once.</p>`
 

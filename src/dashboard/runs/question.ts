@@ -6,15 +6,15 @@ import { comparedName } from '../../names.ts'
 import { type Outcome, outcomes } from '../../runs/outcome.ts'
 import { runsPath } from '../addresses.ts'
 
-/** What the address of /admin/runs/ asks for. An empty value is as if it were left out: forms send all their fields. */
+/** The search in the address of /admin/runs/. An empty value counts as absent: forms send all their fields. */
 
 export const fields = ['period', 'outcome', 'object', 'who', 'owner', 'kind', 'request', 'text', 'group'] as const
 export type Field = (typeof fields)[number]
 
-/** As it was sent. */
+/** The values as they were sent. */
 export type Sent = Readonly<Partial<Record<Field | 'before', string>>>
 
-/** @property wrong by field, what is wrong with it: then nothing is searched */
+/** @property wrong errors by field: then nothing is searched */
 export type Asked = {
   readonly sent: Sent
   readonly question: RunQuestion
@@ -75,7 +75,7 @@ export function readQuestion(spec: ListSpec<'Run'>, query: Readonly<Record<strin
   }
 }
 
-/** The address that asks the same, with other values for some fields. */
+/** The address of the same search, with other values for some fields. */
 export function addressOf(
   sent: Sent,
   other: Readonly<Partial<Record<Field | 'before', string | undefined>>> = {},

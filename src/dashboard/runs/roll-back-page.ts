@@ -8,34 +8,34 @@ import { page } from '../frame.ts'
 import { mark, nameText, time, titleText } from '../words.ts'
 import { changeCounts, changesPart, countOf, lineList } from './changes.ts'
 
-/** What the document of a former run would do today, and the form that does it. Cancel comes first. */
+/** The effect that the document of a former run would have today, and the form that applies it. Cancel comes first. */
 
 export type Planned =
   | { readonly is: 'none' }
   /** It waits for a worker, or is at work. */
   | { readonly is: 'open'; readonly run: RunPart }
-  /** @property from the place of the first change that is shown */
+  /** @property from index of the first change that is shown */
   | { readonly is: 'plan'; readonly run: RunPart; readonly tag: string; readonly from: number }
   /** A worker refused it, or it failed. */
   | { readonly is: 'not planned'; readonly run: RunPart }
-  /** Before there was a run. */
+  /** It was refused before there was a run. */
   | { readonly is: 'refused'; readonly problem: Problem }
 
-/** What the page says of a form that was sent. */
+/** The answer of the page to a form that was sent. */
 export type Said = {
   readonly message?: string | null
-  /** What is wrong with the message. */
+  /** The error of the message. */
   readonly wrong?: string
-  /** Why nothing was applied. */
+  /** The reason why nothing was applied. */
   readonly problem?: Problem
-  /** What changed since the plan: this is another one. */
+  /** The changes since the plan: this is another plan. */
   readonly changed?: string
 }
 
 type Shown = {
   readonly former: RunPart
   readonly plan: Planned
-  /** It is certain that no later run changed an object that it names. */
+  /** Whether it is certain that no later run changed an object that it names. */
   readonly isNewest: boolean
   readonly said: Said
   readonly nameOf: (model: string) => string
@@ -133,5 +133,5 @@ function sentences({ message, errors = [] }: Problem): Html {
   )
 }
 
-/** In bytes. */
+/** The most bytes of the answer. */
 const mostOfAnswer = 4_000

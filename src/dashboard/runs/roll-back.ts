@@ -24,15 +24,15 @@ import { isNewest } from './later.ts'
 import { type Planned, rollBackPage, type Said } from './roll-back-page.ts'
 
 /**
- * /admin/runs/{id}/roll-back/: what the document of a former run would do today, and the button that does it. Both are
- * submissions of the session's user, as `POST /blueprints/runs/{id}/apply/` makes them
+ * /admin/runs/{id}/roll-back/: the effect that the document of a former run would have today, and the button that applies it.
+ * Both are submissions of the session's user, as `POST /blueprints/runs/{id}/apply/` makes them
  * (docs/adr/0071-a-page-makes-a-plan.md).
  */
 
 const params = z.object({ id: z.guid() })
 const planQuery = z.strictObject({ plan: z.guid().optional(), from: queryInteger(0, 1_000_000).default(0) })
 
-/** Longer than any message, so that a page can say what is wrong with one. */
+/** The form accepts a longer text than a message may have, so that a page can show its error. */
 const sentForm = z.object({
   plan: z.guid().optional(),
   message: z
@@ -101,7 +101,7 @@ export function rollBackPages(app: Api, { submitter, queue, runs }: Sources): vo
     }
   }
 
-  /** A reload of the page asks for the same plan: it makes no other one. */
+  /** A reload of the page shows the same plan: it makes no other one. */
   const planned = (request: Asking, reply: FastifyReply, made: string | Planned) =>
     typeof made === 'string'
       ? reply.redirect(`${rollBackPath(request.params.id)}?plan=${made}`, 303)
@@ -134,22 +134,22 @@ export function rollBackPages(app: Api, { submitter, queue, runs }: Sources): vo
 }
 
 /**
- * A plan is a run of its own, so only a person makes one, who follows a link of this host or types the address: no browser
- * that loads ahead, no page of another host, and no client that does not say where it comes from.
+ * Whether a person requests the page, who follows a link of this host or types the address. A plan is a run of its own, so it is
+ * made for no browser that loads ahead, no page of another host, and no client that does not report where it comes from.
  */
 function isAskedByPerson({ method, headers }: FastifyRequest): boolean {
   if (method !== 'GET' || headers['sec-purpose'] !== undefined || headers.purpose !== undefined) return false
   return ['same-origin', 'none'].includes(String(headers['sec-fetch-site']))
 }
 
-/** A form that is sent twice is applied once. */
+/** Headers of the form: one that is sent twice is applied once. */
 const headersOf = (plan: string, tag: string, message: string | null) => ({
   'if-match': `"${tag}"`,
   'idempotency-key': `roll-back-${plan}-${hash('sha256', message ?? '', 'base64url')}`,
   ...(message !== null && { 'gatewright-message': headerOf(message) }),
 })
 
-/** @throws what is no refusal */
+/** @throws an error that is no refusal */
 function refused(request: FastifyRequest, reply: FastifyReply, error: unknown): Problem {
   if (!(error instanceof Problem)) throw error
   const status = catalogue[error.code]

@@ -28,13 +28,13 @@ import { type Runs, runsPage } from './list-page.ts'
 import { type Asked, fields, readQuestion } from './question.ts'
 import { runPage } from './run-page.ts'
 
-/** The pages of runs. What a caller sees of runs says the declaration of the API's list, and `mayReadRun` of one run. */
+/** The pages of runs. The declaration of the API's list, and `mayReadRun`, decide which runs a caller sees. */
 
 const params = z.object({ id: z.guid() })
 const fromQuery = z.strictObject({ from: queryInteger(0, 1_000_000).default(0) })
 const rowsOfPage = 50
 const mostLater = 10
-/** That of many entries is long to open and to print. */
+/** Milliseconds; a document of many entries is long to open and to print. */
 const documentWithinMs = 5_000
 
 type Sources = { readonly db: Db; readonly engine: Engine; readonly queue: ApplyQueue; readonly runs: ListSpec<'Run'> }

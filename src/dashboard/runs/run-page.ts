@@ -14,16 +14,16 @@ import { changeCounts, changesPart, countOf, lineList } from './changes.ts'
 import { objectsAsked } from './later.ts'
 import { runTable } from './tables.ts'
 
-/** /admin/runs/{id}/: what became of a submission. */
+/** /admin/runs/{id}/: the outcome of a submission. */
 
 type Shown = {
   /** Runs of the same objects that came later, the next one first; null: they could not be read. */
   readonly later: readonly RunRow[] | null
-  /** The place of the first change that is shown. */
+  /** The index of the first change that is shown. */
   readonly from: number
   /** Null: the queue is not paused, or that is not known. */
   readonly pause: Pause | null
-  /** What a model is called. */
+  /** The display name of a model. */
   readonly nameOf: (model: string) => string
 }
 
@@ -33,7 +33,7 @@ export function runPage(run: Run, { later, from, pause, nameOf }: Shown, actor: 
     title: run.title,
     actor,
     within: runsPath,
-    // A failure may be repaired.
+    // A failed run may be repaired later.
     isLive: !isOver || (run.state === 'failed' && run.repaired !== true),
     content: html`<h1>${titleText(run.title)}</h1>
 ${summary(run, pause)}
@@ -108,14 +108,14 @@ function facts(run: Run, seesApplications: boolean): Html {
   return factList(rows)
 }
 
-/** Of an applied run, the changes say the same. */
+/** The log of a run. An applied run has the same in its changes. */
 function said({ logs, lines, applied, counts }: Run): Html | false {
   if (logs.length === 0 || (applied === true && countOf(counts) > 0)) return false
   return html`<section><h2>What it says</h2>${lineList(logs, lines)}</section>`
 }
 
 const mostAttempts = 20
-/** In bytes. */
+/** The most bytes of a table. */
 const mostOfTable = 10_000
 
 function attempts({ failed_attempts }: Run): Html | false {
@@ -145,7 +145,7 @@ const parts: Readonly<Record<Run['unreadable'][number], string>> = {
   options: 'its owner, and what its submitter allowed',
 }
 
-/** SQL, or another version, may have written it. */
+/** Changes that cannot be read: SQL, or another version, may have written them. */
 const unreadable = ({ unreadable: found }: Run): Html | false =>
   found.length > 0 &&
   html`<p class="alert" role="alert">The database holds a part of this run that could not be read: ${found.map((each) => parts[each]).join('; ')}. All else is shown.</p>`
@@ -157,7 +157,10 @@ function changed({ id, mode, changes, counts }: Run, from: number, nameOf: Shown
 ${changesPart({ changes, from, total }, runPagePath(id), nameOf)}</section>`
 }
 
-/** A job is its submitter and its request ID together: any caller may send any ID. A user who was deleted has no runs to find. */
+/**
+ * The job of a run, by its submitter and its request ID together: any caller may send any ID. A user who was deleted has no runs
+ * to find.
+ */
 function job({ request_id: request, submitter_name: who }: Run): Html | string {
   if (who === null) return nameText(request)
   const query = new URLSearchParams({ period: 'all', request, who })

@@ -25,8 +25,8 @@ export const runLink = ({ id, title }: Pick<RunRow, 'id' | 'title'>): Html =>
 export const person = ({ submitter_name }: Pick<RunRow, 'submitter_name'>): string => nameText(submitter_name ?? 'gone')
 
 /**
- * @param at when it is read: of today, the clock alone is shown
- * @param most bytes of all rows: where that is more than runs have, the table ends before
+ * @param at the time of the read: a time of today is shown by its clock alone
+ * @param most the most bytes of all rows: the table ends before they are more
  */
 export const runTable = (caption: string, rows: readonly RunRow[], at: Date, most = 85_000): Html =>
   table(
@@ -66,7 +66,7 @@ export function names(all: readonly string[]): string {
   return all.length <= mostNames ? some : `${some} and ${all.length - mostNames} more`
 }
 
-/** Runs of one outcome and cause, one group in each row. @param most bytes of all rows */
+/** Runs of one outcome and cause, one group in each row. @param most the most bytes of all rows */
 export function groupTable(caption: string, groups: readonly RunGroup[], most: number): Html {
   const rows = rowsWithin(most, groups.map(groupRow))
   const left = groups.length - rows.length
