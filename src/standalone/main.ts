@@ -13,7 +13,6 @@ import { openTracing } from '../tracing/open.ts'
 import { banner, report } from './banner.ts'
 import { openDataDir } from './data-dir.ts'
 import { hasEmbedded, startEmbedded } from './embedded.ts'
-import { readable } from './lines.ts'
 import { lock } from './lock.ts'
 import { leaveRoot } from './ordinary-user.ts'
 import { superviseWorker } from './worker.ts'
@@ -29,6 +28,7 @@ const putBack =
 
 /** Lines are readable on a terminal, unless the operator sets a log level: then they are JSON. */
 const isReadable = process.stdout.isTTY === true && !choosesLogLevel()
+const readable = isReadable ? (await import('./lines.ts')).readable : undefined
 
 /** Stops all parts, in reverse order of their start. */
 const cleanup = new AsyncDisposableStack()
@@ -43,7 +43,7 @@ async function main(): Promise<void> {
   })
   let exitCode = 0
   try {
-    const config = readConfig(undefined, { logLevel: isReadable ? 'info' : 'warn' })
+    const config = readConfig(undefined, { logLevel: readable ? 'info' : 'warn' })
     await Promise.race([start(config), stopRequested, failed])
     await Promise.race([stopRequested, failed])
     process.stdout.write('\n  Stopping ... ')
@@ -75,14 +75,12 @@ async function start(config: Config): Promise<void> {
 
   const server = await report('Starting the API and the worker', async () => {
     const { startServer } = await loading
-    const traces = await openTracing('api', config, isReadable ? writeReadable : undefined)
+    const write = readable && ((line: string) => print(readable(line)))
+    const traces = await openTracing('api', config, write)
     cleanup.defer(traces.stop)
-    const worker = superviseWorker(
-      environmentFor({ ...settings, bootstrapToken: null }),
-      isReadable ? readable : undefined,
-    )
+    const worker = superviseWorker(environmentFor({ ...settings, bootstrapToken: null }), readable)
     cleanup.defer(() => worker.stop(stopMs.worker))
-    const starting = startServer(settings, isReadable ? writeReadable : undefined)
+    const starting = startServer(settings, write)
     const close = async () => (await starting.catch(() => null))?.close()
     cleanup.defer(() => limitTime(close(), stopMs.api, () => {}))
     await Promise.all([starting, worker.ready])
@@ -104,9 +102,8 @@ async function start(config: Config): Promise<void> {
   )
 }
 
-function writeReadable(line: string): void {
-  const text = readable(line)
-  if (text !== null) process.stdout.write(`${text.trimEnd()}\n`)
+function print(line: string | null): void {
+  if (line !== null) process.stdout.write(`${line.trimEnd()}\n`)
 }
 
 type Database = { readonly databaseUrl: string; readonly secretKey: string; readonly location: string }
