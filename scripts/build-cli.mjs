@@ -53,6 +53,8 @@ mkdirSync(target, { recursive: true })
 const bundle = await rolldown({
   input: { gatewright: start },
   platform: 'node',
+  // Only the service makes certificates.
+  external: ['@peculiar/x509', 'reflect-metadata'],
   transform: { target: `node${oldestNode}` },
   plugins: [ownModules],
 })
