@@ -23,7 +23,13 @@ export function flowRoutes(app: Api, db: Db, registry: Registry): void {
       pk: filter.isOneOfKeys('pk', 'uuid'),
       name: filter.equals('name'),
       slug: filter.unique('slug'),
-      designation: filter.isOneOf('designation', 'flow_designation', designations, 'What the flow is for.'),
+      designation: filter.isOneOf(
+        'designation',
+        'flow_designation',
+        designations,
+        'What the flow is for.',
+        'FlowDesignation',
+      ),
     },
   }
   list(app, db, flows)

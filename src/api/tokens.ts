@@ -83,7 +83,7 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
     filters: {
       pk: filter.isOneOfKeys('pk', 'uuid'),
       identifier: filter.unique('identifier'),
-      intent: filter.isOneOf('intent', 'token_intent', tokenIntents, 'What the token is for.'),
+      intent: filter.isOneOf('intent', 'token_intent', tokenIntents, 'What the token is for.', 'TokenIntent'),
       user: filter.hasKey('userPk', 'Of the user with this key.'),
       managed: filter.unique('managed', 'Under this mark of what manages it.'),
       expiring: filter.isTrue('expiring', 'Whether it expires at all.'),

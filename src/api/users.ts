@@ -37,7 +37,7 @@ export function userRoutes(app: Api, db: Db): void {
       name: filter.equals('name'),
       path: filter.equals('path', 'At this path exactly.'),
       path_startswith: filter.startsWith('path', 'At a path that starts with this text.'),
-      type: filter.isOneOf('type', 'user_type', userTypes, 'Of this type.'),
+      type: filter.isOneOf('type', 'user_type', userTypes, 'Of this type.', 'UserType'),
       username: filter.unique('username', 'With this user name exactly.'),
       pk: filter.isOneOfKeys('pk', 'integer'),
       uuid: filter.hasUuid('uuid', 'With this UUID.'),

@@ -10,10 +10,12 @@ import { Named } from '../plan/named.ts'
 import { endOfOverlap, keysOf } from '../plan/storage.ts'
 
 /** Of a secret: only whether it changes. */
-const fieldChange = z.union([z.object({ from: z.unknown(), to: z.unknown() }), z.enum(['changed', 'unchanged'])]).meta({
-  description:
-    'From -> to. Only whether it changes, of a secret. `{"set_by_server": true}`: a generated or computed value. `{"not_shown": true}` as `from`: the submitter may not view such rows, or the caller not what another owner had.',
-})
+const fieldChange = z
+  .union([z.object({ from: z.unknown(), to: z.unknown() }), z.enum(['changed', 'unchanged']).meta({ title: 'Fields' })])
+  .meta({
+    description:
+      'From -> to. Only whether it changes, of a secret. `{"set_by_server": true}`: a generated or computed value. `{"not_shown": true}` as `from`: the submitter may not view such rows, or the caller not what another owner had.',
+  })
 
 /**
  * What an entry changes, field by field, as plans and runs show it. A plan and the apply of the same document have equal

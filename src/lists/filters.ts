@@ -3,7 +3,7 @@ import { Problem } from '../errors.ts'
 import { withExample } from '../example.ts'
 import { once, queryBoolean, queryTime } from '../http/query.ts'
 import { isObject } from '../json-object.ts'
-import { follow } from '../models/fields.ts'
+import { follow, oneOf } from '../models/fields.ts'
 import { storable, storableJson, username } from '../models/syntax.ts'
 import { comparedName } from '../names.ts'
 import { parseJson } from '../numbers.ts'
@@ -136,10 +136,11 @@ export const isOneOf = <Field extends string>(
   type: string,
   values: readonly [string, ...string[]],
   description: string,
+  title?: string,
 ) =>
   filter({
     on,
-    schema: repeated(z.enum(values, `Must be one of: ${values.join(', ')}.`), description),
+    schema: repeated(oneOf(values, title), description),
     condition: (column, value, bind) => `${column} = ANY(${bind(value)}::${type}[])`,
   })
 

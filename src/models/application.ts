@@ -22,7 +22,7 @@ export default defineModel({
     meta_launch_url: text(blankOr(launchUrl)).default(''),
     meta_description: shownText(10_000).default(''),
     meta_publisher: shownLine().default(''),
-    policy_engine_mode: oneOf(policyEngineModes).default('any'),
+    policy_engine_mode: oneOf(policyEngineModes, 'PolicyEngineMode').default('any'),
     group: shownLine(255).default(''),
   }),
   columns: { provider: 'provider_pk', group: 'group_name' },

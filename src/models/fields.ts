@@ -207,12 +207,12 @@ export const dateTime = () =>
 /** UTC counts, because an offset can move the last hours of 9999 to a year of five digits. */
 const isInRange = (at: Date) => at.getUTCFullYear() >= 1900 && at.getUTCFullYear() <= 9999
 
-/** One of the choices; the message names them. */
-export const oneOf = <const Choices extends readonly [string, ...string[]]>(choices: Choices) =>
-  z.enum(choices, `Must be one of: ${choices.join(', ')}.`)
+/** One of the choices; the message names them. @param title its name in the description of the API */
+export const oneOf = <const Choices extends readonly [string, ...string[]]>(choices: Choices, title?: string) =>
+  z.enum(choices, `Must be one of: ${choices.join(', ')}.`).meta({ title })
 
 const redirectUriEntry = z
-  .strictObject({ matching_mode: z.enum(['strict', 'regex']), url: filledLine() })
+  .strictObject({ matching_mode: z.enum(['strict', 'regex']).meta({ title: 'MatchingMode' }), url: filledLine() })
   .superRefine(({ matching_mode, url }, context) => {
     const error = matching_mode === 'regex' ? redirectPattern(url) : strictRedirectUri(url)
     if (error !== undefined) context.addIssue({ code: 'custom', path: ['url'], message: error })

@@ -24,7 +24,7 @@ export default defineModel({
     name: name(),
     slug: slug(),
     title: shownLine().default(''),
-    designation: oneOf(designations).meta({ title: 'FlowDesignation' }),
+    designation: oneOf(designations, 'FlowDesignation'),
   }),
   readOnly: ['pk'],
 })

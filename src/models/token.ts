@@ -75,7 +75,7 @@ export default defineModel({
       filledLine(255).regex(/^[-a-zA-Z0-9_]+$/, 'May hold only letters, digits, hyphens and underscores.'),
       'ada-pipeline',
     ),
-    intent: oneOf(tokenIntents).default('api'),
+    intent: oneOf(tokenIntents, 'TokenIntent').default('api'),
     // Tokens of users who are deactivated later stay: they do not authenticate.
     user: integerReference('user', { only: { column: 'is_active', values: ['true'], atFirst: true } }),
     description: withExample(shownLine(), 'Deploys from the pipeline').default(''),

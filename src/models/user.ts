@@ -20,7 +20,7 @@ export default defineModel({
     is_active: z.boolean().default(true),
     attributes: jsonObject(textLimits.attributes).default({}),
     path: follow(shownOnly, text(path, 255)).default('users'),
-    type: oneOf(userTypes).default('internal'),
+    type: oneOf(userTypes, 'UserType').default('internal'),
     groups: references('group').default([]),
   }),
   links: { groups: { table: 'memberships', own: 'user_pk', other: 'group_pk' } },

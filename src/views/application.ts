@@ -31,7 +31,7 @@ export const application = z
     meta_icon: withExample(z.string().nullable(), null),
     meta_description: withExample(z.string(), 'Dashboards of the platform team'),
     meta_publisher: withExample(z.string(), 'Grafana Labs'),
-    policy_engine_mode: withExample(z.enum(policyEngineModes), 'any'),
+    policy_engine_mode: withExample(z.enum(policyEngineModes).meta({ title: 'PolicyEngineMode' }), 'any'),
     group: withExample(z.string(), 'Monitoring'),
   })
   .meta({ id: 'Application' })

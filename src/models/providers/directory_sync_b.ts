@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { filledLine, oneOf, reference, references, secret } from '../fields.ts'
 import { defineProvider } from '../provider.ts'
 
-const deleteAction = () => oneOf(['do_nothing', 'delete', 'suspend']).meta({ title: 'DeleteAction' }).default('delete')
+const deleteAction = () => oneOf(['do_nothing', 'delete', 'suspend'], 'DeleteAction').default('delete')
 
 export default defineProvider({
   kind: 'directory_sync_b',

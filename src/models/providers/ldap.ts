@@ -4,7 +4,7 @@ import { defineProvider } from '../provider.ts'
 import { serving } from '../signing.ts'
 import { distinguishedName } from '../syntax.ts'
 
-const mode = () => oneOf(['direct', 'cached']).meta({ title: 'LdapMode' }).default('direct')
+const mode = () => oneOf(['direct', 'cached'], 'LdapMode').default('direct')
 
 export default defineProvider({
   kind: 'ldap',

@@ -54,7 +54,7 @@ export default defineProvider({
     ),
   },
   settings: z.object({
-    client_type: oneOf(['confidential', 'public']).default('confidential'),
+    client_type: oneOf(['confidential', 'public'], 'ClientType').default('confidential'),
     client_id: generated(filledLine(255), () => randomText(40)),
     client_secret: overlapping(secret(generated(line(255), () => randomText(128)))),
     access_code_validity: validity('minutes=1'),
@@ -68,8 +68,8 @@ export default defineProvider({
       .nullable()
       .default(null),
     redirect_uris: redirectUris().default([]),
-    sub_mode: oneOf(subModes).default('hashed_user_id'),
-    issuer_mode: oneOf(['global', 'per_provider']).default('per_provider'),
+    sub_mode: oneOf(subModes, 'SubMode').default('hashed_user_id'),
+    issuer_mode: oneOf(['global', 'per_provider'], 'IssuerMode').default('per_provider'),
     jwks_sources: uuids().default([]),
   }),
   columns: { client_id: 'oauth2_client_id' },

@@ -27,7 +27,7 @@ export default defineProvider({
     basic_auth_enabled: z.boolean().default(false),
     basic_auth_password_attribute: line(255).default(''),
     basic_auth_user_attribute: line(255).default(''),
-    mode: oneOf(['proxy', 'forward_single', 'forward_domain']).meta({ title: 'ProxyMode' }).default('proxy'),
+    mode: oneOf(['proxy', 'forward_single', 'forward_domain'], 'ProxyMode').default('proxy'),
     intercept_header_auth: z.boolean().default(true),
     cookie_domain: text(blankOr(cookieDomain), 255).default(''),
     access_token_validity: validity('hours=1'),

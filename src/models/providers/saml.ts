@@ -52,8 +52,8 @@ export default defineProvider({
     assertion_valid_not_on_or_after: validity('minutes=5'),
     session_valid_not_on_or_after: validity('minutes=86400'),
     name_id_mapping: reference('propertymapping').nullable().default(null),
-    digest_algorithm: oneOf(digests).default(`${xmlenc}sha256`),
-    signature_algorithm: oneOf(signatures).default(`${xmldsigMore}rsa-sha256`),
+    digest_algorithm: oneOf(digests, 'DigestAlgorithm').default(`${xmlenc}sha256`),
+    signature_algorithm: oneOf(signatures, 'SignatureAlgorithm').default(`${xmldsigMore}rsa-sha256`),
     signing_kp: reference('certificatekeypair', { needs: signing(keysFor, ['signature_algorithm'], algorithmsFor) })
       .nullable()
       .default(null),
@@ -64,7 +64,7 @@ export default defineProvider({
       .default(null),
     sign_assertion: z.boolean().default(true),
     sign_response: z.boolean().default(false),
-    sp_binding: oneOf(['redirect', 'post']).default('redirect'),
+    sp_binding: oneOf(['redirect', 'post'], 'SpBinding').default('redirect'),
     default_relay_state: line().default(''),
   }),
   rules({ signing_kp, sign_assertion, sign_response }, report) {

@@ -7,7 +7,7 @@ const scopes = ['user', 'group', 'group.member', 'domain.readonly'].map(
   (scope) => `https://www.googleapis.com/auth/admin.directory.${scope}`,
 )
 
-const deleteAction = () => oneOf(['do_nothing', 'delete', 'suspend']).meta({ title: 'DeleteAction' }).default('delete')
+const deleteAction = () => oneOf(['do_nothing', 'delete', 'suspend'], 'DeleteAction').default('delete')
 
 export default defineProvider({
   kind: 'workspace_sync_a',
