@@ -1,6 +1,7 @@
 import { rmSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { migrationNames, migrationsFolder } from '../../src/db/migrations.ts'
+import { timestampAfter } from '../../tools/migration/timestamp.ts'
 import { atEnd } from '../support/at-end.ts'
 import { run } from '../support/processes.ts'
 
@@ -30,4 +31,20 @@ test.each(['', 'AddSomething', 'add-something', '../x'])('the name %j is refused
     code: 1,
     output: 'Name the migration after what it does, in snake_case: npm run migration -- add_something\n',
   })
+})
+
+test.each([
+  ['20261129120100_last', '2026-12-01T10:20:30.456Z', '20261201102030'],
+  ['20261129120100_last', '2026-11-26T10:20:30.456Z', '20261129120101'],
+  ['20261231235959_last', '2026-11-26T10:20:30.456Z', '20270101000000'],
+])('a new migration comes after %s when the clock says %s', (last, now, expected) => {
+  expect(timestampAfter(last, new Date(now))).toBe(expected)
+})
+
+test('each migration has a time of its own, so that they have one order', async () => {
+  const times = (await migrationNames()).map((each) => /^(\d{14})_[a-z0-9_]+$/.exec(each)?.[1])
+  // Of 0.2.0.
+  const shared = '20261124010000'
+  expect(times.filter((each, at) => at > 0 && each === times[at - 1])).toEqual([shared])
+  expect(times).not.toContain(undefined)
 })

@@ -2,10 +2,11 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { migrationsFolder } from '../../src/db/migrations.ts'
+import { migrationNames, migrationsFolder } from '../../src/db/migrations.ts'
 import { startEmbedded } from '../../src/standalone/embedded.ts'
 import { runProgram, StartError } from '../../src/start-error.ts'
 import { loadComparingEngine, migrationsList, noFilter, readSchema } from './schema-engine.ts'
+import { timestampAfter } from './timestamp.ts'
 
 /**
  * For developers: `npm run migration -- add_something` writes a migration with the SQL from the existing migrations to
@@ -30,7 +31,7 @@ async function main(): Promise<void> {
     process.stdout.write('The migrations match prisma/schema.prisma already.\n')
     return
   }
-  const timestamp = new Date().toISOString().replaceAll(/\D/g, '').slice(0, 14)
+  const timestamp = timestampAfter((await migrationNames()).at(-1) ?? '', new Date())
   const folder = join(fileURLToPath(migrationsFolder), `${timestamp}_${name}`)
   mkdirSync(folder)
   writeFileSync(join(folder, 'migration.sql'), script)
