@@ -6,7 +6,7 @@ import { retrying } from './backoff.ts'
 import type { Db } from './client.ts'
 import { databaseProblem, failureCode } from './errors.ts'
 import { locks } from './locks.ts'
-import { isOutside, migrationNames, migrationScript, migrationsFolder } from './migrations.ts'
+import { isOutside, migrationNames, migrationScript, migrationsFolder, outsideStatements } from './migrations.ts'
 import { requireSession, type SessionSetting, sessionMark, sessionProblem } from './pooler.ts'
 import { query } from './raw.ts'
 
@@ -232,7 +232,7 @@ async function applyOutside(client: pg.Client, name: string, script: string): Pr
     [script],
   )
   for (const { index } of rows) await client.query(`DROP INDEX CONCURRENTLY ${index}`)
-  await client.query(script)
+  for (const statement of outsideStatements(script)) await client.query(statement)
   await record(client, name, script)
 }
 

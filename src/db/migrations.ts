@@ -13,10 +13,13 @@ export async function migrationNames(folder: URL = migrationsFolder): Promise<st
 const outsideMark = '-- Outside of a transaction'
 
 /**
- * Whether a migration runs outside of a transaction, because its first line says so: an index that is built while writes go
+ * Whether a migration runs outside of a transaction, because its first line says so: indexes that are built while writes go
  * on, or a change in portions (docs/adr/0039-large-tables-migrate-outside-of-a-transaction.md).
  */
 export const isOutside = (script: string): boolean => script.startsWith(outsideMark)
+
+/** PostgreSQL would run several in one transaction. An empty line stands between them, and none in them. */
+export const outsideStatements = (script: string): string[] => script.split('\n\n')
 
 export const migrationScript = (name: string, folder: URL = migrationsFolder): Promise<string> =>
   readFile(new URL(`${name}/migration.sql`, folder), 'utf8')

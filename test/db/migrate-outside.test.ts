@@ -30,6 +30,23 @@ test('an index that could not be built is built by the next start', async () => 
   expect(await migrate(url, folder.url)).toEqual([])
 })
 
+test('a migration of several indexes goes on with the one that is missing', async () => {
+  const url = await emptyDatabase()
+  const index = (name: string) => `CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS "books_${name}" ON books (${name});`
+  const folder = folderOf({
+    '1_books': `${table}; ALTER TABLE books ADD COLUMN pages int DEFAULT 1`,
+    '2_indexes': outside(`${index('title')}\n\n-- The second.\n${index('pages')}`),
+  })
+  await expect(migrate(url, folder.url)).rejects.toThrow(/2_indexes failed, and the next start goes on with it/)
+  const valid = `SELECT to_regclass('books_title')::oid AS oid, indisvalid AS valid FROM pg_index
+    WHERE indexrelid IN (to_regclass('books_title'), to_regclass('books_pages')) ORDER BY indexrelid`
+  const [first, second] = await rows(url, valid)
+  expect([first?.valid, second?.valid]).toEqual([true, false])
+  await rows(url, 'UPDATE books SET pages = pk')
+  expect(await migrate(url, folder.url)).toEqual(['2_indexes'])
+  expect(await rows(url, valid)).toEqual([first, { ...second, valid: true }])
+})
+
 const portions = outside(`DO $$
 DECLARE done int := 0;
 BEGIN

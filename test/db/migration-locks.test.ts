@@ -20,6 +20,7 @@ test.each([
   '-- Outside of a transaction: two.\nSELECT 1; SELECT 2;',
   '-- Outside of a transaction: not repeatable.\nCREATE INDEX CONCURRENTLY "users_x" ON "users" ("x");',
   '-- Outside of a transaction: two.\nDROP INDEX CONCURRENTLY IF EXISTS "a"; DROP INDEX CONCURRENTLY IF EXISTS "b";',
+  '-- Outside of a transaction: two.\nDROP INDEX CONCURRENTLY IF EXISTS "a";\n\nDROP INDEX CONCURRENTLY IF EXISTS "b";',
   '-- Outside of a transaction: one portion.\nDO $$ BEGIN LOOP UPDATE "runs" SET "x" = 1; COMMIT; END LOOP; END $$;',
   '-- Outside of a transaction: no commit.\nDO $$ BEGIN LOOP PERFORM 1 FROM "runs" LIMIT 9; END LOOP; END $$;',
 ])('%s is found', (sql) => {
@@ -32,6 +33,11 @@ test.each([
   'CREATE INDEX "x" ON "flows" ("slug"); UPDATE "roles" SET "x" = 1;',
   'CREATE TABLE "user_notes" ("x" TEXT NOT NULL); CREATE INDEX "y" ON "user_notes" ("x");',
   '-- Outside of a transaction: x.\nCREATE INDEX CONCURRENTLY IF NOT EXISTS "x" ON "users" ("x");',
+  `-- Outside of a transaction: x.
+CREATE INDEX CONCURRENTLY IF NOT EXISTS "x" ON "users" ("x");
+
+-- A second one.
+CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS "y" ON "users" ("y");`,
   '-- Outside of a transaction: x.\nALTER TABLE "runs" VALIDATE CONSTRAINT "x";',
   `-- Outside of a transaction: x.
     DO $$ BEGIN LOOP SELECT 1 FROM "runs" LIMIT 2000; UPDATE "runs" SET "x" = 1; COMMIT; END LOOP; END $$;`,

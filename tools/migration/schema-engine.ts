@@ -6,7 +6,13 @@ import { PrismaPg } from '@prisma/adapter-pg'
 import { bindMigrationAwareSqlAdapterFactory, ColumnTypeEnum } from '@prisma/driver-adapter-utils'
 import type { MigrationList, SchemaEngine } from '@prisma/schema-engine-wasm'
 import pg from 'pg'
-import { migrationNames, migrationScript, migrationsFolder } from '../../src/db/migrations.ts'
+import {
+  isOutside,
+  migrationNames,
+  migrationScript,
+  migrationsFolder,
+  outsideStatements,
+} from '../../src/db/migrations.ts'
 
 /** The used part of the global, whose types are in the DOM library, which a server does not load. */
 declare namespace WebAssembly {
@@ -73,8 +79,8 @@ export function loadComparingEngine(url: string): Promise<SchemaEngine> {
 
 /**
  * Fixes errors of the adapter. Its `executeScript` splits a script at each semicolon, even in texts, comments and
- * functions; Prisma's native engine sends the whole script. And its shadow database has no password, and cannot be
- * dropped, because its own connection is still open.
+ * functions; Prisma's native engine parses it, and sends it whole when it cannot. And its shadow database has no
+ * password, and cannot be dropped, because its own connection is still open.
  */
 class WholeScripts extends PrismaPg {
   readonly #pool: pg.Pool
@@ -107,7 +113,8 @@ type Adapter = Awaited<ReturnType<PrismaPg['connect']>>
 
 function whole(adapter: Adapter): Adapter {
   adapter.executeScript = async (script) => {
-    await adapter.executeRaw({ sql: script, args: [], argTypes: [] })
+    for (const sql of isOutside(script) ? outsideStatements(script) : [script])
+      await adapter.executeRaw({ sql, args: [], argTypes: [] })
   }
   return adapter
 }
