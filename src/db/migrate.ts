@@ -6,7 +6,14 @@ import { retrying } from './backoff.ts'
 import type { Db } from './client.ts'
 import { databaseProblem, failureCode } from './errors.ts'
 import { locks } from './locks.ts'
-import { isOutside, migrationNames, migrationScript, migrationsFolder, outsideStatements } from './migrations.ts'
+import {
+  isOutside,
+  migrationNames,
+  migrationScript,
+  migrationsFolder,
+  outsideStatements,
+  replacedNames,
+} from './migrations.ts'
 import { requireSession, type SessionSetting, sessionMark, sessionProblem } from './pooler.ts'
 import { query } from './raw.ts'
 
@@ -25,9 +32,13 @@ const oldestPostgres = 14
  * migration and its record are one transaction: when it is killed or fails, it leaves nothing behind. Those of large tables
  * run outside of a transaction, and are repeated after they were killed. Processes that start at once wait for each other.
  *
+ * A migration whose replaced ones are all in the database is recorded, and not run. Their rows stay: a process that knows
+ * only them stays ready.
+ *
  * @param setting that has the URL
  * @returns the names of the migrations that were applied now
- * @throws {MigrationError} for a database of a newer version, one that a migration failed in, or a foreign one
+ * @throws {MigrationError} for a database of a newer version, one that has only some of the migrations that one replaces, one
+ *   that a migration failed in, or a foreign one
  * @throws {StartError} for a database behind a pooler in transaction mode: there, no session could keep the lock
  * @throws {Problem} `unavailable` when the database is away; the database's own errors when it refuses the login
  */
@@ -42,14 +53,17 @@ export async function migrate(
   try {
     await requireSession(client, setting)
     await checkVersion(client)
-    const known = await migrationNames(folder)
+    const known = await knownMigrations(folder)
     await lock(client)
     const history = await readHistory(client)
-    const missing = missingMigrations(known, history)
+    const { missing, replacements } = missingMigrations(known, history)
     if (missing.length > 0) await checkRights(client, missing)
     if (history.length === 0) await createHistory(client)
-    for (const name of missing) await apply(client, name, await migrationScript(name, folder))
-    return missing
+    for (const name of missing) {
+      const script = await migrationScript(name, folder)
+      await (replacements.has(name) ? record(client, name, script) : apply(client, name, script))
+    }
+    return missing.filter((name) => !replacements.has(name))
   } catch (error) {
     throw error instanceof MigrationError ? error : databaseProblem(error)
   } finally {
@@ -99,14 +113,22 @@ type Recorded = {
   logs: string | null
 }
 
+type Known = { readonly name: string; readonly replaces: readonly string[] }
+
+const knownMigrations = async (folder: URL): Promise<Known[]> =>
+  Promise.all(
+    (await migrationNames(folder)).map(async (name) => ({ name, replaces: await replacedNames(name, folder) })),
+  )
+
 /**
- * The migrations that a database lacks.
+ * The migrations that a database lacks, and those of them that replace what it has.
  *
- * @throws {MigrationError} when it has one that this version does not know, or one that failed
+ * @throws {MigrationError} when it has one that this version does not know, one that failed, or a part of what one replaces
  */
-function missingMigrations(known: readonly string[], history: readonly Recorded[]): string[] {
+function missingMigrations(known: readonly Known[], history: readonly Recorded[]) {
   const standing = history.filter((row) => row.rolled_back_at === null)
-  const strangers = standing.map((row) => row.migration_name).filter((name) => !known.includes(name))
+  const names = new Set(known.flatMap(({ name, replaces }) => [name, ...replaces]))
+  const strangers = standing.map((row) => row.migration_name).filter((name) => !names.has(name))
   if (strangers.length > 0) {
     throw new MigrationError(
       `The database is of a newer version of Gatewright (this one does not know its migration ${strangers.join(', ')}): start that version, or restore a backup from before it.`,
@@ -119,7 +141,16 @@ function missingMigrations(known: readonly string[], history: readonly Recorded[
     )
   }
   const done = new Set(standing.map((row) => row.migration_name))
-  return known.filter((name) => !done.has(name))
+  const missing = known.filter(({ name }) => !done.has(name))
+  const replacing = missing.filter(({ replaces }) => replaces.some((name) => done.has(name)))
+  for (const { name, replaces } of replacing) {
+    const lacking = replaces.find((each) => !done.has(each))
+    if (lacking !== undefined)
+      throw new MigrationError(
+        `The database has some of the migrations that ${name} replaces, and lacks ${lacking}: first start the last commit that has it, which \`git log -1 --format=%H^ -- prisma/migrations/${lacking}\` names.`,
+      )
+  }
+  return { missing: missing.map(({ name }) => name), replacements: new Set(replacing.map(({ name }) => name)) }
 }
 
 /** Whether every migration of this version is in the database. Cheap, for readiness. */

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 
 export const migrationsFolder = new URL('../../prisma/migrations/', import.meta.url)
@@ -23,3 +24,12 @@ export const outsideStatements = (script: string): string[] => script.split('\n\
 
 export const migrationScript = (name: string, folder: URL = migrationsFolder): Promise<string> =>
   readFile(new URL(`${name}/migration.sql`, folder), 'utf8')
+
+/**
+ * The former migrations that one replaces, by its file `replaces.txt`; most replace none
+ * (docs/adr/0121-squashed-migrations-name-what-they-replace.md).
+ */
+export async function replacedNames(name: string, folder: URL = migrationsFolder): Promise<string[]> {
+  const file = new URL(`${name}/replaces.txt`, folder)
+  return existsSync(file) ? (await readFile(file, 'utf8')).trim().split('\n') : []
+}

@@ -1,8 +1,9 @@
+import { writeFileSync } from 'node:fs'
 import pg from 'pg'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { connect } from '../../src/db/client.ts'
 import { isMigrated, MigrationError, migrate } from '../../src/db/migrate.ts'
-import { migrationNames } from '../../src/db/migrations.ts'
+import { migrationNames, replacedNames } from '../../src/db/migrations.ts'
 import { loadSchemaEngine, migrationsList, noFilter } from '../../tools/migration/schema-engine.ts'
 import { atEnd } from '../support/at-end.ts'
 import { emptyDatabase } from '../support/database.ts'
@@ -89,6 +90,51 @@ test('a database of a newer version is not changed', async () => {
   await migrate(url)
   await rows(url, record('finished_at', 'now()'))
   await expect(migrate(url)).rejects.toThrow(/newer version of Gatewright.*99990101000000_later/)
+})
+
+describe('a migration that replaces others', () => {
+  const former = { '1_first': 'CREATE TABLE a (a int)', '2_second': 'CREATE TABLE b (a int)' }
+  const later = { '5_later': 'CREATE TABLE c (a int)' }
+
+  /** As `former` does it, in one. */
+  function squashed(): URL {
+    const { url } = folderOf({ '3_both': Object.values(former).join(';'), ...later })
+    writeFileSync(new URL('3_both/replaces.txt', url), '1_first\n2_second\n')
+    return url
+  }
+
+  test('is applied to an empty database', async () => {
+    const url = await emptyDatabase()
+    expect(await migrate(url, squashed())).toEqual(['3_both', '5_later'])
+    expect(await migrate(url, squashed())).toEqual([])
+  })
+
+  test('is recorded, and not run, in a database that has them, and their rows stay', async () => {
+    const url = await emptyDatabase()
+    await migrate(url, folderOf(former).url)
+    expect(await migrate(url, squashed())).toEqual(['5_later'])
+    const names = ['1_first', '2_second', '3_both', '5_later']
+    expect(await books(url)).toEqual(names.map((name) => ({ migration_name: name, finished: true })))
+    expect(await migrate(url, squashed())).toEqual([])
+  })
+
+  test('is refused by a database that has only some of them, and nothing is changed', async () => {
+    const url = await emptyDatabase()
+    await migrate(url, folderOf({ '1_first': former['1_first'] }).url)
+    const failure = migrate(url, squashed())
+    await expect(failure).rejects.toThrow(MigrationError)
+    await expect(failure).rejects.toThrow(
+      /some of the migrations that 3_both replaces, and lacks 2_second: first start/,
+    )
+    expect(await books(url)).toEqual([{ migration_name: '1_first', finished: true }])
+  })
+
+  test('is in the folder, and what it replaces is not, and is replaced once', async () => {
+    const known = await migrationNames()
+    const replaced = (await Promise.all(known.map((name) => replacedNames(name)))).flat()
+    expect(replaced.length).toBeGreaterThan(0)
+    expect(new Set([...known, ...replaced]).size).toBe(known.length + replaced.length)
+  })
 })
 
 test('a migration that another program left half done is named', async () => {

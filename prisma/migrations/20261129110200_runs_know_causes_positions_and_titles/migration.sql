@@ -1,0 +1,79 @@
+-- Each attempt of a run that ended without a result. Where it stands in the order in which readers see commits: as below.
+CREATE TABLE "run_attempts" (
+    "run_id" UUID NOT NULL,
+    "attempt" INTEGER NOT NULL,
+    "at" TIMESTAMPTZ(3) NOT NULL DEFAULT now(),
+    "cause" VARCHAR(300) NOT NULL,
+    "recorded_in" BIGINT DEFAULT ((pg_current_xact_id())::text)::bigint,
+    "recorded_after" BIGINT DEFAULT ((pg_snapshot_xmin(pg_current_snapshot()))::text)::bigint,
+
+    CONSTRAINT "run_attempts_pkey" PRIMARY KEY ("run_id", "attempt")
+);
+CREATE INDEX "run_attempts_by_record" ON "run_attempts" ("recorded_in") WHERE "recorded_in" IS NOT NULL;
+
+-- What runs that changed nothing have in common: their logs and changes, once (docs/adr/0077-runs-share-what-they-did.md).
+-- Runs that exist keep their own.
+CREATE TABLE "shared_results" (
+    "key" UUID NOT NULL,
+    "logs" TEXT[],
+    "changes" JSONB NOT NULL,
+    "used_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+
+    CONSTRAINT "shared_results_pkey" PRIMARY KEY ("key")
+);
+CREATE INDEX "shared_results_used_at_idx" ON "shared_results"("used_at");
+
+-- The titles of runs, for `search` (docs/adr/0085-titles-of-runs-stand-once.md). A trigger keeps them, so that runs of an
+-- earlier version are found, too. A title that was used lately is only looked up.
+CREATE TABLE "run_titles" (
+    "pk" UUID NOT NULL DEFAULT gen_random_uuid(),
+    "title" TEXT NOT NULL,
+    "used_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+
+    CONSTRAINT "run_titles_pkey" PRIMARY KEY ("pk")
+);
+CREATE INDEX "run_titles_title_idx" ON "run_titles"("title");
+CREATE INDEX "run_titles_used_at_idx" ON "run_titles"("used_at");
+CREATE INDEX "run_titles_search" ON "run_titles" USING gin (lower("title") gin_trgm_ops);
+
+-- No transaction waits for another that records the same title: where one does so now, the title stands twice for a while.
+-- With the rights of the owner: the service's login gets its own on this table only after all migrations, and records runs
+-- meanwhile.
+CREATE FUNCTION "keep_run_title"() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM public."run_titles" WHERE "title" = NEW."title" AND "used_at" > now() - interval '1 day') THEN
+    UPDATE public."run_titles" SET "used_at" = now() WHERE "pk" = (
+      SELECT "pk" FROM public."run_titles" WHERE "title" = NEW."title" LIMIT 1 FOR UPDATE SKIP LOCKED);
+    IF NOT FOUND THEN
+      INSERT INTO public."run_titles" ("title") VALUES (NEW."title");
+    END IF;
+  END IF;
+  RETURN NULL;
+END $$;
+
+-- By a trigger: so it holds for every statement that changes a state, those of an earlier version included.
+CREATE FUNCTION "keep_position_of_change"() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  NEW."changed_in" := pg_current_xact_id()::text::bigint;
+  NEW."changed_after" := pg_snapshot_xmin(pg_current_snapshot())::text::bigint;
+  RETURN NEW;
+END $$;
+
+-- Why a run failed. Where a run and the last change of its state stand in the order in which readers see commits
+-- (docs/adr/0067-events-follow-what-is-visible.md): the transaction that wrote it, and the oldest one that was not over
+-- then. Runs that exist have no position until their state changes. What a plan reports beside its changes.
+ALTER TABLE "runs" ADD COLUMN "cause" VARCHAR(300),
+ADD COLUMN "recorded_in" BIGINT,
+ADD COLUMN "recorded_after" BIGINT,
+ADD COLUMN "changed_in" BIGINT,
+ADD COLUMN "changed_after" BIGINT,
+ADD COLUMN "shared_result" UUID,
+ADD COLUMN "notes" JSONB;
+ALTER TABLE "runs" ALTER COLUMN "recorded_in" SET DEFAULT ((pg_current_xact_id())::text)::bigint,
+ALTER COLUMN "recorded_after" SET DEFAULT ((pg_snapshot_xmin(pg_current_snapshot()))::text)::bigint,
+ALTER COLUMN "changed_in" SET DEFAULT ((pg_current_xact_id())::text)::bigint,
+ALTER COLUMN "changed_after" SET DEFAULT ((pg_snapshot_xmin(pg_current_snapshot()))::text)::bigint;
+CREATE TRIGGER "runs_have_positions" BEFORE UPDATE OF "state" ON "runs"
+  FOR EACH ROW WHEN (OLD."state" IS DISTINCT FROM NEW."state") EXECUTE FUNCTION "keep_position_of_change"();
+CREATE TRIGGER "runs_keep_titles" AFTER INSERT ON "runs" FOR EACH ROW EXECUTE FUNCTION "keep_run_title"();

@@ -1,2 +1,0 @@
--- What a plan reports beside its changes.
-ALTER TABLE "runs" ADD COLUMN "notes" JSONB;
