@@ -218,9 +218,12 @@ async function createHistory(client: pg.Client): Promise<void> {
   )`)
 }
 
-/** A statement that waits for a table's lock makes all later ones wait behind it: it gives up, and is tried again. */
-const lockTimeoutMs = 1_000
-const lockTries = 60
+/**
+ * A statement that waits for a table's lock makes all later ones wait behind it: it gives up, and is tried again. It does so
+ * before PostgreSQL looks for a deadlock, after a second, and ends another's transaction.
+ */
+const lockTimeoutMs = 500
+const lockTries = 120
 const lockNotAvailable = '55P03'
 
 async function apply(client: pg.Client, name: string, script: string): Promise<void> {
