@@ -287,9 +287,6 @@ export const readDatabaseConfig = (env: Environment = process.env) => parse(data
 export const readPlaceOfDatabase = (env: Environment = process.env) =>
   parse(settings.pick({ databaseUrl: true, directDatabaseUrl: true, dataDir: true }), env)
 
-/** The environment of a child process, with these variables added. */
-export const environmentWith = (variables: Environment, env: Environment = process.env) => ({ ...env, ...variables })
-
 /** The environment of a child process with these settings. A setting from `<NAME>_FILE` is passed on as a value. */
 export function environmentFor(config: Config, env: Environment = process.env): Record<string, string | undefined> {
   const variables = Object.entries(config).flatMap(([setting, value]) => [

@@ -27,7 +27,6 @@ const commands: Readonly<Record<string, { readonly summary: string; load(): Prom
   runs: { summary: 'list runs, the newest first', load: () => import('./commands/runs.ts') },
   logs: { summary: 'print the logs of a run; -f waits for its end', load: () => import('./commands/logs.ts') },
   cancel: { summary: 'cancel a run that is queued', load: () => import('./commands/cancel.ts') },
-  rotate: { summary: 'give an application a new client secret', load: () => import('./commands/rotate.ts') },
   schema: { summary: 'print the JSON Schema of files, for editors', load: () => import('./commands/schema.ts') },
   token: { summary: 'create an access token', load: () => import('./commands/token.ts') },
 }

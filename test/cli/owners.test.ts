@@ -17,13 +17,6 @@ beforeAll(async () => {
   address = await on.app.listen({ port: 0, host: '127.0.0.1' })
 })
 
-const deploys = [
-  ...['application', 'oauth2provider'].flatMap((each) =>
-    ['view', 'add', 'change', 'delete'].map((action) => `${action}_${each}`),
-  ),
-  'view_flow',
-]
-
 async function gatewright(args: string[], token: string) {
   const env = { GATEWRIGHT_URL: address, GATEWRIGHT_TOKEN: token, DATA_DIR: folder }
   const running = run('bin/gatewright.mjs', { args, env })
@@ -40,50 +33,6 @@ async function file(name: string): Promise<string> {
 const secretsOf = async (name: string) => (await on.db.provider.findUniqueOrThrow({ where: { name } })).secrets
 /** A line that could be a secret. */
 const secrets = (output: string) => output.split('\n').filter((line) => /^\S{30,}$/.test(line))
-
-test('rotate neither changes nor prints the secret of another team, whatever it says', async () => {
-  const { token: one } = await on.make.user({ permissions: deploys, owners: ['team-one'] })
-  const { token: two } = await on.make.user({ permissions: deploys, owners: ['team-two'] })
-  const slug = `rotate-${randomUUID().slice(0, 8)}`
-  expect(await gatewright(['apply', await file(slug), '--owner', 'team-one'], one)).toMatchObject({ code: 0 })
-  const before = await secretsOf(slug)
-  const missing = await gatewright(['rotate', `${slug}-not`, '--owner', 'team-two'], two)
-  for (const options of [
-    [],
-    ['--owner', 'team-one'],
-    ['--owner', 'team-two'],
-    ['--owner', 'team-two', '--allow-takeover'],
-    ['--owner', 'team-two', '--overlap', 'hours=1'],
-  ]) {
-    const { code, output } = await gatewright(['rotate', slug, ...options], two)
-    expect([code, secrets(output)], output).toEqual([1, []])
-    // As for an application that is not there.
-    expect(output.replaceAll(slug, 'x')).toBe(missing.output.replaceAll(`${slug}-not`, 'x'))
-  }
-  expect(await secretsOf(slug)).toEqual(before)
-  const own = await gatewright(['rotate', slug, '--owner', 'team-one'], one)
-  expect([own.code, secrets(own.output).length]).toEqual([0, 1])
-  expect(await secretsOf(slug)).not.toEqual(before)
-})
-
-test('rotate by who may view another team, but not write for it, prints no secret', async () => {
-  const { token: one } = await on.make.user({ permissions: deploys, owners: ['team-one'] })
-  const viewer = await on.make.user({
-    permissions: deploys,
-    owners: ['team-two'],
-    groups: [(await on.make.group({ roles: [(await on.make.role(deploys.slice(0, 1))).pk] })).pk],
-  })
-  const slug = `viewed-${randomUUID().slice(0, 8)}`
-  expect(await gatewright(['apply', await file(slug), '--owner', 'team-one'], one)).toMatchObject({ code: 0 })
-  const reading = await on.make.user({ permissions: deploys.filter((each) => each.startsWith('view_')) })
-  const before = await secretsOf(slug)
-  for (const by of [viewer, reading])
-    for (const owner of ['team-one', 'team-two']) {
-      const { code, output } = await gatewright(['rotate', slug, '--owner', owner, '--allow-takeover'], by.token)
-      expect([code, secrets(output)], output).toEqual([1, []])
-    }
-  expect(await secretsOf(slug)).toEqual(before)
-})
 
 test('token create --owner makes a token of that team alone', async () => {
   const [mine, other] = [`mine-${randomUUID().slice(0, 8)}`, `other-${randomUUID().slice(0, 8)}`]
@@ -103,8 +52,6 @@ test('token create --owner makes a token of that team alone', async () => {
   for (const args of [
     ['apply', await file(mine), '--owner', 'team-two'],
     ['apply', await file(other), '--owner', 'team-one', '--allow-takeover'],
-    ['rotate', other, '--owner', 'team-two'],
-    ['rotate', other, '--owner', 'team-one', '--allow-takeover'],
   ])
     expect(await gatewright(args, key), args.join(' ')).toMatchObject({ code: 1 })
   expect(await secretsOf(other)).toEqual(before)

@@ -64,6 +64,14 @@ describe.runIf(needs('curl'))('the commands of README, docs/api.md and docs/appl
     expect(readme).toContain(`\n${output}\n`)
   })
 
+  test('a rotation generates a secret, which its run shows', async () => {
+    const { output } = await shell(block('"overlap": "hours=24"'))
+    expect(output).toMatch(/client_secret changed \(the one before is valid until/)
+    const [, path = ''] = /^content-location: (\S+)/m.exec(output) ?? []
+    const { generated } = (await service.admin.get(path)).json as { generated: unknown }
+    expect(JSON.stringify(generated)).toMatch(/"client_secret":"\S{30,}"/)
+  })
+
   test('the search finds a user of the example', async () => {
     const organisation = readFileSync(join(root, 'examples/organisation.yaml'))
     const headers = { 'content-type': 'application/yaml' }

@@ -11,10 +11,12 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
+import { connect } from '../../src/db/client.ts'
 import { atEnd } from '../support/at-end.ts'
 import { freshFolder } from '../support/folder.ts'
 import { freePort } from '../support/free-port.ts'
 import { type Running, run } from '../support/processes.ts'
+import { rows, sql } from '../support/sql.ts'
 import { within } from '../support/template.ts'
 import { isAlive, until } from '../support/until.ts'
 
@@ -122,14 +124,14 @@ test('a second start finds its data, and a third beside it is refused without ha
   })
   expect(server.output()).not.toContain(readFileSync(join(dataDir, 'admin-token'), 'utf8').trim())
 
-  const psql = run('src/cli/psql.ts', { args: ['SELECT slug FROM applications'], env: { DATA_DIR: dataDir } })
-  expect(await psql.exited).toEqual({ code: 0, signal: null })
-  expect(psql.output()).toBe(' slug\n---------\n grafana\n(1 row)\n')
+  const printed = run('src/cli/url.ts', { env: { DATA_DIR: dataDir } })
+  expect(await printed.exited).toEqual({ code: 0, signal: null })
+  const { db } = connect(printed.output().trim(), { applicationName: 'gatewright-test', max: 1 })
+  expect(await db.application.findMany({ select: { slug: true } })).toEqual([{ slug: 'grafana' }])
   // So that the first page names the session that blocks a run, whatever its login is.
-  const member = "SELECT pg_has_role('gatewright_service', 'pg_read_all_stats', 'member')::text AS sees"
-  const asked = run('src/cli/psql.ts', { args: [member], env: { DATA_DIR: dataDir } })
-  expect(await asked.exited).toEqual({ code: 0, signal: null })
-  expect(asked.output()).toContain(' true\n')
+  const member = sql`SELECT pg_has_role('gatewright_service', 'pg_read_all_stats', 'member') AS sees`
+  expect(await rows(db, member)).toEqual([{ sees: true }])
+  await db.$disconnect()
 
   const other = String(await freePort())
   expect(await refusal({ PORT: other })).toContain(`already runs on ${dataDir} (process ${server.pid})`)

@@ -180,14 +180,6 @@ describe.each(['18', '22', '26'])('Node %s', (major) => {
       },
     ],
     [
-      'rotate',
-      async () => {
-        const before = await on.db.provider.findFirstOrThrow({ where: { name: `packed-${major}` } })
-        expect(await gatewright(major, ['rotate', `packed-${major}`])).toMatchObject({ code: 0 })
-        expect(await on.db.provider.findFirst({ where: { name: `packed-${major}` } })).not.toEqual(before)
-      },
-    ],
-    [
       'schema',
       async () => {
         const { code, output } = await gatewright(major, ['schema'])

@@ -147,7 +147,6 @@ const pgPlaces: Readonly<Record<string, string>> = {
   'src/runs/subscribe.ts': 'LISTEN',
   'src/standalone/embedded/server.ts': 'whether a server accepts connections',
   'src/db/session.ts': 'a connection of its own, for what Prisma has no word for',
-  'src/db/statement.ts': 'a statement of the operator, with its columns as PostgreSQL writes them',
   'tools/migration/schema-engine.ts': "the connections of Prisma's schema engine",
   'tools/seed/copy.ts': 'COPY',
   'tools/seed/seed.ts': 'the transaction of a COPY',
@@ -248,7 +247,6 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/lists/tables.ts':
     'search by trigram and effective rights; a model cannot say them or uses no index for them, for find.ts',
   'src/lists/listed.ts': 'the owner of a consent, for find.ts',
-  'src/cli/psql.ts': 'the operator writes the statement',
   'src/standalone/embedded.ts': 'CREATE DATABASE, before there is one to connect Prisma to',
   'tools/seed/seed.ts': 'COPY in one transaction, on a connection of its own',
   'src/views/members.ts':

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { applyPath } from '../../support/asker.ts'
 import { adminToken } from '../../support/engine.ts'
 import { freshFolder } from '../../support/folder.ts'
 import { type Installation, installation } from '../../support/installation.ts'
@@ -172,8 +173,13 @@ describe('on Node 18', () => {
 
   test('a rotated secret stays, because the file sets it for a new object alone', async () => {
     const provider = await here.on.db.provider.findFirstOrThrow({ where: { kind: 'oauth2', owner: 'team-07' } })
-    const rotated = await gatewright('rotate', provider.name, '--owner', 'team-07')
-    expect(rotated.code, rotated.output).toBe(0)
+    const rotation = {
+      app: { slug: provider.name },
+      provider_model: 'service_providers_oauth2.oauth2provider',
+      provider: { name: provider.name, client_secret: { generate: true } },
+    }
+    const headers = { 'gatewright-owner': 'team-07' }
+    expect((await here.on.admin.put(applyPath, rotation, { headers })).json).toMatchObject({ applied: true })
     const after = await here.on.db.provider.findUniqueOrThrow({ where: { pk: provider.pk } })
     expect(after.secrets).not.toEqual(provider.secrets)
     expect(await gatewright('apply', repository.folder)).toMatchObject({ code: 0 })
