@@ -88,7 +88,7 @@ export type Actor = {
   readonly ceiling?: ReadonlySet<Right>
   /** The token of the request, where it has a ceiling. */
   readonly tokenPk?: string
-  /** Set by routes of tokens alone: what is written is the token of the request, or a deleted one (`apply/token-key.ts`). */
+  /** Set by routes of tokens alone: they write the token of the request, or a deleted one (`apply/token-key.ts`). */
   readonly renews?: true
   /** The submitters of a stored document that the actor applies. The actor holds only what all of them hold. */
   readonly authors?: readonly ActorKeys[]

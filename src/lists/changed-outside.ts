@@ -15,8 +15,7 @@ const hasLooked = `(SELECT i.outside_after > 0 AND i.outside_after < pg_snapshot
   FROM installation i WHERE EXISTS (SELECT FROM applications OFFSET ${mostCompared}))`
 
 /**
- * Whether a transaction wrote the row that was not over when the worker looked. Transactions with a negative age are billions
- * ago.
+ * Whether the transaction that wrote the row was still open when the worker looked. Those with a negative age are billions ago.
  */
 const isWrittenSince = (row: string): string =>
   `age(${row}.xmin) BETWEEN 0 AND (SELECT age(i.outside_after::text::xid8::xid) FROM installation i)`

@@ -39,7 +39,7 @@ export async function cleanUp(queue: ApplyQueue, kept: QueueSpec['kept'] = apply
   }
 }
 
-/** Every so many rounds, one cleans up. */
+/** The number of rounds from one cleanup to the next. */
 const cleanUpEvery = 5
 
 /** Adds probes and cleans up until it is stopped. */
