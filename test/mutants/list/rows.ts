@@ -1,5 +1,6 @@
 import type { MutantsOf } from '../mutant.ts'
 
+const earlier = 'test/plan/read-again.test.ts'
 const states = 'test/apply/states.test.ts'
 const storage = 'test/plan/storage.test.ts'
 const references = 'test/plan/references.test.ts'
@@ -110,7 +111,7 @@ export default {
       from: 'query: (row, statement) => {',
       to: 'query: (row, statement) => { if (tx) return tx.query(row, statement)',
       why: 'an entry does not read what an earlier one wrote',
-      tests: [states],
+      tests: [earlier],
     },
     {
       from: '|| !batch.keys.isDisjointFrom(named)',
