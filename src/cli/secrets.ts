@@ -7,7 +7,7 @@ import { keyring } from '../db/seal.ts'
 import { judgeSecretKey } from '../db/sealed-check.ts'
 import { loadRegistry } from '../models/registry.ts'
 import { reseal } from '../runs/reseal.ts'
-import { runningUrl } from '../standalone/embedded/running.ts'
+import { installationUrl } from '../standalone/embedded/running.ts'
 import { runProgram, StartError } from '../start-error.ts'
 
 /** `npm run secrets -- rotate`: seals everything under SECRET_KEY that is sealed under SECRET_KEY_PREVIOUS. */
@@ -33,7 +33,7 @@ async function main(): Promise<void> {
   const config = readConfig()
   const secretKey = config.secretKey ?? readKey(config.dataDir)
   const ring = keyring(secretKey, config.secretKeyPrevious)
-  const { db } = connect(config.directDatabaseUrl ?? config.databaseUrl ?? runningUrl(config.dataDir), {
+  const { db } = connect(installationUrl(config), {
     applicationName: 'gatewright-secrets',
     max: 1,
   })

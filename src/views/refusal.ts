@@ -38,7 +38,7 @@ export type Refusals = {
   readonly rows: readonly Refused[]
   /** The time before which refusals are no longer kept; null when none of them was requested. */
   readonly keptFrom: Date | null
-  /** Whether so many came within a second that some of them may not be kept. */
+  /** Whether some may be missing, because very many came within one second. */
   readonly isFlood: boolean
 }
 

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Config, readConfig } from '../../src/config.ts'
 import { keyring } from '../../src/db/seal.ts'
-import { runningUrl } from '../../src/standalone/embedded/running.ts'
+import { installationUrl } from '../../src/standalone/embedded/running.ts'
 import { StartError, sentence } from '../../src/start-error.ts'
 import { type Flags, parseFlags, usage } from './flags.ts'
 import { prefixOf } from './organisation.ts'
@@ -24,7 +24,7 @@ try {
 
 async function main({ seed: number, size, database }: Flags, config: Config): Promise<void> {
   const startMs = performance.now()
-  const url = database ?? config.directDatabaseUrl ?? config.databaseUrl ?? runningUrl(config.dataDir)
+  const url = database ?? installationUrl(config)
   const secretKey = config.secretKey ?? readKey(config.dataDir)
   const prefix = prefixOf(number)
   process.stdout.write(`\n  Seed ${number}: ${grouped(size.users)} users\n\n`)

@@ -1,15 +1,28 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Config } from '../../config.ts'
 import { reasonOf, StartError } from '../../start-error.ts'
 import { clusterFolder } from './account.ts'
 import { superuser } from './cluster.ts'
+
+/**
+ * The URL of the database of an installation, for a program beside it: past a pooler, or that of a running `npm start`.
+ *
+ * @throws {StartError} as `runningUrl` does
+ */
+export const installationUrl = ({
+  directDatabaseUrl,
+  databaseUrl,
+  dataDir,
+}: Pick<Config, 'directDatabaseUrl' | 'databaseUrl' | 'dataDir'>): string =>
+  directDatabaseUrl ?? databaseUrl ?? runningUrl(dataDir)
 
 /**
  * The database URL of the `npm start` that runs on a `DATA_DIR`, for another process of the same user.
  *
  * @throws {StartError} when none runs, or this user may not read its password
  */
-export function runningUrl(dataDir: string): string {
+function runningUrl(dataDir: string): string {
   // The fourth line of postmaster.pid is the port (https://www.postgresql.org/docs/current/storage-file-layout.html).
   const port = read(join(clusterFolder(dataDir), 'postmaster.pid'))?.split('\n')[3]
   const password = read(join(dataDir, 'postgres-password'))?.trim()
