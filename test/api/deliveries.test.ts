@@ -133,7 +133,7 @@ describe('Idempotency-Key', () => {
   })
 
   test('a retry gets the run of its key before anything refuses it: nothing of it is untrue', async () => {
-    const busy = await installation({ applyWaitMs: 5_000 })
+    const busy = await installation({ applyWaitMs: 60_000 })
     const key = randomUUID()
     const release = busy.hold()
     const send = (sent: unknown, headers = {}) => busy.admin.put(applyPath, sent, { headers })

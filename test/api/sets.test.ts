@@ -172,7 +172,10 @@ describe.runIf(needs('redis-server'))('on Redis', () => {
       const { run } = sent.json as { run: string }
       const shown: unknown[] = []
       for (;;) {
-        const found = (await on.admin.get(run)).json as { state: string; progress: unknown }
+        const found = (await on.admin.get(`${run}?include_blueprint=false`)).json as {
+          state: string
+          progress: unknown
+        }
         if (found.state === 'running' && found.progress !== null) shown.push(found.progress)
         if (!['queued', 'running'].includes(found.state)) break
         await delay(50)

@@ -27,22 +27,28 @@ if (values.mutant !== undefined && flaw === undefined) {
   process.exit(1)
 }
 
-if (values.seed !== undefined) {
-  const { broken } = await simulate(whole('seed', values.seed), { flaw, trace: (line) => console.log(line) })
+// No exit by force: that loses lines that the reader of a pipe has not taken yet.
+process.exitCode = values.seed === undefined ? await all(values.seeds) : await one(values.seed)
+
+async function one(seed: string): Promise<number> {
+  const { broken } = await simulate(whole('seed', seed), { flaw, trace: (line) => console.log(line) })
   console.log(broken.length === 0 ? 'all promises hold' : `broken: ${broken.join('; ')}`)
-  process.exit(broken.length === 0 ? 0 : 1)
+  return broken.length === 0 ? 0 : 1
 }
 
-const count = whole('seeds', values.seeds)
-const startedAt = performance.now()
-const tally = addUp()
-const failed = await simulateAll({ count, flaw, onEnd: tally.add })
-const seconds = (performance.now() - startedAt) / 1_000
-if (failed !== undefined) {
-  console.error(`seed ${failed.seed}: ${failed.broken.join('; ')}`)
-  const mutant = flaw === undefined ? '' : ` --mutant "${flaw}"`
-  console.error(`Replay it: npm run simulation -- --seed ${failed.seed}${mutant}`)
-  process.exit(1)
+async function all(seeds: string): Promise<number> {
+  const count = whole('seeds', seeds)
+  const startedAt = performance.now()
+  const tally = addUp()
+  const failed = await simulateAll({ count, flaw, onEnd: tally.add })
+  const seconds = (performance.now() - startedAt) / 1_000
+  if (failed !== undefined) {
+    console.error(`seed ${failed.seed}: ${failed.broken.join('; ')}`)
+    const mutant = flaw === undefined ? '' : ` --mutant "${flaw}"`
+    console.error(`Replay it: npm run simulation -- --seed ${failed.seed}${mutant}`)
+    return 1
+  }
+  console.log(`${count} seeds in ${seconds.toFixed(1)} s: all promises hold`)
+  for (const line of tally.lines()) console.log(line)
+  return 0
 }
-console.log(`${count} seeds in ${seconds.toFixed(1)} s: all promises hold`)
-for (const line of tally.lines()) console.log(line)

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
 
-// `npm test` draws the same values each time: it fails because of a change, never because of luck. `npm run random` draws
-// new values, and many more.
+// `npm test` and CI draw the same values each time: they fail because of a change, never because of luck. `npm run random`
+// draws new values.
 fc.configureGlobal({ seed: 20_261_123 })
