@@ -28,7 +28,6 @@ const e2e = [
 /** Minutes of random calls. */
 const onlyRandom = [
   'test/api/random-requests.test.ts',
-  'test/events/processes.test.ts',
   'test/cli/round-trip/random.test.ts',
   'test/rights/random.test.ts',
 ]
@@ -39,7 +38,6 @@ const random = [
   'test/api/{groups-write,plans,plans-again,transactional-random,writes-random}.test.ts',
   'test/apply/{sets,write}.test.ts',
   'test/document/yaml.test.ts',
-  'test/events/order.test.ts',
   'test/rights/{gains,last-superuser}.test.ts',
 ]
 

@@ -46,7 +46,7 @@ export async function listQuestions(get: Get): Promise<ListQuestion[]> {
       const { name } = parameter
       const schema = schemaOf(parameter)
       if (name === 'ordering') for (const [what, query] of ordersOf(list, choicesOf(schema))) add(what, query)
-      if (!paging.has(name))
+      if (!paging.has(name) && !waiting.has(name))
         for (const [what, value] of valuesOf(list, name, schema, lists)) {
           const query = `${name}=${encodeURIComponent(value)}`
           add(`${name}, ${what}`, query, name === 'attributes' ? patientMs : usualMs)
@@ -59,6 +59,9 @@ export async function listQuestions(get: Get): Promise<ListQuestion[]> {
 }
 
 const paging = new Set(['page', 'page_size', 'ordering', 'search'])
+
+/** They choose no rows. */
+export const waiting = new Set(['since', 'wait'])
 
 const isList = ({ method, path, parameters }: Operation): boolean =>
   method === 'GET' && !path.includes('{') && [...paging].every((each) => parameters.some(({ name }) => name === each))

@@ -1,14 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** Open pages, as a process: each listens to events and asks for its page as src/dashboard/live.js does. */
+/** Open pages, as a process: each waits for changes and asks for its page as src/dashboard/live.js does. */
 
 export type TabsTask = { readonly url: string; readonly token: string; readonly tabs: number; readonly seconds: number }
 
 /** One answer: when it was there (ms since 1970), how long it took, and the runs on the page. */
 export type Seen = { readonly at: number; readonly ms: number; readonly runs: readonly string[] }
 
-/** Streams of one session. */
-const mostStreams = 8
+/** Pages of one session. */
+const mostPages = 8
 const leastMs = 1_000
 
 const { url, token, tabs, seconds }: TabsTask = JSON.parse(process.argv[2] ?? '')
@@ -57,22 +57,27 @@ async function openTab(cookie: string): Promise<Seen[]> {
   return seen
 }
 
-/** @param changed is called for each event */
+/** @param changed is called for each change */
 async function listen(cookie: string, changed: () => void): Promise<void> {
-  const answer = await fetch(`${url}/admin/events/`, {
-    headers: { accept: 'text/event-stream', cookie },
-    signal: end,
-  })
-  if (answer.status !== 200 || answer.body === null) throw new Error(`events: ${answer.status}`)
-  try {
-    for await (const chunk of answer.body) if (Buffer.from(chunk).includes('event:')) changed()
-  } catch (error) {
-    if (!end.aborted) throw error
+  let revision = ''
+  while (!end.aborted) {
+    const query = new URLSearchParams({ wait: '25', ...(revision !== '' && { since: revision }) })
+    const answer = await fetch(`${url}/admin/changes/?${query}`, { headers: { cookie }, signal: end }).catch(
+      (error: unknown) => {
+        if (!end.aborted) throw error
+      },
+    )
+    if (answer === undefined) return
+    if (answer.status !== 200) throw new Error(`changes: ${answer.status}`)
+    const found = (await answer.json()) as { revision: string }
+    if (found.revision !== revision) changed()
+    revision = found.revision
+    await delay(leastMs)
   }
 }
 
-const cookies = await Promise.all(Array.from({ length: Math.ceil(tabs / mostStreams) }, logIn))
+const cookies = await Promise.all(Array.from({ length: Math.ceil(tabs / mostPages) }, logIn))
 const all = await Promise.all(
-  Array.from({ length: tabs }, (_, index) => openTab(cookies[Math.floor(index / mostStreams)] ?? '')),
+  Array.from({ length: tabs }, (_, index) => openTab(cookies[Math.floor(index / mostPages)] ?? '')),
 )
 process.stdout.write(JSON.stringify(all))

@@ -21,7 +21,6 @@ import { providerRoutes } from './api/providers.ts'
 import { roleRoutes } from './api/roles.ts'
 import { runApplyRoutes } from './api/run-apply.ts'
 import { runCancelRoutes } from './api/run-cancel.ts'
-import { runEventRoutes } from './api/run-events.ts'
 import { runRoutes } from './api/runs.ts'
 import { tokenRoutes } from './api/tokens.ts'
 import { totpRoutes } from './api/totp.ts'
@@ -30,7 +29,6 @@ import { userRoutes } from './api/users.ts'
 import { dashboardRoutes } from './dashboard/routes.ts'
 import { poolUse } from './db/client.ts'
 import { replicaOf } from './db/replica.ts'
-import { openStreams, type StreamLimits, streamLimits } from './events/streams.ts'
 import { guardRoutes, plausibleTokens } from './http/access.ts'
 import { logAccess } from './http/access-log.ts'
 import type { Api } from './http/api.ts'
@@ -41,7 +39,7 @@ import { compressAnswers } from './http/compress.ts'
 import { prepareDrain } from './http/drain.ts'
 import { forbidCaching, securityHeaders } from './http/headers.ts'
 import { answerMalformed, refuseMalformed } from './http/malformed.ts'
-import { countRequests, gaugeReplica, gaugeStreams, openMetrics } from './http/metrics.ts'
+import { countRequests, gaugeReplica, gaugeWaits, openMetrics } from './http/metrics.ts'
 import { onOwnPort } from './http/own-port.ts'
 import { answerProblems, answerUnroutable } from './http/problems.ts'
 import { openRate, type RateLimits } from './http/rate-limit.ts'
@@ -59,6 +57,7 @@ import { apiPrefix, withBasePath } from './paths.ts'
 import type { ApplyQueue } from './queue/backend.ts'
 import type { RedisClient } from './queue/redis.ts'
 import type { Submitter } from './runs/submit.ts'
+import { longestWait, openWaits, type WaitLimits, waitLimits } from './waits/waits.ts'
 import './messages.ts'
 
 /** What the API is built from. Tests pass their own. */
@@ -70,13 +69,13 @@ export type Deps = {
   readonly metricsAt?: { readonly port: number; readonly host: string } | null
   /** null: each process counts for itself. */
   readonly rateStore: RedisClient | null
-  /** Limits of the streams of events; the default is that of `events/streams.ts`. */
-  readonly streams?: Partial<StreamLimits>
+  /** Limits of the waits for a change; the default is that of `waits/waits.ts`. */
+  readonly waits?: Partial<WaitLimits>
 }
 
 /** Builds the API: limits, hooks, then the routes. */
-export function buildApp({ submitter, queue, limits, metricsAt, rateStore, streams: ownStreams }: Deps): Api {
-  const { db, engine, runs, applyWaitMs } = submitter
+export function buildApp({ submitter, queue, limits, metricsAt, rateStore, waits: ownWaits }: Deps): Api {
+  const { db, engine, applyWaitMs } = submitter
   const log: FastifyBaseLogger = submitter.log
   const app: Api = Fastify({
     loggerInstance: log,
@@ -89,8 +88,8 @@ export function buildApp({ submitter, queue, limits, metricsAt, rateStore, strea
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 300 },
     // Ends a request that arrives too slowly, or not at all.
     requestTimeout: 25_000,
-    // Closes an idle connection. While an apply waits, its connection is idle too.
-    connectionTimeout: Math.max(30_000, applyWaitMs + 10_000),
+    // Closes an idle connection. While an apply waits, or a request waits for a change, its connection is idle too.
+    connectionTimeout: Math.max(longestWait * 1_000, applyWaitMs) + 10_000,
     keepAliveTimeout: 10_000,
     // Node uses the larger of `headersTimeout` and `requestTimeout`, and checks at intervals (nodejs.org/api/http.html).
     http: { headersTimeout: 25_000, connectionsCheckingInterval: 2_500, requireHostHeader: false },
@@ -133,15 +132,14 @@ export function buildApp({ submitter, queue, limits, metricsAt, rateStore, strea
   const describe = describeRoutes(app, apiPrefix)
   app.addHook('onReady', () => checkModels(db, engine.registry))
   logAccess(app)
-  const streams = openStreams(app, { db, runs, queue, log: submitter.log, metrics }, { ...streamLimits, ...ownStreams })
-  gaugeStreams(metrics, streams.open)
+  const waits = openWaits(app, { db, queue, log: submitter.log, metrics }, { ...waitLimits, ...ownWaits })
+  gaugeWaits(metrics, waits.open)
 
   app.register(
     async (api: Api) => {
       transactionalRoutes(api, submitter)
       blueprintRoutes(api, submitter)
-      runRoutes(api, db, engine, queue)
-      runEventRoutes(api, db, engine.registry, streams)
+      runRoutes(api, { db, engine, queue, waits })
       runApplyRoutes(api, submitter)
       runCancelRoutes(api, submitter)
       userRoutes(api, db)
@@ -169,7 +167,7 @@ export function buildApp({ submitter, queue, limits, metricsAt, rateStore, strea
   if (beside !== app) healthRoutes(beside, inspect)
   metricsRoutes(beside, { db, queue, registry: engine.registry, inspect }, metrics)
   docsRoutes(app, engine.registry, describe)
-  dashboardRoutes(app, { submitter, queue, door, inspect, streams })
+  dashboardRoutes(app, { submitter, queue, door, inspect, waits })
   return app
 }
 

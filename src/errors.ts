@@ -21,6 +21,7 @@ export const catalogue = {
   conflict: 409,
   cancelled_by_user: 409,
   key_gone: 410,
+  route_gone: 410,
   precondition_failed: 412,
   too_large: 413,
   unsupported_media_type: 415,

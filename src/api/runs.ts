@@ -1,9 +1,15 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Db } from '../db/client.ts'
 import { inTime } from '../db/in-time.ts'
 import { Problem } from '../errors.ts'
+import { actorAgain } from '../http/access.ts'
 import type { Api } from '../http/api.ts'
+import { etagHeaders, hasTag, sendTagged } from '../http/etag.ts'
+import { noStore } from '../http/headers.ts'
+import { preferencesIn } from '../http/prefer.ts'
 import { queryBoolean } from '../http/query.ts'
+import { queryInteger, queryText } from '../lists/filters.ts'
 import { list } from '../lists/list.ts'
 import { runList } from '../lists/runs.ts'
 import type { Engine } from '../plan/engine.ts'
@@ -11,6 +17,8 @@ import type { ApplyQueue } from '../queue/backend.ts'
 import { progressOf } from '../queue/enqueue.ts'
 import { readRun } from '../views/one-run.ts'
 import { run } from '../views/run.ts'
+import { longestRevision, parseRevision } from '../waits/revision.ts'
+import { longestWait, type Waits } from '../waits/waits.ts'
 
 /** GET /api/v3/blueprints/runs/, GET /api/v3/blueprints/runs/{id}/: the outcomes of submissions. */
 
@@ -20,26 +28,123 @@ const includeBlueprint = queryBoolean.default(true).meta({
 
 const toSeeOthers = [{ permission: 'view_run', when: "to see others' runs" }] as const
 
-export function runRoutes(app: Api, db: Db, engine: Engine, queue: ApplyQueue): void {
-  list(app, db, runList(engine.registry))
+const headers = etagHeaders.extend({
+  Prefer: z
+    .string()
+    .optional()
+    .meta({
+      description: `\`wait=N\`, with \`If-None-Match\`: the answer comes when the run is another one, or after N seconds, at most ${longestWait} (RFC 7240).`,
+      examples: ['wait=25'],
+    }),
+})
+
+const parameters = {
+  since: queryText(longestRevision)
+    .refine((text) => parseRevision(text) !== undefined, 'Must be a `Gatewright-Revision` of an answer.')
+    .optional()
+    .meta({
+      description: `The \`Gatewright-Revision\` of the answer that the client has. With \`wait=N\`, the answer has a revision, and comes when something else stands in the ledger, in the queue or of the workers, or after N seconds, at most ${longestWait}. The list may be the same all the same. \`wait\` is no parameter of this description: a client in Java cannot have a method of that name.`,
+    }),
+  wait: queryInteger(0, longestWait).optional().meta({ 'x-internal': true }),
+}
+
+const waiting = z.object(parameters)
+
+type Parts = { readonly db: Db; readonly engine: Engine; readonly queue: ApplyQueue; readonly waits: Waits }
+
+export function runRoutes(app: Api, { db, engine, queue, waits }: Parts): void {
+  const before = {
+    parameters,
+    laterBy: 'wait',
+    answerHeaders: ['Gatewright-Revision'],
+    run: async (request: FastifyRequest, reply: FastifyReply) => {
+      const { since, wait } = request.query as z.output<typeof waiting>
+      if (wait === undefined) return
+      const of = { kind: 'runs', seconds: request.method === 'HEAD' ? 0 : wait } as const
+      reply.header('Gatewright-Revision', await waits.untilChanged(request, reply, since, of))
+      await authenticateAgain(db, request)
+      await request.takeShare(reply)
+    },
+  }
+  list(app, db, { ...runList(engine.registry), before })
 
   app.get(
     '/blueprints/runs/:id/',
     {
-      config: { permission: 'authenticated', secret: true, document: { alsoNeeds: toSeeOthers } },
+      config: {
+        permission: 'authenticated',
+        secret: true,
+        document: {
+          alsoNeeds: toSeeOthers,
+          headers,
+          answerHeaders: ['ETag', 'Vary'],
+          codes: ['precondition_failed', 'too_many_requests', 'unavailable'],
+        },
+      },
       schema: {
         summary: 'Read what became of a submission',
         description: 'Its submitter and superusers see generated values too, as long as they are kept.',
         params: z.object({ id: z.guid().meta({ description: 'The id of the run.' }) }),
         querystring: z.strictObject({ include_blueprint: includeBlueprint }),
-        response: { 200: run },
+        response: { 200: run, 304: z.null() },
       },
     },
-    async ({ params, query, actor }) => {
-      const wanted = { id: params.id, withBlueprint: query.include_blueprint }
-      const found = await inTime(readRun(db, engine, wanted, actor, (of, attempt) => progressOf(queue, of, attempt)))
-      if (found === null) throw new Problem('not_found', 'There is no such run.')
-      return found
+    async (request, reply) => {
+      const wanted = { id: request.params.id.toLowerCase(), withBlueprint: request.query.include_blueprint }
+      const read = async () => {
+        const progress = (of: { id: string }, attempt: number) => progressOf(queue, of, attempt)
+        const found = await inTime(readRun(db, engine, wanted, request.actor, progress))
+        if (found === null) throw new Problem('not_found', 'There is no such run.')
+        return JSON.stringify(found)
+      }
+      const seconds = secondsOf(request)
+      if (seconds > 0) reply.header('Preference-Applied', `wait=${seconds}`)
+      const until = performance.now() + seconds * 1_000
+      for (let isWaiting = seconds > 0; ; ) {
+        const standing = isWaiting ? await waits.standing(wanted.id) : undefined
+        const text = await read()
+        if (standing === undefined || !hasTag(request.headers['if-none-match'], text))
+          return sendTagged(reply, text, 'run', sentAs)
+        // The run may stand otherwise without a difference that is shown: the request waits on.
+        const left = (until - performance.now()) / 1_000
+        isWaiting = await waits.untilRunChanged(request, reply, standing, left)
+        await authenticateAgain(db, request)
+      }
     },
   )
+
+  goneRoutes(app)
+}
+
+const sentAs = {
+  type: 'application/json; charset=utf-8',
+  headers: { 'cache-control': noStore, vary: 'Authorization, Impersonate-User' },
+}
+
+/** @returns how long the request is to wait; 0 when it does not say what it has */
+function secondsOf({ method, headers }: Pick<FastifyRequest, 'method' | 'headers'>): number {
+  const wait = preferencesIn(headers.prefer).get('wait') ?? ''
+  if (method === 'HEAD' || headers['if-none-match'] === undefined || !/^\d{1,9}$/.test(wait)) return 0
+  return Math.min(Number(wait), longestWait)
+}
+
+/** A token may be gone, and rights may be others, since the request began to wait. @throws {Problem} */
+async function authenticateAgain(db: Db, request: FastifyRequest): Promise<void> {
+  const actor = await actorAgain(db, request)
+  if (actor === null)
+    throw new Problem('not_authenticated', 'The access token became invalid while the request waited.')
+  request.actor = actor
+}
+
+const whatInstead = {
+  '/blueprints/runs/events/': 'since and wait to /api/v3/blueprints/runs/',
+  '/blueprints/runs/:id/events/': 'If-None-Match and Prefer: wait=30 to /api/v3/blueprints/runs/{id}/',
+}
+
+/** Until 0.4.0. */
+function goneRoutes(app: Api): void {
+  for (const [path, instead] of Object.entries(whatInstead))
+    app.get(path, { config: { permission: 'authenticated' }, schema: { hide: true } }, async () => {
+      throw new Problem('route_gone', `There are no streams of events any more: send ${instead}.`)
+    })
 }

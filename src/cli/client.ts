@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import type { ReadableStream } from 'node:stream/web'
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import { type ClientConfig, readClientConfig } from '../config.ts'
@@ -30,13 +29,6 @@ export type Client = {
    * @throws {Lost} when there is no answer
    */
   send(method: 'GET' | 'POST' | 'PUT', path: string, request?: Request): Promise<Answer>
-  /**
-   * Asks for a stream of events, once.
-   *
-   * @param endsAt by `performance.now()`: it is cut off then
-   * @throws {Lost} when there is no answer
-   */
-  stream(path: string, headers: Readonly<Record<string, string>>, endsAt: number): Promise<Streamed>
 }
 
 /** `run`: its path, once an answer named it. */
@@ -56,9 +48,6 @@ export type Answer = {
   readonly body: unknown
   readonly headers: Headers
 }
-
-/** `stream`: null for an answer of another kind, which is a whole one. */
-export type Streamed = Answer & { readonly stream: ReadableStream<Uint8Array> | null }
 
 /** No answer came. */
 export class Lost extends Error {
@@ -134,19 +123,6 @@ export async function openClient(): Promise<Client> {
         throw toLost(url, error, proxy)
       }
     },
-    async stream(path, headers, endsAt) {
-      const signal = AbortSignal.timeout(Math.max(1, Math.min(Math.ceil(endsAt - performance.now()), longestStreamMs)))
-      try {
-        const response = await ask(whole(path), { headers: { ...headers, ...common }, redirect: 'error', signal })
-        const { status, body } = response
-        const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true
-        if (isStream)
-          return { status, headers: response.headers, body: null, stream: body as ReadableStream<Uint8Array> }
-        return { status, headers: response.headers, body: await readJson(response), stream: null }
-      } catch (error) {
-        throw toLost(url, error, proxy)
-      }
-    },
   }
   opened = client
   return client
@@ -156,9 +132,6 @@ let opened: Client | null = null
 
 /** The program's one client, once it is open. */
 export const openedClient = (): Client | null => opened
-
-/** A stream is cut off then, and followed again. */
-const longestStreamMs = 3_600_000
 
 async function readJson(response: Response): Promise<unknown> {
   const tooLong = () => new Error(`an answer longer than ${maxAnswerBytes} bytes`)
@@ -239,7 +212,11 @@ export const read = async <Schema extends z.ZodType>(
   patience: Patience = {},
 ): Promise<z.output<Schema>> => readAnswer(client, await sendUntilAnswered(client, 'GET', path, patience), schema)
 
-type Patience = { readonly withinMs?: number; readonly onWait?: (why: string) => void }
+type Patience = {
+  readonly withinMs?: number
+  readonly onWait?: (why: string) => void
+  readonly headers?: Readonly<Record<string, string>>
+}
 
 /**
  * Sends what may be sent twice, and tries again while the service is away.
@@ -250,12 +227,12 @@ export async function sendUntilAnswered(
   client: Client,
   method: 'GET' | 'POST',
   path: string,
-  { withinMs = 30_000, onWait = () => {} }: Patience,
+  { withinMs = 30_000, onWait = () => {}, headers = {} }: Patience,
 ): Promise<Answer> {
   const endsAt = performance.now() + withinMs
   for (let tries = 0; ; tries += 1) {
     const leftMs = endsAt - performance.now()
-    const answer = await client.send(method, path, { withinMs: leftMs }).catch(asLost)
+    const answer = await client.send(method, path, { withinMs: leftMs, headers }).catch(asLost)
     const isLost = answer instanceof Lost
     if (!isLost && !isLater(answer.status)) return answer
     const why = isLost ? answer.message : refusalOf(answer).join(' ')

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type Client, read } from './client.ts'
+import { type Client, read, readAnswer, sendUntilAnswered } from './client.ts'
 
 /** Runs, as the API shows them. What this version does not know is ignored: the service may be newer. */
 
@@ -72,8 +72,24 @@ export const isOver = ({ state }: Pick<Run, 'state'>): boolean => ['done', 'fail
 /** The document is not shown, and takes longest to read. */
 export const withoutBlueprint = (path: string): string => `${path}?include_blueprint=false`
 
-export const readRun = (
-  client: Client,
-  path: string,
-  options: { withinMs?: number; onWait?: (why: string) => void } = {},
-): Promise<Run> => read(client, withoutBlueprint(path), run, options)
+export const readRun = (client: Client, path: string, options: Patience = {}): Promise<Run> =>
+  read(client, withoutBlueprint(path), run, options)
+
+type Patience = { readonly withinMs?: number; readonly onWait?: (why: string) => void }
+
+/** `etag`: null of a service of an earlier version. */
+export type Tagged = { readonly run: Run; readonly etag: string | null }
+
+/**
+ * Reads a run.
+ *
+ * @param known what was read before: the service answers once the run is another one, or after a while
+ */
+export async function readTagged(client: Client, path: string, options: Patience, known?: Tagged): Promise<Tagged> {
+  const waits = known?.etag ? { 'if-none-match': known.etag, prefer: `wait=${waitS}` } : {}
+  const answer = await sendUntilAnswered(client, 'GET', withoutBlueprint(path), { ...options, headers: waits })
+  if (answer.status === 304 && known !== undefined) return known
+  return { run: readAnswer(client, answer, run), etag: answer.headers.get('etag') }
+}
+
+const waitS = 25

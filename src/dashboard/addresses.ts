@@ -24,8 +24,8 @@ export const rollBackPath = (id: string): string => `${runPagePath(id)}roll-back
 export const timesPath = `${nowPath}times/`
 /** The address of an act: the page that confirms it, and the target of its form. */
 export const actPath = (name: string): string => `${nowPath}${name}/`
-/** The stream of events, which the pages' script follows. */
-export const eventsPath = `${nowPath}events/`
+/** The pages' script waits here for a change. */
+export const changesPath = `${nowPath}changes/`
 export const assetsPath = `${nowPath}assets/`
 export const iconPath = `${nowPath}icon.svg`
 /** Bull Board has no slash at the end of its address. */
@@ -50,9 +50,9 @@ export function nextOf(asked: unknown): string {
   return isBelow && !isOfSession(pathname) ? `${pathname}${search}` : nowPath
 }
 
-/** A login that leads to the login would loop, a choice leads back to a page, and a stream is no page. */
+/** A login that leads to the login would loop, a choice leads back to a page, and a wait is no page. */
 const isOfSession = (path: string) =>
-  [loginPath, logoutPath, eventsPath, timesPath].some((each) => `${path}/`.startsWith(each))
+  [loginPath, logoutPath, changesPath, timesPath].some((each) => `${path}/`.startsWith(each))
 
 export const loginFor = (address: string): string => {
   const next = nextOf(address)

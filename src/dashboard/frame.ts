@@ -7,7 +7,7 @@ import {
   applicationsPath,
   auditPath,
   boardPath,
-  eventsPath,
+  changesPath,
   iconPath,
   logoutPath,
   nowPath,
@@ -82,7 +82,7 @@ ${actor !== null && html`<script src="${assets.script.path}" defer></script>`}
 ${actor !== null && menu(actor, within)}
 </header>
 ${isLive && html`<p id="live" class="live" role="status" hidden></p>`}
-<main id="main" tabindex="-1"${isLive && html` data-live="${eventsPath}"`}>
+<main id="main" tabindex="-1"${isLive && html` data-live="${changesPath}"`}>
 ${content}
 </main>
 </body>

@@ -3,10 +3,10 @@
  * without it, by reloading.
  */
 {
-  /* Without a stream of events; with one, what no event says, such as the age of things. */
+  /* While no request waits for a change; while one does, for the age of things. */
   const everyMs = 3_000
   const restMs = 30_000
-  /* After an event: some parts of a page are read once a second. */
+  /* After a change: some parts of a page are read once a second. */
   const afterMs = 2_000
   const leastMs = 1_000
   const withinMs = 10_000
@@ -50,26 +50,51 @@
   }
 
   /*
-   * The stream of events says when to ask. There is none while the page is hidden or stopped, nor when the session has too
-   * many: then the page asks by itself, as it does while the stream is away.
+   * Another request waits for a change, which says when to ask. There is none while the page is hidden or stopped; while it
+   * fails, the page asks by itself.
    */
-  const events = ['queued', 'running', 'progress', 'attempt', 'ended', 'queue', 'worker', 'reset']
-  const [isOpen, isClosed] = [1, 2]
-  let stream
-  let listenedAt = 0
+  const waitS = 25
+  const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
+  let waiting
+  let isHeard = false
+  let revision
   /* Something has changed since the page was last asked for. */
   let isWanted = false
 
-  function listen() {
-    if (isIdle() || stream !== undefined) return
-    listenedAt = performance.now()
-    stream = new EventSource(main.dataset.live)
-    for (const name of [...events, 'error']) stream.addEventListener(name, soon)
+  async function changed(signal) {
+    const query = new URLSearchParams({ wait: waitS, ...(revision !== undefined && { since: revision }) })
+    const answer = await fetch(`${main.dataset.live}?${query}`, {
+      headers: { Accept: 'application/json', 'Gatewright-Refresh': '1' },
+      signal: AbortSignal.any([signal, AbortSignal.timeout(1_000 * waitS + withinMs)]),
+    })
+    if (answer.redirected || answer.status === 401) return location.reload()
+    if (!answer.ok) throw new Error(`it answers ${answer.status}`)
+    const { revision: found } = await answer.json()
+    if (found !== revision) soon()
+    revision = found
+  }
+
+  async function listen() {
+    if (isIdle() || waiting !== undefined) return
+    const own = new AbortController()
+    waiting = own
+    try {
+      while (!own.signal.aborted) {
+        await changed(own.signal)
+        isHeard = waiting === own
+        /* Where much changes, it is asked once a second. */
+        await pause(leastMs)
+      }
+    } catch {
+      /* The page asks by itself, and listens again when that is answered. */
+    }
+    if (waiting === own) unlisten()
   }
 
   function unlisten() {
-    stream?.close()
-    stream = undefined
+    waiting?.abort()
+    waiting = undefined
+    isHeard = false
   }
 
   const isIdle = () => isStopped || document.hidden
@@ -92,22 +117,21 @@
       say(`Not up to date since ${failingSince}: the service does not answer. `)
     }
     isAsking = false
-    if (stream?.readyState === isClosed) unlisten()
-    if (performance.now() - listenedAt > restMs) listen()
+    if (failingSince === undefined) void listen()
     if (isWanted) soon()
-    else if (stream?.readyState !== isOpen) next(everyMs)
-    else next(wasWanted ? afterMs : restMs)
+    else if (isHeard) next(wasWanted ? afterMs : restMs)
+    else next(everyMs)
     document.dispatchEvent(new Event('gatewright:asked'))
   }
 
-  /* An event asks for the page at once, and at most once a second. */
+  /* A change asks for the page at once, and at most once a second. */
   function soon() {
     isWanted = true
     next(Math.max(0, askedAt + leastMs - performance.now()))
   }
 
   const follow = () => {
-    listen()
+    void listen()
     soon()
   }
 
@@ -141,7 +165,7 @@
       unlisten()
     })
     document.addEventListener('gatewright:changed', soon)
-    listen()
+    void listen()
     next(everyMs)
   }
 }

@@ -2,7 +2,6 @@ import cookie from '@fastify/cookie'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { catalogue, Problem } from '../errors.ts'
-import type { Streams } from '../events/streams.ts'
 import { noteFailure } from '../http/access-log.ts'
 import type { Api } from '../http/api.ts'
 import { prefersHtml } from '../http/not-found.ts'
@@ -12,12 +11,13 @@ import type { Inspect } from '../http/readiness.ts'
 import { runList } from '../lists/runs.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
 import type { Submitter } from '../runs/submit.ts'
+import type { Waits } from '../waits/waits.ts'
 import { assetsPath, boardPath, iconPath, loginPath, logoutPath, nowPath, runPagePath } from './addresses.ts'
 import { applicationPages } from './applications/routes.ts'
 import { assets, iconFile } from './assets.ts'
 import { boardRoutes } from './board/routes.ts'
+import { changesRoute } from './changes.ts'
 import { messagePage, pagePolicy, sendPage } from './frame.ts'
-import { liveEvents } from './live-events.ts'
 import { loginRoutes } from './login.ts'
 import { isReading, isSameOrigin } from './origin.ts'
 import { pageRoutes } from './page-routes.ts'
@@ -38,13 +38,13 @@ type Parts = {
   readonly queue: ApplyQueue
   readonly door: Door
   readonly inspect: Inspect
-  readonly streams: Streams
+  readonly waits: Waits
 }
 
 /** The hooks below require a session instead of a bearer token. */
 const config = () => ({ permission: 'anyone' }) as const
 
-export function dashboardRoutes(app: Api, { submitter, queue, door, inspect, streams }: Parts): void {
+export function dashboardRoutes(app: Api, { submitter, queue, door, inspect, waits }: Parts): void {
   const { db, engine } = submitter
   app.register(async (scope: Api) => {
     await scope.register(cookie, { secret: engine.keyring.derive('dashboard session') })
@@ -67,7 +67,7 @@ export function dashboardRoutes(app: Api, { submitter, queue, door, inspect, str
       recordRoutes(scope, db, engine.registry)
       const runs = runList(engine.registry)
       const sources = { db, queue, inspect, runs }
-      liveEvents(scope, sources, streams)
+      changesRoute(scope, db, waits)
       await pageRoutes(scope, sources)
       runPages(scope, { db, engine, queue, runs })
       rollBackPages(scope, { submitter, queue, runs })

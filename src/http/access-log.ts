@@ -31,7 +31,8 @@ export function logAccess(app: FastifyInstance): void {
       method,
       route: routeOptions.url,
       status,
-      ms: Math.round(elapsedTime),
+      ms: Math.round(elapsedTime - request.waitedMs),
+      ...(request.waitedMs > 0 && { waited_ms: Math.round(request.waitedMs) }),
       ...fieldsOf(request),
       ...(failure && { ...failure, sentence: undefined }),
     }

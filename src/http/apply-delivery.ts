@@ -4,6 +4,7 @@ import { withExample } from '../example.ts'
 import { longestMessage, messageOf, whyNoMessage } from '../runs/message.ts'
 import type { Delivery } from '../runs/submit.ts'
 import { type Headers, headerText } from './headers.ts'
+import { preferencesIn } from './prefer.ts'
 
 /** How an apply is delivered, as request headers: once under its key, whether the answer waits, and why it is sent. */
 
@@ -31,13 +32,7 @@ export function readDelivery(headers: Headers): Delivery {
   const key = readKey(headers['idempotency-key'], errors)
   const message = readMessage(headers['gatewright-message'], errors)
   errors.throwIfAny()
-  return { key, message, isAsync: prefersAsync(String(headers.prefer ?? '')) }
-}
-
-/** RFC 7240, section 2: preferences between commas, each with parameters after semicolons, of which some are in quotes. */
-function prefersAsync(header: string): boolean {
-  const unquoted = header.replaceAll(/"(?:[^"\\]|\\.?)*(?:"|$)/g, '""')
-  return unquoted.split(',').some((each) => each.split(';')[0]?.trim().toLowerCase() === 'respond-async')
+  return { key, message, isAsync: preferencesIn(headers.prefer).has('respond-async') }
 }
 
 function readMessage(value: string | string[] | undefined, errors: ErrorList): string | null {

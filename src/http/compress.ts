@@ -35,8 +35,7 @@ const options: FastifyCompressOptions = {
 /**
  * Compresses answers for clients that take it, streamed ones too, but none with a secret: from the length of a compressed
  * text, a reader of the network can guess what a secret has in common with what it can make the answer repeat
- * (https://www.breachattack.com). A route that may show one says `config.secret`. Streams of events have an end of their own
- * for each message, and stay as they are.
+ * (https://www.breachattack.com). A route that may show one says `config.secret`.
  *
  * Call it before the routes are registered.
  */

@@ -24,10 +24,6 @@ export type Documented = {
   readonly examples?: () => JsonObject
   /** An example of a body that is not JSON. */
   readonly text?: () => string
-  /** An example of an answer that is a stream of events. */
-  readonly eventStream?: () => string
-  /** The last word of the operation's id, where that of its method would make two the same. */
-  readonly verb?: string
   /** Permissions that some requests need beside that of the route. */
   readonly alsoNeeds?: readonly Need[]
 }

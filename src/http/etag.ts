@@ -28,6 +28,9 @@ function names(header: string | undefined, etag: string): boolean {
   return [...header.matchAll(/(?:W\/)?("[\x21\x23-\x7e\x80-\xff]*")/g)].some(([, tag]) => tag === etag)
 }
 
+/** Whether `If-None-Match` has the tag of this text. */
+export const hasTag = (header: string | undefined, text: string): boolean => names(header, etagOf(text))
+
 /** Of a change of one object whose reads have a tag. */
 export const matchHeaders = z.object({
   'If-Match': withExample(

@@ -17,8 +17,8 @@ export type RefusalCounts = Pick<Metrics, 'countFailedLogin' | 'countLimited'>
 
 const buckets = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20]
 
-/** What limits what one user does: the settings RATE_LIMIT_*, lists that wait, and streams of events. */
-export const limitNames = ['requests', 'lists', 'long_answers', 'waiting_runs', 'streams', 'writes'] as const
+/** What limits what one user does: the settings RATE_LIMIT_*, lists that wait, and waits for a change. */
+export const limitNames = ['requests', 'lists', 'long_answers', 'waiting_runs', 'waits', 'writes'] as const
 export type LimitName = (typeof limitNames)[number]
 
 const doors = ['api', 'dashboard'] as const
@@ -34,7 +34,7 @@ export function openMetrics(pool: () => PoolUse) {
   })
   const limited = new Counter({
     name: 'gatewright_rate_limited_total',
-    help: 'Requests refused with 429 by a limit of the settings RATE_LIMIT_*, of lists that wait, or of streams of events.',
+    help: 'Requests refused with 429 by a limit of the settings RATE_LIMIT_*, of lists that wait, or of waits for a change.',
     labelNames: ['limit'],
     registers,
   })
@@ -184,14 +184,14 @@ const refusals = (Object.keys(catalogue) as ProblemCode[]).filter((code) => {
   return status >= 400 && ![404, 405, 408, 410, 431].includes(status)
 })
 
-/** @param open how many streams of events there are, by kind */
-export function gaugeStreams(
+/** @param open how many requests wait, by kind */
+export function gaugeWaits(
   { registry }: Pick<Metrics, 'registry'>,
   open: () => Readonly<Record<string, number>>,
 ): void {
   new Gauge({
-    name: 'gatewright_streams',
-    help: 'Open streams of events of this process: of one run, of all runs, of the pages.',
+    name: 'gatewright_waits',
+    help: 'Requests that wait for a change in this process: of one run, of the list of runs, of a page.',
     labelNames: ['kind'],
     registers: [registry],
     collect() {
@@ -224,20 +224,26 @@ export function gaugeReplica({ registry }: Pick<Metrics, 'registry'>, replica: R
   })
 }
 
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** How long it has waited for a change, as it asked: that is no time of an answer. */
+    waitedMs: number
+  }
+}
+
 /** Counts each answer, and each submission that was refused. */
 export function countRequests(app: FastifyInstance, { requests, requestSeconds, refused }: Metrics): void {
+  app.decorateRequest('waitedMs', 0)
   app.addHook('onRoute', ({ method, url, config }) => {
     for (const each of [method].flat().filter((name) => name !== 'HEAD')) {
       for (const status of failures) requests.inc({ method: each, route: url, status }, 0)
       if (config?.takes === 'run') for (const code of refusals) refused.inc({ route: url, code }, 0)
     }
   })
-  app.addHook('onResponse', async ({ method, routeOptions, failure }, reply) => {
+  app.addHook('onResponse', async ({ method, routeOptions, failure, waitedMs }, reply) => {
     const route = routeOptions.url ?? 'unmatched'
     requests.inc({ method, route, status: reply.statusCode })
-    // How long a client follows events is no time of an answer.
-    if (reply.raw.getHeader('Content-Type') !== 'text/event-stream')
-      requestSeconds.observe({ method, route }, reply.elapsedTime / 1_000)
+    requestSeconds.observe({ method, route }, (reply.elapsedTime - waitedMs) / 1_000)
     if (routeOptions.config.takes === 'run' && reply.statusCode >= 400)
       refused.inc({ route, code: failure?.code ?? 'server_error' })
   })

@@ -10,8 +10,16 @@ declare module 'fastify' {
     takes?: 'list' | 'run'
     /** Parameters of the query with which it takes nothing: they find one row. */
     exceptBy?: readonly string[]
+    /** The parameter of the query with which it waits first, and takes its share then. */
+    laterBy?: string
   }
   interface FastifyRequest {
+    /**
+     * Takes the share of a request that waited first.
+     *
+     * @throws {Problem} `too_many_requests`
+     */
+    takeShare: (reply: FastifyReply) => Promise<void>
     /**
      * Takes a long answer of the user's share.
      *
@@ -155,11 +163,15 @@ export function shareOut(
   app.decorateRequest('keepShare', function (this: Taking, work: Promise<unknown>) {
     this[givesBack]?.keep(work)
   })
-  app.addHook('onRequest', async (request: Taking, reply) => {
-    const { takes = reads.has(request.method) ? undefined : 'write', exceptBy } = request.routeOptions.config
-    const isOne = exceptBy?.some((name) => Object.hasOwn(Object(request.query), name)) === true
-    if (takes !== undefined && !isOne && request.actor !== undefined)
-      request[givesBack] = atEndOf(reply, await shares[takes].take(userOf(request.actor)), takes !== 'write')
+  app.decorateRequest('takeShare', async function (this: Taking, reply: FastifyReply) {
+    const { takes = reads.has(this.method) ? undefined : 'write', exceptBy } = this.routeOptions.config
+    const isOne = exceptBy?.some((name) => Object.hasOwn(Object(this.query), name)) === true
+    if (takes !== undefined && !isOne && this.actor !== undefined)
+      this[givesBack] = atEndOf(reply, await shares[takes].take(userOf(this.actor)), takes !== 'write')
+  })
+  app.addHook('onRequest', async (request, reply) => {
+    const { laterBy } = request.routeOptions.config
+    if (laterBy === undefined || !Object.hasOwn(Object(request.query), laterBy)) await request.takeShare(reply)
   })
   app.addHook('onSend', async (request: Taking) => request[givesBack]?.answered())
 }

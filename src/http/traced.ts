@@ -10,8 +10,7 @@ declare module 'fastify' {
 
 /**
  * Makes a span of each request, after the conventions of OpenTelemetry for HTTP servers; it continues the trace of the
- * client, if it sends one. Without tracing there are no hooks. Probes and streams of events are not traced: the first
- * are many, the others last for hours.
+ * client, if it sends one. Without tracing there are no hooks. Probes are not traced: they are many.
  */
 export function traceRequests(app: FastifyInstance): void {
   const traced = tracing()
@@ -41,8 +40,7 @@ export function traceRequests(app: FastifyInstance): void {
     })
 }
 
-const isLeftOut = ({ routeOptions, headers }: FastifyRequest): boolean =>
-  routeOptions.url?.startsWith(probesPath) === true || headers.accept?.includes('text/event-stream') === true
+const isLeftOut = ({ routeOptions }: FastifyRequest): boolean => routeOptions.url?.startsWith(probesPath) === true
 
 /** `PUT /api/v3/core/transactional/applications/` */
 const nameOf = ({ method, routeOptions: { url } }: FastifyRequest): string =>

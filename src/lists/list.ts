@@ -1,3 +1,4 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Db } from '../db/client.ts'
 import { throughReplica } from '../db/replica.ts'
@@ -35,6 +36,14 @@ export type ListSpec<Model extends ListedModel = ListedModel> = Listed<Model> & 
   readonly compared?: Readonly<Record<string, string>>
   readonly filters: Readonly<Record<string, Filter<FieldOf<Model>>>>
   readonly include?: Include
+  /** What a request does before the list is read, with parameters of its own. It may set another `actor`. */
+  readonly before?: {
+    readonly parameters: Readonly<Record<string, z.ZodType>>
+    /** The parameter with which it waits. */
+    readonly laterBy: string
+    readonly answerHeaders: readonly string[]
+    run(request: FastifyRequest, reply: FastifyReply): Promise<void>
+  }
   /** A permission without which a search finds only rows of the caller: the searched text is not shown to others. */
   readonly searchNeeds?: Permission
   /** Permissions that show more, beside those of `own` and `include`. */
@@ -72,11 +81,13 @@ export function list<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec
   const config = {
     permission: spec.permission,
     takes: 'list' as const,
-    document: { alsoNeeds: alsoNeedsOf(spec) },
+    document: { alsoNeeds: alsoNeedsOf(spec), ...(spec.before && { answerHeaders: spec.before.answerHeaders }) },
+    ...(spec.before && { laterBy: spec.before.laterBy }),
     exceptBy: Object.entries(spec.filters).flatMap(([name, { isUnique }]) => (isUnique ? [name] : [])),
   }
   app.addHook('onReady', () => checkList(db, spec.path, spec, fieldsOf(spec)))
   app.get(spec.path, { config, schema }, async (request, reply) => {
+    await spec.before?.run(request, reply)
     const { query, actor } = request
     const asked = listQueryOf(spec, query, actor)
     const reading = { uidOf: await readUidOf(db), related: isIncluded(spec, query, actor), actor }
@@ -126,7 +137,12 @@ export const alsoNeedsOf = ({
 ]
 
 const parametersOf = (spec: ListSpec) =>
-  z.strictObject({ ...pageParameters(spec), ...filterParameters(spec), ...includeParameter(spec) })
+  z.strictObject({
+    ...pageParameters(spec),
+    ...filterParameters(spec),
+    ...includeParameter(spec),
+    ...spec.before?.parameters,
+  })
 
 export const includeParameter = ({ include }: Pick<ListSpec, 'include'>) => ({
   ...(include !== undefined && {

@@ -21,7 +21,7 @@ export const ownersSql = `array_remove(ARRAY[runs.options->>'owner'] || CASE jso
 
 const states = ['queued', 'done', 'failed', 'cancelled'] as const
 
-/** Runs as the API and the pages of operators list them. Streams of events use it, too. */
+/** Runs as the API and the pages of operators list them. */
 export const runList = (registry: Registry): ListSpec<'Run'> => ({
   path: '/blueprints/runs/',
   summary: 'List runs',

@@ -136,8 +136,13 @@ const headers = {
     required: false,
     schema: { type: 'string', examples: ['"9mfbLkQ0kGoTzVW3fGB1pA"'] },
   },
+  'Gatewright-Revision': {
+    description: 'Only with `wait`: for `since` of the next request.',
+    required: false,
+    schema: { type: 'string', examples: ['81233:81240:81233,81236~pXm3cQ0aT7k'] },
+  },
   'Preference-Applied': {
-    description: '`respond-async`, when it was asked for.',
+    description: '`respond-async` or `wait`, when it was asked for.',
     required: false,
     schema: { type: 'string' },
   },

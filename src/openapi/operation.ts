@@ -63,10 +63,7 @@ export function describeRoute({ options, mediaTypes }: Route): Described {
     applies: config.takes === 'run' && body !== undefined,
     schema: {
       ...schema,
-      operationId: [
-        ...names.filter((name) => !name.startsWith(':')),
-        document.verb ?? (isPaged ? 'list' : verbs[method]),
-      ]
+      operationId: [...names.filter((name) => !name.startsWith(':')), isPaged ? 'list' : verbs[method]]
         .join('_')
         .replace(/[^\w]/g, '_'),
       description: [schema.description, document.note, sentencesOf(permission, alsoNeeds)]
@@ -106,8 +103,8 @@ const locations = ['path', 'query', 'header']
 function sorted(parameters: unknown): JsonObject[] {
   const shown = (Array.isArray(parameters) ? parameters : [])
     .filter(isObject)
-    // Of no type: it is declared only to be refused.
-    .filter(({ schema }) => isObject(schema) && Object.keys(schema).length > 0)
+    // A parameter of no type is declared only to be refused.
+    .filter(({ schema }) => isObject(schema) && Object.keys(schema).length > 0 && schema['x-internal'] !== true)
     .map(serialised)
   const rank = ({ in: location, name }: JsonObject) => `${locations.indexOf(String(location))} ${name}`
   return shown.toSorted((one, other) => (rank(one) < rank(other) ? -1 : 1))
@@ -129,14 +126,12 @@ function schemaIn(holder: unknown): JsonObject {
 function answerOf(
   status: string,
   found: JsonObject,
-  { answerHeaders = [], eventStream }: Documented,
+  { answerHeaders = [] }: Documented,
   components: Components,
 ): JsonObject {
   const answer = { description: STATUS_CODES[status], headers: headersNamed(...answerHeaders) }
   // They have no body.
   if (status === '204' || status === '304') return answer
-  if (eventStream !== undefined)
-    return { ...answer, content: { 'text/event-stream': { schema: { type: 'string' }, example: eventStream() } } }
   const isPaged = isObject(found.properties) && 'pagination' in found.properties
   const schema = isPaged ? nameList(found, components) : found
   return { ...answer, content: { 'application/json': { schema, example: exampleOf(schema, components) } } }

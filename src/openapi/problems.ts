@@ -43,6 +43,10 @@ export const texts: Readonly<Record<ProblemCode, readonly [when: string, example
     'The run was cancelled by alice: nothing was changed.',
   ],
   key_gone: ['The key was shown already. It is shown only once.', 'The key was shown already.'],
+  route_gone: [
+    'The route is gone. The answer names the one in its place.',
+    'There are no streams of events any more: send If-None-Match and Prefer: wait=30 to /api/v3/blueprints/runs/{id}/.',
+  ],
   precondition_failed: [
     'The object is not as `If-Match` or `If-None-Match` has it: it was changed since it was read or planned, or it exists already. Nothing was changed.',
     'The token is not as `If-Match` has it: read it again, and send the new `ETag` if you still want to change it.',

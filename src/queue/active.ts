@@ -3,7 +3,13 @@ import { jobId, type Progress, progress, runJob } from './define.ts'
 import { answered } from './enqueue.ts'
 
 /** A run whose job a worker has. The lock of the run's row shows whether a worker works on it by now. */
-export type ActiveRun = { readonly run: string; readonly attempt: number; readonly progress: Progress | null }
+export type ActiveRun = {
+  readonly run: string
+  readonly attempt: number
+  readonly progress: Progress | null
+  /** How long the worker has had it, by the clock of the worker. */
+  readonly sinceMs: number
+}
 
 /** The most jobs that are read. An installation of the intended size never has more at work at the same time. */
 const most = 500
@@ -19,20 +25,7 @@ export async function activeRuns(queue: ApplyQueue): Promise<ActiveRun[]> {
     const { data } = runJob.safeParse(job?.data)
     if (data === undefined) return []
     const attempt = Number(job.id?.slice(jobId(data.run, 0).length - 1))
-    return [{ run: data.run, attempt, progress: progress.safeParse(job.progress).data ?? null }]
+    const sinceMs = Date.now() - (job.processedOn ?? Date.now())
+    return [{ run: data.run, attempt, progress: progress.safeParse(job.progress).data ?? null, sinceMs }]
   })
-}
-
-/**
- * The job of the present attempt of a run, while a worker has it.
- *
- * @returns how long the worker has had it, by the clock of the worker; null when none has it, or that is not known
- */
-export async function activeJob(
-  queue: ApplyQueue,
-  { id, attempts }: { readonly id: string; readonly attempts: number },
-): Promise<{ readonly sinceMs: number; readonly progress: Progress | null } | null> {
-  const job = await answered(queue.getJob(jobId(id, attempts))).catch(() => undefined)
-  if (!job?.processedOn || job.finishedOn) return null
-  return { sinceMs: Date.now() - job.processedOn, progress: progress.safeParse(job.progress).data ?? null }
 }

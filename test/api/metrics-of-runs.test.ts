@@ -45,7 +45,7 @@ test('each failure series stands at 0 before anything has happened', async () =>
       ),
     ),
     ...['api', 'dashboard'].map((to) => `gatewright_failed_logins_total{to="${to}"}`),
-    ...['requests', 'lists', 'long_answers', 'waiting_runs', 'streams', 'writes'].map(
+    ...['requests', 'lists', 'long_answers', 'waiting_runs', 'waits', 'writes'].map(
       (limit) => `gatewright_rate_limited_total{limit="${limit}"}`,
     ),
     ...['connection', 'lock_timeout', 'statement_timeout', 'collision', 'no_writes', 'lost', 'other'].map(

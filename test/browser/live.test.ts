@@ -10,7 +10,7 @@ import type { Made } from '../support/make.ts'
 import { needs } from '../support/needs.ts'
 import { until } from '../support/until.ts'
 
-/** The pages follow the stream of events. Their clock stands still: so nothing is asked for but because of an event. */
+/** The pages wait for changes. Their clock stands still: so nothing is asked for but because of one. */
 
 async function logIn(page: Page, token: string): Promise<void> {
   await page.goto('/admin/')
@@ -18,7 +18,7 @@ async function logIn(page: Page, token: string): Promise<void> {
   await page.getByRole('heading', { name: 'Now' }).waitFor()
 }
 
-describe.runIf(needs('chromium'))("the operators' pages with a stream of events", () => {
+describe.runIf(needs('chromium'))("the operators' pages, which wait for changes", () => {
   let service: Installation
   let browser: Browser
   let origin: string
@@ -31,18 +31,20 @@ describe.runIf(needs('chromium'))("the operators' pages with a stream of events"
     operator = await service.make.user({ permissions: ['view_queue', 'view_run', 'view_application'] })
   })
 
-  const ended = () =>
-    service.log.filter((line) => line.includes('a stream of events ended')).map((line) => JSON.parse(line))
+  const waiting = async () => {
+    const { text } = await service.admin.get('/-/metrics/')
+    return Number(/^gatewright_waits\{kind="pages"\} (\d+)$/m.exec(text)?.[1])
+  }
 
   async function open(path = '/admin/'): Promise<Page> {
     const { page } = await visit(browser, origin)
     await logIn(page, operator.token)
-    // The first page has a stream, too: it ends here, so that its answer is not taken for that of the second.
+    // The first page waits, too: that ends here, so that its answer is not taken for that of the second.
     await page.goto('about:blank')
     await page.clock.install()
-    const stream = page.waitForResponse('**/admin/events/')
+    const revision = page.waitForResponse('**/admin/changes/**')
     await page.goto(path)
-    await stream
+    await revision
     await page.getByText('Updates by itself.').waitFor()
     return page
   }
@@ -84,19 +86,21 @@ describe.runIf(needs('chromium'))("the operators' pages with a stream of events"
     for (const page of [run, applications]) await page.close()
   })
 
-  test('a hidden page has no stream, and has one again when it is shown', async () => {
+  test('a hidden page does not wait, and waits again when it is shown', async () => {
     const page = await open()
     const hide = (isHidden: boolean) =>
       page.evaluate(`Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true });
         document.dispatchEvent(new Event('visibilitychange'))`)
-    const opened = () => page.waitForRequest('**/admin/events/')
-    const known = ended().length
+    const waits = async (count: number) => {
+      await page.clock.runFor(100)
+      return (await waiting()) === count
+    }
+    await until(() => waits(1), { what: 'the page to wait' })
     await hide(true)
-    await until(() => ended().length > known, { what: 'the stream to end' })
-    const again = opened()
+    await until(() => waits(0), { what: 'the wait to end' })
     await hide(false)
-    expect((await again).method()).toBe('GET')
-    expect(ended().at(-1)).toMatchObject({ kind: 'pages', why: 'client', user: operator.username })
+    await until(() => waits(1), { what: 'the page to wait again' })
+    expect(await waiting()).toBe(1)
     await page.close()
   })
 })

@@ -225,15 +225,11 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
   async function watched(): Promise<{ page: Page; asked: () => Promise<number>; pass: (ms: number) => Promise<void> }> {
     const { page } = await logIn()
     await page.clock.install({ time: new Date('2026-11-23T00:00:00Z') })
-    // Without a stream of events, the page asks by itself: test/browser/live.test.ts has one with it.
-    await page.addInitScript(`globalThis.EventSource = class {
-        readyState = 2
-        addEventListener() {}
-        close() {}
-      }
-      globalThis.counts = { asked: 0, done: 0 }
+    // Without an answer to its wait for a change, the page asks by itself: test/browser/live.test.ts has one with it.
+    await page.addInitScript(`globalThis.counts = { asked: 0, done: 0 }
       const ask = fetch
       globalThis.fetch = (...sent) => {
+        if (String(sent[0]).startsWith('/admin/changes/')) return Promise.reject(new Error('away'))
         counts.asked += 1
         return ask(...sent)
       }

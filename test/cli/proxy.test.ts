@@ -30,7 +30,7 @@ function groupFile(): string {
 
 const runs = (more: Record<string, string>) => there.gatewright(['runs'], { ...env, ...more })
 
-test('an apply, and events that are followed, go through the proxy, also one that wants a login', async () => {
+test('an apply, and a run that is followed, go through the proxy, also one that wants a login', async () => {
   const path = groupFile()
   const open = await httpProxy()
   expect(await there.gatewright(['apply', path], { ...env, HTTPS_PROXY: open.url })).toMatchObject({ code: 0 })

@@ -37,7 +37,7 @@ test.each([
     '/admin/login',
     '/admin/login/?next=/admin/',
     '/admin/logout/',
-    '/admin/events/',
+    '/admin/changes/',
     `/admin/${'a'.repeat(2_000)}`,
   ],
 ])('does not follow %j', (path) => {

@@ -4,7 +4,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { applyPath } from '../support/asker.ts'
 import { freshDatabase } from '../support/database.ts'
 import { findProgram } from '../support/environment.ts'
-import { readEvents } from '../support/events.ts'
 import { freshFolder } from '../support/folder.ts'
 import { freePort } from '../support/free-port.ts'
 import { named } from '../support/installation.ts'
@@ -107,7 +106,6 @@ describe.runIf(needs('nginx'))('below a path', () => {
       for (let path = next.pop(); path !== undefined; path = next.pop()) {
         if (seen.has(path) || seen.size > 150) continue
         seen.add(path)
-        if (path.endsWith('/events/')) continue
         const answer = await fetch(`${origin}${path}`, { headers: { cookie, accept: 'text/html' }, redirect: 'manual' })
         expect(answer.status, path).toBeLessThan(path.includes('nothing') ? 405 : 400)
         const html = (answer.headers.get('content-type') ?? '').includes('html') ? await answer.text() : ''
@@ -123,10 +121,10 @@ describe.runIf(needs('nginx'))('below a path', () => {
       expect(await logic.text()).toContain(`'${base}/api/v3/schema/'`)
     })
 
-    test('an apply, its run, its events and its description', async () => {
+    test('an apply, its run, a wait for a change and its description', async () => {
       const origin = addresses[kind]
-      const events = await readEvents(`${origin}${base}/api/v3/blueprints/runs/events/`, { token })
-      await events.got('worker')
+      const runs = (query: string) => fetch(`${origin}${base}/api/v3/blueprints/runs/?${query}`, { headers: bearer })
+      const since = (await runs('wait=0')).headers.get('gatewright-revision') ?? ''
       const put = async (headers: Record<string, string>) =>
         fetch(`${origin}${base}${applyPath}`, {
           method: 'PUT',
@@ -142,7 +140,8 @@ describe.runIf(needs('nginx'))('below a path', () => {
         expect(path).toMatch(new RegExp(`^${base}/api/v3/blueprints/runs/`))
         expect((await fetch(`${origin}${path}`, { headers: bearer })).status).toBe(200)
       }
-      await events.got('ended')
+      const changed = await runs(`wait=30&since=${encodeURIComponent(since)}`)
+      expect(changed.headers.get('gatewright-revision')).not.toBe(since)
       const description = (await (await fetch(`${origin}${base}/api/v3/schema/`)).json()) as {
         servers: { url: string }[]
         paths: object

@@ -1,9 +1,9 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { crowd, submission, type Target } from '../faults/clients.ts'
+import { follow } from '../faults/follower.ts'
 import { applyPath, runOf, send } from '../faults/requests.ts'
 import { emptyDatabase, freshDatabase } from '../support/database.ts'
 import { adminToken, secretKey } from '../support/engine.ts'
-import { readEvents } from '../support/events.ts'
 import { freePort } from '../support/free-port.ts'
 import { wideEnv } from '../support/limits.ts'
 import { needs } from '../support/needs.ts'
@@ -24,7 +24,7 @@ const kinds = bouncerKinds().map(
 )
 
 describe.runIf(needs('pgbouncer')).each(kinds)('PgBouncer %s', (_, kind) => {
-  test('200 submissions are applied, lists, cancels and events work, and a restart of each loses nothing', async () => {
+  test('200 submissions are applied, lists, cancels and waits work, and a restart of each loses nothing', async () => {
     const there = await openPooled(kind)
     const { target, db, bouncer } = there
     const [api, worker] = [await there.startApi(), await there.startWorker()]
@@ -32,11 +32,11 @@ describe.runIf(needs('pgbouncer')).each(kinds)('PgBouncer %s', (_, kind) => {
       if (kind.maxPreparedStatements === 0) expect(output()).toMatch(slow)
       else expect(output()).not.toMatch(slow)
     }
-    const events = await readEvents(`${target.url}/api/v3/blueprints/runs/events/`, target)
+    const following = await follow(target)
 
     const sent = await crowd(target, clients, 'pooled', (begun) => begun >= 200)
     expect(sent.filter(({ outcome }) => outcome !== 'applied')).toEqual([])
-    await events.got('ended', { count: 200 })
+    await until(() => following.ended().size === 200, { what: 'the end of each run' })
     expect(await there.get('/core/applications/?page_size=1')).toMatchObject({ pagination: { count: 200 } })
     expect(await there.get('/core/applications/pooled-1/')).toMatchObject({ slug: 'pooled-1' })
     for (const list of ['/core/users/', '/core/groups/', '/core/audit/', '/blueprints/runs/'])
@@ -55,7 +55,8 @@ describe.runIf(needs('pgbouncer')).each(kinds)('PgBouncer %s', (_, kind) => {
     const cancelled = await send(target, 'POST', `/blueprints/runs/${runOf(waiting)}/cancel/`)
     expect(JSON.parse(cancelled.text)).toMatchObject({ state: 'cancelled' })
     worker.signal('SIGCONT')
-    await events.got('ended', { run: runOf(waiting) })
+    await until(() => following.ended().has(runOf(waiting)), { what: 'the end of the cancelled run' })
+    await following.stop()
 
     await bouncer.stop()
     await until(async () => (await fetch(`${target.url}/-/health/ready/`)).status === 503, {

@@ -1,44 +1,39 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { type EventReader, type Received, readEvents } from '../support/events.ts'
 import { until } from '../support/until.ts'
 import type { Target } from './clients.ts'
 
-/** A reader of the events of all runs that comes back with the last id, as a browser does. */
+/** A client that waits for changes of the list of runs, through everything. */
 export type Follower = {
-  /** The ids of runs of which it got this event. */
-  runsOf(event: string): Set<string>
-  /** The last event of a run that ended. */
-  endOf(run: string): Received['data'] | undefined
+  /** The runs that it has seen ended, by id. */
+  ended(): ReadonlyMap<string, Ended>
   stop(): Promise<void>
 }
+type Ended = { readonly state: string; readonly applied: boolean | null }
+type Page = { readonly results: readonly (Ended & { readonly id: string })[] }
 
 export async function follow({ url, token }: Target): Promise<Follower> {
-  const seen: Received[] = []
-  let [isOver, lastId] = [false, '']
-  let reader: EventReader | undefined
-  const path = `${url}/api/v3/blueprints/runs/events/`
-  const open = () => readEvents(path, { token, ...(lastId !== '' && { lastEventId: lastId }) }).catch(() => undefined)
-  const events = () => [...seen, ...(reader?.events ?? [])]
-
-  async function read(): Promise<void> {
-    while (!isOver) {
-      reader = await open()
-      if (isOver) reader?.close()
-      if (reader?.status !== 200) await delay(200)
-      await reader?.ended
-      seen.push(...(reader?.events ?? []))
-      lastId = reader?.lastId() || lastId
-      reader = undefined
-    }
+  const ended = new Map<string, Ended>()
+  const over = new AbortController()
+  let revision = ''
+  const read = async (): Promise<boolean> => {
+    const query = new URLSearchParams({ page_size: '1000', wait: '30', ...(revision !== '' && { since: revision }) })
+    const headers = { authorization: `Bearer ${token}` }
+    const answer = await fetch(`${url}/api/v3/blueprints/runs/?${query}`, { headers, signal: over.signal })
+    if (!answer.ok) return false
+    const { results } = (await answer.json()) as Page
+    for (const { id, state, applied } of results)
+      if (state !== 'queued' && state !== 'running') ended.set(id, { state, applied })
+    revision = answer.headers.get('gatewright-revision') ?? ''
+    return true
   }
-  const reading = read()
-  await until(() => (reader?.lastId() ?? '') !== '', { what: 'the stream of events' })
+  const reading = (async () => {
+    while (!over.signal.aborted) await delay((await read().catch(() => false)) ? 0 : 200)
+  })()
+  await until(() => revision !== '', { what: 'the first answer' })
   return {
-    runsOf: (name) => new Set(events().flatMap(({ event, data }) => (event === name ? String(data.id) : []))),
-    endOf: (run) => events().findLast(({ event, data }) => event === 'ended' && data.id === run)?.data,
+    ended: () => ended,
     stop: async () => {
-      isOver = true
-      reader?.close()
+      over.abort()
       await reading
     },
   }

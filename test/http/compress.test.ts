@@ -152,19 +152,3 @@ test('no answer that may show a secret', async () => {
   expect(run.headers['content-encoding']).toBeUndefined()
   expect(JSON.parse(run.body.toString()).generated).not.toEqual({})
 })
-
-test('a stream of events is not', async () => {
-  const { port } = there.app.server.address() as AddressInfo
-  const path = '/api/v3/blueprints/runs/events/'
-  const sent = request({
-    port,
-    host: '127.0.0.1',
-    path,
-    headers: { authorization: `Bearer ${adminToken}`, 'accept-encoding': 'gzip' },
-  })
-  sent.end()
-  const [answer] = await once(sent, 'response')
-  expect(answer.headers['content-type']).toContain('text/event-stream')
-  expect(answer.headers['content-encoding']).toBeUndefined()
-  sent.destroy()
-})

@@ -1,7 +1,6 @@
 import access from './list/access.ts'
 import actor from './list/actor.ts'
 import document from './list/document.ts'
-import events from './list/events.ts'
 import follow from './list/follow.ts'
 import history from './list/history.ts'
 import judge from './list/judge.ts'
@@ -18,6 +17,7 @@ import resolver from './list/resolver.ts'
 import retention from './list/retention.ts'
 import rows from './list/rows.ts'
 import submit from './list/submit.ts'
+import waits from './list/waits.ts'
 import work from './list/work.ts'
 import workers from './list/workers.ts'
 import type { MutantsOf, Placed } from './mutant.ts'
@@ -26,7 +26,7 @@ const rooms: Readonly<Record<string, readonly MutantsOf[]>> = {
   rights: [access, actor, policies, policy, models, owners],
   judge: [judge, follow, plan, document, rows, resolver],
   ledger: [ledger, history, work, workers, metrics, submit, retention],
-  pages: [pages, questions, events],
+  pages: [pages, questions, waits],
 }
 
 export const roomNames: readonly string[] = Object.keys(rooms)

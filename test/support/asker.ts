@@ -1,7 +1,6 @@
 import type { InjectOptions } from 'fastify'
 import type { ErrorDetail } from '../../src/errors.ts'
 import type { Api } from '../../src/http/api.ts'
-import { isOfEvents, untilCaughtUp } from './events.ts'
 import { checked } from './problem.ts'
 
 export type Answer = {
@@ -31,7 +30,7 @@ export function askAs(app: Api, token: string | null): Asker {
   async function send({ headers, ...request }: InjectOptions): Promise<Answer> {
     const bearer = token === null ? {} : { authorization: `Bearer ${token}` }
     const all = { ...request, headers: { ...bearer, ...headers } }
-    const answer = isOfEvents(all) ? await untilCaughtUp(app, all) : await app.inject(all)
+    const answer = await app.inject(all)
     const texts = Object.entries(answer.headers).map(([name, value]) => [
       name,
       value === undefined ? undefined : String(value),

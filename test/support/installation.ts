@@ -5,7 +5,6 @@ import { buildApp } from '../../src/app.ts'
 import type { Db } from '../../src/db/client.ts'
 import { pipelinedTransaction } from '../../src/db/pipeline.ts'
 import { openSums } from '../../src/db/sums.ts'
-import type { StreamLimits } from '../../src/events/streams.ts'
 import type { Api } from '../../src/http/api.ts'
 import type { RateLimits } from '../../src/http/rate-limit.ts'
 import type { Engine } from '../../src/plan/engine.ts'
@@ -20,6 +19,7 @@ import { followRuns } from '../../src/runs/subscribe.ts'
 import { openTally } from '../../src/runs/tally.ts'
 import { type Worker, work } from '../../src/runs/work.ts'
 import { workerLedger } from '../../src/runs/worker-ledger.ts'
+import type { WaitLimits } from '../../src/waits/waits.ts'
 import { type Asker, askAs } from './asker.ts'
 import { atEnd } from './at-end.ts'
 import { freshDatabase } from './database.ts'
@@ -69,8 +69,8 @@ type Options = {
   metricsPort?: number
   /** Rates are counted in this Redis, else in this process. */
   rateStore?: RedisClient | null
-  /** How many streams of events there may be, and how often they are looked after. */
-  streams?: Partial<StreamLimits>
+  /** How many requests may wait for a change, and how often it is asked. */
+  waits?: Partial<WaitLimits>
 }
 
 /** Call it in `beforeAll` or in a test; all of it is closed at the end of the file. */
@@ -84,7 +84,7 @@ export async function installation({
   limits = {},
   metricsPort,
   rateStore = null,
-  streams = {},
+  waits = {},
 }: Options = {}): Promise<Installation> {
   const { url, db: testDb, service } = await freshDatabase({ isInstalled: true })
   const { db } = service
@@ -114,7 +114,7 @@ export async function installation({
     whyPaused: () => whyPaused(queue, db),
   }
   const metricsAt = metricsPort === undefined ? null : { port: metricsPort, host: '127.0.0.1' }
-  const app = buildApp({ queue, submitter, limits: { ...wide, ...limits }, metricsAt, rateStore, streams })
+  const app = buildApp({ queue, submitter, limits: { ...wide, ...limits }, metricsAt, rateStore, waits })
   atEnd(() => app.close())
   await app.ready()
 

@@ -19,6 +19,7 @@ const remedies: Readonly<Record<ProblemCode, string>> = {
   conflict: 'Read `detail`: acknowledge it with `Gatewright-Allow`, or change the document.',
   cancelled_by_user: 'Ask that user. Another request, or the same under another `Idempotency-Key`, is a new run.',
   key_gone: 'Create another token.',
+  route_gone: 'Take the route that the answer names.',
   precondition_failed: 'Read the object again, or plan again, then decide anew.',
   too_large: 'Send less, for example in several documents.',
   unsupported_media_type: 'Send `application/json`, for blueprints also `application/yaml`, uncompressed.',

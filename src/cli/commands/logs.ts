@@ -3,11 +3,11 @@ import { z } from 'zod'
 import { endWithoutReader } from '../../without-reader.ts'
 import { flag, readArguments, readRunId, readTimeoutMs, text } from '../arguments.ts'
 import { type Client, openClient, read } from '../client.ts'
-import { type ExitCode, exitCodes, Unreachable, UsageError } from '../exit.ts'
-import { follow } from '../follow.ts'
+import { endedRuns } from '../ended-runs.ts'
+import { type ExitCode, exitCodes, UsageError } from '../exit.ts'
 import { inOptions } from '../options-for-headers.ts'
 import { type Output, openOutput, shown } from '../output.ts'
-import { isOver, type Run, readRun, runSummary, whereItIs } from '../runs.ts'
+import { isOver, type Run, readTagged, runSummary, type Tagged, whereItIs } from '../runs.ts'
 
 /** `gatewright logs`: what became of one run. */
 
@@ -45,18 +45,21 @@ export async function run(args: readonly string[]): Promise<number> {
   const client = await openClient()
   const withinMs = () => (values.follow === true ? leftMs() : Math.min(leftMs(), 30_000))
   const path = `/blueprints/runs/${id ?? (await newest(client, withinMs()))}/`
-  const readOnce = () => readRun(client, path, { withinMs: withinMs(), onWait: output.waiting })
-  let found = await readOnce()
-  if (values.follow === true) endWithoutReader(() => codeOf(found))
+  const readAgain = (known?: Tagged) =>
+    readTagged(client, path, { withinMs: withinMs(), onWait: output.waiting }, known)
+  let tagged = await readAgain()
+  if (values.follow === true) endWithoutReader(() => codeOf(tagged.run))
   for (
     let waitMs = 200;
-    values.follow === true && !isOver(found) && leftMs() > 1;
+    values.follow === true && !isOver(tagged.run) && leftMs() > 1;
     waitMs = Math.min(2 * waitMs, 2_000)
   ) {
-    output.waiting(whereItIs(found), found.progress)
-    await changed(client, found, { endsAt, onWait: output.waiting }, Math.min(waitMs, leftMs()))
-    found = await readOnce()
+    output.waiting(whereItIs(tagged.run), tagged.run.progress)
+    // A service of an earlier version does not wait.
+    if (tagged.etag === null) await delay(Math.min(waitMs, leftMs()))
+    tagged = await readAgain(tagged)
   }
+  const found = tagged.run
   if (values.json === true) output.json(JSON.stringify(found, null, 2))
   else {
     for (const line of found.logs) output.line(shown(inOptions(line)))
@@ -65,65 +68,20 @@ export async function run(args: readonly string[]): Promise<number> {
   return codeOf(found)
 }
 
-/** Waits until a run has ended, or so long where no stream says so. */
-async function changed(
-  client: Client,
-  { id }: Run,
-  { endsAt, onWait }: { endsAt: number; onWait: Output['waiting'] },
-  elseMs: number,
-): Promise<void> {
-  try {
-    for await (const { event, data } of follow(client, `/blueprints/runs/${id}/events/`, { endsAt, awayMs, onWait })) {
-      if (event === 'ended') return
-      const { data: progress } = progressing.safeParse(data)
-      if (progress !== undefined)
-        onWait(`run ${id} is running: ${progress.done} of ${progress.total} entries`, progress)
-    }
-  } catch (error) {
-    // A service of an earlier version has no such stream, and one that is away is asked again by the read.
-    if (!(error instanceof UsageError || error instanceof Unreachable)) throw error
-    await delay(elseMs)
-  }
-}
-
-const awayMs = 600_000
 const longestMs = 10 * 365 * 86_400_000
-const progressing = z.object({ done: z.int(), total: z.int() })
 
 /** One line for each run that ends. */
 async function followAll(output: Output, timeoutMs = longestMs, isJson: boolean): Promise<ExitCode> {
   const client = await openClient()
   const endsAt = performance.now() + timeoutMs
   endWithoutReader(() => exitCodes.done)
-  const printed = new Set<string>()
-  for await (const { event, data } of follow(client, '/blueprints/runs/events/', {
-    endsAt,
-    awayMs,
-    onWait: output.waiting,
-  })) {
-    if (event === 'reset') output.note('Some runs were missed: gatewright runs lists them.')
-    if (event !== 'ended') continue
-    const { data: ended } = endedRun.safeParse(data)
-    if (ended === undefined || printed.has(ended.id)) continue
-    // An event may come twice, soon after the first time.
-    printed.add(ended.id)
-    if (printed.size > mostRemembered) for (const oldest of printed.values().take(1)) printed.delete(oldest)
-    if (isJson) output.json(JSON.stringify(data))
+  const onMissed = () => output.note('Some runs were missed: gatewright runs lists them.')
+  for await (const ended of endedRuns(client, { endsAt, onWait: output.waiting, onMissed })) {
+    if (isJson) output.json(JSON.stringify(ended))
     else output.line(`${ended.id}  ${ended.finished_at ?? ''}  ${shown(ended.title)}: ${wordFor(ended)}`)
   }
   return exitCodes.done
 }
-
-const mostRemembered = 10_000
-const endedRun = runSummary.pick({
-  id: true,
-  title: true,
-  state: true,
-  mode: true,
-  applied: true,
-  reason: true,
-  finished_at: true,
-})
 
 const latest = z.object({ results: z.array(runSummary) })
 

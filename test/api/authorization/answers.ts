@@ -48,8 +48,6 @@ export function outcomeOf(answer: Answer, row: Row, { method, shows }: Ask): str
 
 function errorOf({ status, headers, text, json: body }: Answer, { member }: Row, method: string): string | undefined {
   if (status === 204) return text === '' && headers['content-type'] === undefined ? undefined : 'it has a body'
-  if (headers['content-type'] === 'text/event-stream' && status === 200)
-    return method === 'HEAD' || text.startsWith('retry: ') ? undefined : 'it is no stream'
   if (headers['content-type'] !== json) return 'it is not JSON'
   if (headers['x-request-id'] === undefined) return 'it has no request id'
   if ((status === 401) !== (headers['www-authenticate'] === 'Bearer')) return 'WWW-Authenticate goes with 401'
@@ -60,7 +58,7 @@ function errorOf({ status, headers, text, json: body }: Answer, { member }: Row,
   if (status === 400) return isErrorOf(member, body) ? undefined : 'it does not name the member alone'
   const { detail, code, ...more } = body
   if (typeof detail !== 'string' || detail === '' || Object.keys(more).length > 0) return 'it is not {detail, code}'
-  return code === codes[status] ? undefined : 'the code is another'
+  return code === codes[status] || code === 'route_gone' ? undefined : 'the code is another'
 }
 
 function isErrorOf(member: string, { code, ...errors }: Readonly<Record<string, unknown>>): boolean {

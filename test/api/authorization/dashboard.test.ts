@@ -11,7 +11,7 @@ import { type Stage, stage } from './trial.ts'
 let there: Installation
 let on: Stage
 beforeAll(async () => {
-  there = await installation({ workers: 'none', streams: { commentMs: 50 } })
+  there = await installation({ workers: 'none' })
   on = stage(there, outcome)
 })
 

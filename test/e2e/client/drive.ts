@@ -116,12 +116,10 @@ async function applications(): Promise<string> {
   const runs = await must(client.GET('/api/v3/blueprints/runs/', { params: { query } }))
   const [last]: Schemas['RunSummary'][] = runs.results
   hold('the list has the run, with its submitter', last?.id === id && last.submitter_name === run.submitter_name)
-  const one = { params: { path: { id } }, parseAs: 'text' } as const
-  const told = await must(client.GET('/api/v3/blueprints/runs/{id}/events/', one))
-  hold('the events of a run that has ended are its end', told.includes('event: ended') && told.includes(id))
-  const all = await client.GET('/api/v3/blueprints/runs/events/', { parseAs: 'stream' })
-  hold('the events of all runs are a stream', all.response.status === 200 && all.data != null)
-  await all.data?.cancel()
+  const seen = await client.GET('/api/v3/blueprints/runs/{id}/', { params: { path: { id } } })
+  const header = { 'If-None-Match': seen.response.headers.get('ETag') ?? '', Prefer: 'wait=1' }
+  const same = await client.GET('/api/v3/blueprints/runs/{id}/', { params: { path: { id }, header } })
+  hold('a run that has ended is the same after a wait', same.response.status === 304)
   const path = '/api/v3/blueprints/runs/{id}/apply/'
   const applied = await must(client.POST(path, { params: { path: { id }, query: { dry_run: true } } }))
   hold('the document of the run changes nothing', 'applied' in applied && applied.logs.length === 2)
