@@ -28,7 +28,6 @@ import { transactionalRoutes } from './api/transactional.ts'
 import { userRoutes } from './api/users.ts'
 import { dashboardRoutes } from './dashboard/routes.ts'
 import { poolUse } from './db/client.ts'
-import { replicaOf } from './db/replica.ts'
 import { guardRoutes, plausibleTokens } from './http/access.ts'
 import { logAccess } from './http/access-log.ts'
 import type { Api } from './http/api.ts'
@@ -39,7 +38,7 @@ import { compressAnswers } from './http/compress.ts'
 import { prepareDrain } from './http/drain.ts'
 import { forbidCaching, securityHeaders } from './http/headers.ts'
 import { answerMalformed, refuseMalformed } from './http/malformed.ts'
-import { countRequests, gaugeReplica, gaugeWaits, openMetrics } from './http/metrics.ts'
+import { countRequests, gaugeWaits, openMetrics } from './http/metrics.ts'
 import { onOwnPort } from './http/own-port.ts'
 import { answerProblems, answerUnroutable } from './http/problems.ts'
 import { openRate, type RateLimits } from './http/rate-limit.ts'
@@ -107,7 +106,6 @@ export function buildApp({ submitter, queue, limits, metricsAt, rateStore, waits
   forbidCaching(app)
   compressAnswers(app)
   const metrics = openMetrics(() => poolUse(db))
-  gaugeReplica(metrics, replicaOf(db))
   countRequests(app, metrics)
   keepRefusals(app, db)
   // This is the first, so that refusals carry the id too: it finds the request in the log.

@@ -120,9 +120,6 @@ const settings = z.object({
   databaseUrl: databaseUrl.nullable().default(null),
   /** null: `databaseUrl` leads to PostgreSQL itself. */
   directDatabaseUrl: databaseUrl.nullable().default(null),
-  /** A streaming replica for lists. null: lists read from `databaseUrl`, too. */
-  databaseReadUrl: databaseUrl.nullable().default(null),
-  databaseReadLagMs: integer(100, 3_600_000).default(5_000),
   /** null: the queue runs on PostgreSQL. */
   redisUrl: redisUrl.nullable().default(null),
   /** null: generated at the first start and kept in `dataDir`. */
@@ -170,7 +167,7 @@ const databaseSettings = z.object({
 
 /** Settings that may also come from a file, which `<NAME>_FILE` names. */
 const secrets: readonly string[] = [
-  ...['databaseUrl', 'directDatabaseUrl', 'databaseReadUrl', 'migrationDatabaseUrl'],
+  ...['databaseUrl', 'directDatabaseUrl', 'migrationDatabaseUrl'],
   ...['adminDatabaseUrl', 'redisUrl'],
   ...['secretKey', 'secretKeyPrevious', 'bootstrapToken', 'gatewrightToken'],
 ]

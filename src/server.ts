@@ -3,19 +3,18 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { buildApp } from './app.ts'
 import { bootstrap } from './apply/bootstrap.ts'
 import { minLengths, readServiceConfig, type ServiceConfig } from './config.ts'
-import { connect, type Db } from './db/client.ts'
+import { connect } from './db/client.ts'
 import { poolSizes, tooFewConnections } from './db/connections.ts'
 import { migrate } from './db/migrate.ts'
-import { findPooler, type Pooler, sessionUrl } from './db/pooler.ts'
+import { findPooler, sessionUrl } from './db/pooler.ts'
 import { announce } from './db/presence.ts'
-import { openReplica } from './db/replica.ts'
 import type { Keyring } from './db/seal.ts'
 import { requireSecretKey } from './db/sealed-check.ts'
 import { openSums } from './db/sums.ts'
 import { acceptOften, listenOptions } from './http/accept.ts'
 import { checkPorts } from './http/port.ts'
 import { openRateStore } from './http/rate-store.ts'
-import { type Logger, logger } from './log.ts'
+import { logger } from './log.ts'
 import { openEngine } from './plan/open-engine.ts'
 import { untilStopped } from './process.ts'
 import { closeInTime, closeWithinMs, openBackend } from './queue/backend.ts'
@@ -60,7 +59,6 @@ export async function startServer(config: ServiceConfig, write?: (line: string) 
   for (const warning of await backend.check()) log.warn(warning)
   const connections = { applicationName: 'gatewright-api', max: poolSizes.api, lockMs: apiLockMs, pooler }
   const { db } = connect(databaseUrl, connections)
-  const replica = openReplicaOf(db, config, pooler, log)
   const engine = await openEngine(config)
   await requireSecretKey(db, engine.keyring)
   const tooFew = pooler === null ? await tooFewConnections(db, backend.kind, { concurrency: null }) : null
@@ -112,25 +110,9 @@ export async function startServer(config: ServiceConfig, write?: (line: string) 
       await sums.stop()
       await closeInTime(queue, closeWithinMs.other)
       await backend.close()
-      await replica?.close()
       await db.$disconnect()
     },
   }
-}
-
-/**
- * Opens the replica. Where API and worker use a pooler, the replica may have one too, and whether that one keeps prepared
- * statements is not known.
- */
-function openReplicaOf(db: Db, config: ServiceConfig, pooler: Pooler | null, log: Logger) {
-  const { databaseReadUrl, databaseReadLagMs: maxLagMs } = config
-  if (databaseReadUrl === null) return null
-  return openReplica(db, databaseReadUrl, {
-    max: poolSizes.api,
-    maxLagMs,
-    log,
-    pooler: pooler && { keepsNames: false },
-  })
 }
 
 /** Keeps the first token in its file before it is in the database: a start that is killed in between loses nothing. */

@@ -14,7 +14,6 @@ export function auditRoutes(app: Api, db: Db): void {
       'Each apply, each write of one object, each act on the queue and each read while impersonating: who, when, which objects and which fields, and never a value. Rows are kept for `AUDIT_DAYS`.',
     permission: 'view_audit',
     view: auditView,
-    isLedger: true,
     count: 'capped',
     search: auditedUser,
     order: { at: 'at', id: 'pk' },

@@ -4,7 +4,7 @@ import { within } from '../db/snapshot.ts'
 import { Problem } from '../errors.ts'
 import type { Api } from '../http/api.ts'
 import { queryInteger } from '../lists/filters.ts'
-import { alsoNeedsOf, includeParameter, isIncluded, readList } from '../lists/list.ts'
+import { alsoNeedsOf, includeParameter, isIncluded } from '../lists/list.ts'
 import { usualPageSize } from '../lists/listed.ts'
 import { maxPageSize } from '../lists/page.ts'
 import { objectText, type PageWriter, patiently } from '../lists/stream.ts'
@@ -53,21 +53,18 @@ export function groupMemberRoutes(app: Api, db: Db): void {
       },
     },
     async (request, reply) => {
-      const { params, query, actor, headers } = request
+      const { params, query, actor } = request
       const pk = params.group_uuid.toLowerCase()
       const { after, page_size: size } = query
       const reading = { uidOf: await readUidOf(db), related: isIncluded(shown, query, actor) }
-      const read = async (from: Db) => {
-        const found = await readMembers(from, pk, { after, size }, reading)
-        if (found === undefined) throw new Problem('not_found', 'There is no such group.')
-        const next = found.next === null ? null : nextOf(pk, found.next, query)
-        const write = (page: PageWriter) => {
-          page.begin(within(from))
-          return page.add([{ next, results: found.members }])
-        }
-        return objectText(write, { takeLong: () => request.takeLongAnswer() })
+      const found = await readMembers(db, pk, { after, size }, reading)
+      if (found === undefined) throw new Problem('not_found', 'There is no such group.')
+      const next = found.next === null ? null : nextOf(pk, found.next, query)
+      const write = (page: PageWriter) => {
+        page.begin(within(db))
+        return page.add([{ next, results: found.members }])
       }
-      const answer = await readList(db, headers, read)
+      const answer = await objectText(write, { takeLong: () => request.takeLongAnswer() })
       return reply.type('application/json; charset=utf-8').send(patiently(reply, answer))
     },
   )

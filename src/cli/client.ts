@@ -88,9 +88,7 @@ export async function openClient(): Promise<Client> {
   const { url, owner, requestId } = config
   const authorization = `Bearer ${await readToken(config)}`
   const whole = (path: string) => addressOf(url, path)
-  // A list that a replica answers may be a few seconds old: not for what is compared, or was written just now.
-  const fresh = { 'cache-control': 'no-cache' }
-  const common = { authorization, ...fresh, ...(requestId !== null && { 'x-request-id': requestId }) }
+  const common = { authorization, ...(requestId !== null && { 'x-request-id': requestId }) }
   const proxy = proxyFor(url)
   const ask = proxy === null ? fetch : await fetchThrough(proxy)
   let submitted: Submitted | null = null

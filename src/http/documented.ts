@@ -24,6 +24,8 @@ export type Documented = {
   readonly examples?: () => JsonObject
   /** An example of a body that is not JSON. */
   readonly text?: () => string
+  /** The last word of the operation's id, where that of its method would make two the same. */
+  readonly verb?: string
   /** Permissions that some requests need beside that of the route. */
   readonly alsoNeeds?: readonly Need[]
 }

@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
-import { fallbacks, type Replica } from '../db/replica.ts'
 import { catalogue, type ProblemCode } from '../errors.ts'
 import { dashboardPath } from '../paths.ts'
 import { openRegistry, type PoolUse } from '../process-metrics.ts'
@@ -196,30 +195,6 @@ export function gaugeWaits(
     registers: [registry],
     collect() {
       for (const [kind, count] of Object.entries(open())) this.set({ kind }, count)
-    },
-  })
-}
-
-/** @param replica that lists read from; undefined: there is none */
-export function gaugeReplica({ registry }: Pick<Metrics, 'registry'>, replica: Replica | undefined): void {
-  new Gauge({
-    name: 'gatewright_replica_lag_seconds',
-    help: 'How far the replica that lists read from is behind; absent when that is not known, and without DATABASE_READ_URL.',
-    registers: [registry],
-    async collect() {
-      const { lagS = null } = (await replica?.state()) ?? {}
-      if (lagS === null) this.remove()
-      else this.set(lagS)
-    },
-  })
-  new Counter({
-    name: 'gatewright_replica_fallbacks_total',
-    help: 'Lists that the primary answered in place of the replica, which was away, lagging, or failed.',
-    labelNames: ['why'],
-    registers: [registry],
-    collect() {
-      this.reset()
-      for (const why of fallbacks) this.inc({ why }, replica?.fallenBack[why] ?? 0)
     },
   })
 }

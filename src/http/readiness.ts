@@ -3,7 +3,6 @@ import { whyNoChanges } from '../db/accepts-changes.ts'
 import { type Db, ping } from '../db/client.ts'
 import { isMigrated } from '../db/migrate.ts'
 import { type KnownProcess, readProcesses, silentOnes } from '../db/presence.ts'
-import { describeReplica, type ReplicaState, replicaOf } from '../db/replica.ts'
 import type { Keyring } from '../db/seal.ts'
 import { judgeSecretKey } from '../db/sealed-check.ts'
 import { dashboardPath } from '../paths.ts'
@@ -65,12 +64,7 @@ export function openInspector(db: Db, queue: ApplyQueue, keyring: Keyring, log: 
   const noChanges = seldom(() => whyNoChanges(db), writesEveryMs)
   const noJobs = seldom(() => whyNoJobs(queue), writesEveryMs)
   const parts = [
-    part(
-      'database',
-      databaseSilent,
-      () => Promise.all([noChanges(), replicaOf(db)?.state() ?? null, ping(db)]),
-      databaseCheck,
-    ),
+    part('database', databaseSilent, () => Promise.all([noChanges(), ping(db)]), databaseCheck),
     part('migrations', `Whether all migrations are applied ${isUnknown}`, () => isMigrated(db), migrationsCheck),
     part('queue', queueSilent, () => Promise.all([noJobs(), queue.getJobCounts('waiting')]), queueCheck),
     part(
@@ -102,11 +96,8 @@ const workerUnknown = unhealthy(
   'Whether a worker takes jobs is not known while the database or the queue is unhealthy.',
 )
 
-function databaseCheck([why, replica]: [string | null, ReplicaState | null, unknown]): Check {
-  if (why !== null) return unhealthy(`PostgreSQL answers, but accepts no changes: ${why}.`)
-  const degraded = replica && describeReplica(replica)
-  return healthy(degraded === null ? 'PostgreSQL answers.' : `PostgreSQL answers. ${degraded}`)
-}
+const databaseCheck = ([why]: [string | null, unknown]): Check =>
+  why === null ? healthy('PostgreSQL answers.') : unhealthy(`PostgreSQL answers, but accepts no changes: ${why}.`)
 
 const queueCheck = ([why]: [string | null, unknown]): Check =>
   why === null ? healthy('The queue answers.') : unhealthy(`The queue answers, but accepts no jobs: ${why}.`)

@@ -1,12 +1,10 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Db } from '../db/client.ts'
-import { throughReplica } from '../db/replica.ts'
 import { type Source, withSnapshot } from '../db/snapshot.ts'
 import { ErrorList } from '../errors.ts'
 import type { Api } from '../http/api.ts'
 import type { Need } from '../http/documented.ts'
-import type { Headers } from '../http/headers.ts'
 import { queryBoolean } from '../http/query.ts'
 import { checkExamples } from '../models/declared.ts'
 import { type Access, type Actor, allows, ownersFor, ownersShown, type Permission } from '../permissions.ts'
@@ -28,8 +26,6 @@ export type ListSpec<Model extends ListedModel = ListedModel> = Listed<Model> & 
   readonly permission: Access
   readonly summary: string
   readonly view: View<Model>
-  /** Whether it is never read from a replica: callers decide by it. */
-  readonly isLedger?: true
   /** The order in the form of `ordering`. */
   readonly defaultOrder: string
   /** The field of a related object that an order compares, for the description. */
@@ -92,21 +88,11 @@ export function list<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec
     const asked = listQueryOf(spec, query, actor)
     const reading = { uidOf: await readUidOf(db), related: isIncluded(spec, query, actor), actor }
     reply.type('application/json; charset=utf-8')
-    const read = (from: Db) => {
-      const write = (page: PageWriter) =>
-        withSnapshot(from, (snapshot) => writePage(page, snapshot, from, { spec, asked, reading }), { plans: 'auto' })
-      return pageText(write, { takeLong: () => request.takeLongAnswer() })
-    }
-    return patiently(reply, await (spec.isLedger ? read(db) : readList(db, request.headers, read)))
+    const write = (page: PageWriter) =>
+      withSnapshot(db, (snapshot) => writePage(page, snapshot, db, { spec, asked, reading }), { plans: 'auto' })
+    return patiently(reply, await pageText(write, { takeLong: () => request.takeLongAnswer() }))
   })
 }
-
-/** Reads a list from the replica, if there is one, unless the caller wants the current state. @param read may be called twice */
-export const readList = <Result>(db: Db, headers: Headers, read: (from: Db) => Promise<Result>): Promise<Result> =>
-  wantsNow(headers) ? read(db) : throughReplica(db, read)
-
-/** Whether nothing older than the request is accepted (RFC 9111, section 5.2.1.4). */
-const wantsNow = ({ 'cache-control': sent = '' }: Headers): boolean => /(^|[\s,])no-cache([\s,]|$)/i.test(String(sent))
 
 function checkSchema({ path, view: { model, schema } }: ListSpec): void {
   if (schema.meta()?.id === undefined)

@@ -28,7 +28,6 @@ export const runList = (registry: Registry): ListSpec<'Run'> => ({
   permission: 'authenticated',
   own: { field: 'submitterPk', unless: 'view_run' },
   view: runView,
-  isLedger: true,
   // The rule is that of `mayReadRun` for one run.
   owned: {
     unless: 'view_application',

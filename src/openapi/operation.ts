@@ -63,7 +63,10 @@ export function describeRoute({ options, mediaTypes }: Route): Described {
     applies: config.takes === 'run' && body !== undefined,
     schema: {
       ...schema,
-      operationId: [...names.filter((name) => !name.startsWith(':')), isPaged ? 'list' : verbs[method]]
+      operationId: [
+        ...names.filter((name) => !name.startsWith(':')),
+        document.verb ?? (isPaged ? 'list' : verbs[method]),
+      ]
         .join('_')
         .replace(/[^\w]/g, '_'),
       description: [schema.description, document.note, sentencesOf(permission, alsoNeeds)]

@@ -142,8 +142,7 @@ describe('the alerts', () => {
 
 describe('the board', () => {
   test('names metrics that a scrape of an API or a worker has', () => {
-    // Without a replica there is no sample of its lag.
-    const there = new Set([...namesIn(scraped.api), ...namesIn(scraped.worker), 'gatewright_replica_lag_seconds'])
+    const there = new Set([...namesIn(scraped.api), ...namesIn(scraped.worker)])
     const missing = expressions.flatMap(({ title, expr }) =>
       metricsIn(expr)
         .filter((name) => !there.has(name))

@@ -168,7 +168,6 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/db/connections.ts': 'settings of PostgreSQL, and sums by the clock of the database',
   'src/db/engine-tx.ts': 'statements of the engine are made from model declarations',
   'src/db/migrate.ts': "_prisma_migrations is Prisma's own table, and no model",
-  'src/db/replica.ts': 'how far a replica has replayed what another server wrote',
   'src/db/raw.ts': 'it is the one way in for all others',
   'src/db/roles.ts': 'logins and rights have no model',
   'src/db/sums.ts': 'adds to many rows, of which some are there, in one statement',

@@ -2,7 +2,6 @@
 {{- define "gatewright.secretSettings" -}}
 DATABASE_URL: databaseUrl
 DIRECT_DATABASE_URL: directDatabaseUrl
-DATABASE_READ_URL: databaseReadUrl
 MIGRATION_DATABASE_URL: migrationDatabaseUrl
 ADMIN_DATABASE_URL: adminDatabaseUrl
 REDIS_URL: redisUrl
