@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createVitest, type TestModule } from 'vitest/node'
-import { mutate } from './mutant.ts'
+import { mutated } from './generate.ts'
 import type { Answer, Failure, Question } from './talk.ts'
 
 /**
@@ -11,16 +11,14 @@ import type { Answer, Failure, Question } from './talk.ts'
 
 const root = process.cwd()
 const vitest = await createVitest('test', {
-  ...{
-    root,
-    run: true,
-    watch: false,
-    project: ['behaviour', 'e2e'],
-    isolate: true,
-    bail: 1,
-    maxWorkers: 1,
-    silent: true,
-  },
+  root,
+  run: true,
+  watch: false,
+  project: 'behaviour',
+  isolate: true,
+  bail: 1,
+  maxWorkers: 1,
+  silent: true,
   reporters: [{}],
 })
 await vitest.standalone()
@@ -41,7 +39,7 @@ async function answer({ mutant, tests }: Question): Promise<Failure | null> {
   if (mutant === undefined) return run(tests)
   const path = join(root, mutant.file)
   const text = readFileSync(path, 'utf8')
-  writeFileSync(path, mutate(text, mutant))
+  writeFileSync(path, mutated(text, mutant))
   vitest.invalidateFile(path)
   try {
     return await run(tests)

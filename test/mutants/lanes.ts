@@ -13,8 +13,8 @@ export type Lane = {
   close(): Promise<void>
 }
 
-/** A mutant may wait for ever. No test file takes that long. */
-const patienceMs = 240_000
+/** A mutant may wait for ever. The tests of no room take that long. */
+const patienceMs = 600_000
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const left = new Set(['node_modules', '.git', '.data', 'coverage', 'dist'])
 

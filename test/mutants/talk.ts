@@ -1,7 +1,7 @@
-import type { Placed } from './mutant.ts'
+import type { Mutant } from './generate.ts'
 
 /** Without a mutant: the tests of the code as it is. */
-export type Question = { readonly mutant?: Placed; readonly tests: readonly string[] }
+export type Question = { readonly mutant?: Mutant; readonly tests: readonly string[] }
 
 /** The first test that failed: its file, and how. */
 export type Failure = { readonly file: string; readonly how: string }
