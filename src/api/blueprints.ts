@@ -3,17 +3,18 @@ import { documentLimits } from '../document/document.ts'
 import { readForm } from '../document/yaml.ts'
 import { ErrorList } from '../errors.ts'
 import type { Api } from '../http/api.ts'
-import { applyAccess } from '../http/apply-access.ts'
-import { applyAnswer, applyDocument, applyQuery, conditionsIn, serveApply } from '../http/apply-answer.ts'
-import { readConditions } from '../http/apply-conditions.ts'
 import { acceptDocuments, readLong } from '../http/body.ts'
-import { maxChecked } from '../http/checking.ts'
 import { blueprintOrSubmissions, blueprintText, bodyExamples } from '../openapi/blueprint-body.ts'
 import { compileInTurns } from '../plan/compile.ts'
 import { maxFinds } from '../plan/lookups.ts'
 import { errorsOfEntries, placed, readSent, type SentBlueprint } from '../plan/read-blueprint.ts'
 import { setIn, toSet } from '../plan/submission.ts'
-import type { Submitter } from '../runs/submit.ts'
+import { applyAccess } from '../submissions/access.ts'
+import { answerApply, applyAnswer, applyDocument, applyQuery, conditionsIn } from '../submissions/answer.ts'
+import { maxChecked } from '../submissions/check.ts'
+import { readConditions } from '../submissions/conditions.ts'
+import type { Submitter } from '../submissions/submission.ts'
+import { submit } from '../submissions/submit.ts'
 
 /**
  * PUT /api/v3/blueprints/: a whole blueprint, as YAML or, without tags, as JSON, or submissions as JSON. The
@@ -67,9 +68,8 @@ export function blueprintRoutes(app: Api, submitter: Submitter): void {
           const submissions = setIn(body)
           if (submissions !== undefined) {
             const conditions = readConditions(headers, errors, conditionsIn(query))
-            const { plan, ...set } = await toSet(submissions, registry, conditions, errors)
             const title = `${conditions.mode} ${submissions.bodies.length} submissions`
-            return { plan, submission: { ...set, ...run, title } }
+            return { ...(await toSet(submissions, registry, conditions, errors)), ...run, title }
           }
           sent = await readLong(request, typeof body === 'string' ? body.length : 0, () => readSent(body))
           const blueprint = readForm(sent.value, errors)
@@ -80,11 +80,10 @@ export function blueprintRoutes(app: Api, submitter: Submitter): void {
           if (blueprint === undefined) throw errors.include([errorsOfEntries(sent, registry)]).problem()
           const { errors: found, ...plan } = await compileInTurns(blueprint, registry, undefined, conditions)
           const title = `${conditions.mode} blueprint ${blueprint.metadata.name.replace(/\s+/g, ' ').slice(0, 100)}`
-          const submission = { blueprint, conditions, title, ...run }
-          return { plan: { ...plan, errors: errors.include([found]) }, submission }
+          return { ...run, title, blueprint, conditions, plan: { ...plan, errors: errors.include([found]) } }
         }
         try {
-          return await serveApply(submitter, request, reply, read)
+          return answerApply(reply, await submit(submitter, request, reply, read))
         } catch (error) {
           throw sent === undefined ? error : placed(error, sent, registry)
         }

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import type { Api } from '../http/api.ts'
-import { applyAccess } from '../http/apply-access.ts'
-import { answerApply, applyAnswer, applyDocument, applyQuery } from '../http/apply-answer.ts'
-import { submitFormer } from '../http/apply-former.ts'
-import type { Submitter } from '../runs/submit.ts'
+import { applyAccess } from '../submissions/access.ts'
+import { answerApply, applyAnswer, applyDocument, applyQuery } from '../submissions/answer.ts'
+import { submitFormer } from '../submissions/former.ts'
+import type { Submitter } from '../submissions/submission.ts'
 
 /** POST /api/v3/blueprints/runs/{id}/apply/: applies the stored document of a former run again, as a new run. */
 

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { inTime } from '../db/in-time.ts'
 import type { Api } from '../http/api.ts'
 import { cancelForUser, noSuchRun } from '../runs/cancel.ts'
-import type { Submitter } from '../runs/submit.ts'
+import type { Submitter } from '../submissions/submission.ts'
 import { readRun } from '../views/one-run.ts'
 import { run } from '../views/run.ts'
 

@@ -1,13 +1,14 @@
 import { z } from 'zod'
 import { ErrorList } from '../errors.ts'
 import type { Api } from '../http/api.ts'
-import { applyAccess, requireKind } from '../http/apply-access.ts'
-import { applyAnswer, applyDocument, applyQuery, conditionsIn, serveApply } from '../http/apply-answer.ts'
-import { readConditions } from '../http/apply-conditions.ts'
 import { submissionExamples } from '../openapi/submission-examples.ts'
 import { submission } from '../openapi/writable.ts'
 import { kindOf, toBlueprint } from '../plan/submission.ts'
-import type { Submitter } from '../runs/submit.ts'
+import { applyAccess, requireKind } from '../submissions/access.ts'
+import { answerApply, applyAnswer, applyDocument, applyQuery, conditionsIn } from '../submissions/answer.ts'
+import { readConditions } from '../submissions/conditions.ts'
+import type { Submitter } from '../submissions/submission.ts'
+import { submit } from '../submissions/submit.ts'
 
 /** PUT /api/v3/core/transactional/applications/: an application and its provider, applied in one transaction. */
 
@@ -58,10 +59,9 @@ export function transactionalRoutes(app: Api, submitter: Submitter): void {
         if (kind !== undefined) requireKind(actor, kind)
         const errors = new ErrorList().include(textErrors === undefined ? [] : [textErrors])
         const conditions = readConditions(headers, errors, conditionsIn(query))
-        const { plan, ...submission } = toBlueprint(body, registry, conditions, errors)
-        return { plan, submission }
+        return toBlueprint(body, registry, conditions, errors)
       }
-      return serveApply(submitter, request, reply, read)
+      return answerApply(reply, await submit(submitter, request, reply, read))
     },
   )
 }

@@ -1,4 +1,5 @@
 import { auditRow } from '../apply/audit.ts'
+import type { Db } from '../db/client.ts'
 import { inTime, noAnswer } from '../db/in-time.ts'
 import { Problem } from '../errors.ts'
 import { runPath } from '../paths.ts'
@@ -6,8 +7,8 @@ import { type Actor, allows } from '../permissions.ts'
 import { notifyEnded } from './ended.ts'
 import { cancelRunBy } from './ledger.ts'
 import { isWithinCeiling, mayReadRun } from './options.ts'
-import type { Submitter } from './submit.ts'
 import { cancelOrRead, type WaitResult } from './subscribe.ts'
+import type { Tally } from './tally.ts'
 
 /** A user cancels a run that waits: it is not applied, and the answer to its submitter does not ask for a repetition. */
 
@@ -20,7 +21,7 @@ const select = { submitterPk: true, options: true, kind: true, mode: true } as c
  * @throws {Problem} `not_found`, `permission_denied`, `unavailable`; `conflict` when a worker has it, and when it has ended
  */
 export async function cancelForUser(
-  { db, tally }: Pick<Submitter, 'db' | 'tally'>,
+  { db, tally }: { readonly db: Db; readonly tally: Tally },
   id: string,
   actor: Actor,
   requestId: string,

@@ -26,11 +26,11 @@ const shows = claimsOf(
   [
     // Advice.
     'Send it again.',
-    // test/runs/backlog.test.ts
+    // test/submissions/backlog.test.ts
     'When none has taken any job for 10 s, the answer comes at once.',
     // test/faults/database-full.test.ts
     'The database accepts no changes: it is read-only, or its disk is full.',
-    // test/runs/backlog.test.ts, test/faults/overload.test.ts
+    // test/submissions/backlog.test.ts, test/faults/overload.test.ts
     'How many it admits follows the time that [most submissions](scaling.md#rolling-restart) take, from 16 to 2 000 in each process; clients come again after `Retry-After`.',
   ],
 )

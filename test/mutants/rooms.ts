@@ -50,9 +50,10 @@ export const rooms: Readonly<Record<string, Room>> = {
     ],
   },
   ledger: {
-    sources: ['src/runs', 'src/waits'],
+    sources: ['src/runs', 'src/submissions', 'src/waits'],
     tests: [
-      ...under('runs', 'work', 'ledger', 'life', 'reconcile', 'reconcile-round', 'backlog', 'retention', 'subscribe'),
+      ...under('runs', 'work', 'ledger', 'life', 'reconcile', 'reconcile-round', 'retention', 'subscribe'),
+      ...under('submissions', 'backlog'),
       ...under('simulation', 'simulation', 'twins'),
       ...under('api', 'deliveries', 'causes', 'run-cancel', 'run-apply', 'runs', 'plans', 'history', 'paused'),
       ...under('api', 'transactional-secrets', 'transactional'),

@@ -5,7 +5,7 @@ import { type Answer, endOf, type Row } from './watch.ts'
 import type { Process, Reply } from './world.ts'
 
 /**
- * The API's part in a run: recorded, enqueued, awaited, cancelled, answered. It is a model of src/runs/submit.ts and
+ * The API's part in a run: recorded, enqueued, awaited, cancelled, answered. It is a model of src/submissions/submission.ts and
  * src/runs/subscribe.ts, step by step.
  */
 

@@ -1,6 +1,6 @@
-import { mayRollBack } from '../../http/apply-access.ts'
 import { type Html, html } from '../../http/html.ts'
 import type { Actor } from '../../permissions.ts'
+import { mayRollBack } from '../../submissions/access.ts'
 import type { Beside, HistoryEntry } from '../../views/history.ts'
 import { applicationPath, comparePath, rollBackPath, runPagePath } from '../addresses.ts'
 import { fieldList } from '../runs/changes.ts'

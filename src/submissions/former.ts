@@ -4,6 +4,8 @@ import { reader } from '../db/engine-tx.ts'
 import { inTime } from '../db/in-time.ts'
 import type { Blueprint } from '../document/document.ts'
 import { ErrorList, Problem } from '../errors.ts'
+import { requireAccess } from '../http/access.ts'
+import type { Headers } from '../http/headers.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Actor } from '../permissions.ts'
 import { compile } from '../plan/compile.ts'
@@ -11,12 +13,11 @@ import type { Conditions } from '../plan/engine.ts'
 import { withAuthors } from '../rights/actor.ts'
 import { authorsOf, documentOf, type FormerRun, readFormerRun } from '../runs/documents.ts'
 import { mayReadRun } from '../runs/options.ts'
-import type { Submitted, Submitter } from '../runs/submit.ts'
-import { requireAccess } from './access.ts'
-import { applyAccess, requireKind, requireSubmitter } from './apply-access.ts'
-import { type applyQuery, conditionsIn, submitSent } from './apply-answer.ts'
-import { readConditions } from './apply-conditions.ts'
-import type { Headers } from './headers.ts'
+import { applyAccess, requireKind, requireSubmitter } from './access.ts'
+import { type applyQuery, conditionsIn } from './answer.ts'
+import { readConditions } from './conditions.ts'
+import type { Submitted, Submitter } from './submission.ts'
+import { type ApplyRequest, submit } from './submit.ts'
 
 /** The stored document of a former run is submitted again, as a new run: by the API, and from the page of the run. */
 
@@ -46,7 +47,7 @@ export async function formerRunFor({ db, engine }: Submitter, id: string, actor:
  */
 export async function submitFormer(
   submitter: Submitter,
-  request: Parameters<typeof submitSent>[1],
+  request: ApplyRequest,
   reply: FastifyReply,
   { id, query, headers }: Asked,
 ): Promise<Submitted> {
@@ -62,17 +63,19 @@ export async function submitFormer(
     const { expectedKeys } = stored.conditions
     const conditions = {
       ...readConditions(headers, errors, asked),
-      ...{ expectedKeys, ...(without.length > 0 && { without }) },
+      expectedKeys,
+      ...(without.length > 0 && { without }),
     }
     const isOfAnother = actor.authors?.some(({ pk }) => pk !== actor.pk) === true
     if (isOfAnother && conditions.mode === 'apply' && conditions.reviewed === null)
       throw new Problem('conflict', unreviewed)
     const { steps, errors: found } = compileAsSent(former, blueprint, registry, conditions)
     const title = former.title.replace(/^\w+/, conditions.mode)
-    const submission = { blueprint, conditions, title, kind: former.kind, slug: former.slug, former: former.id }
-    return { plan: { steps, errors: errors.include([found]) }, submission, actor }
+    const { id, kind, slug } = former
+    const plan = { steps, errors: errors.include([found]) }
+    return { plan, blueprint, conditions, title, kind, slug, former: id, actor }
   }
-  return submitSent(submitter, request, reply, read, headers)
+  return submit(submitter, request, reply, read, headers)
 }
 
 const withoutAuthor =

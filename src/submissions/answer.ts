@@ -1,49 +1,15 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply } from 'fastify'
 import { z } from 'zod'
 import { Problem } from '../errors.ts'
-import { uuid7 } from '../ids.ts'
+import type { Documented } from '../http/documented.ts'
+import { flag } from '../http/query.ts'
 import { runPath } from '../paths.ts'
-import type { Actor } from '../permissions.ts'
-import type { Plan } from '../plan/compile.ts'
-import type { Backlog } from '../runs/backlog.ts'
 import type { Run } from '../runs/ended.ts'
-import {
-  type Delivery,
-  inTurn,
-  joinRun,
-  type Submission,
-  type Submitted,
-  type Submitter,
-  submitOnce,
-  type Undecided,
-} from '../runs/submit.ts'
-import { conditionHeaders, type SentConditions } from './apply-conditions.ts'
-import { deliveryHeaders, readDelivery } from './apply-delivery.ts'
-import { checkInTime, maxChecked } from './checking.ts'
-import type { Documented } from './documented.ts'
-import type { Headers } from './headers.ts'
-import { flag } from './query.ts'
+import { conditionHeaders, type SentConditions } from './conditions.ts'
+import { deliveryHeaders } from './delivery.ts'
+import type { Submitted, Undecided } from './submission.ts'
 
-/** What the two routes that apply something share. */
-
-/**
- * Refuses submissions while too many are waiting, before they cost anything: authentication would wait for a connection to
- * the database behind those that were admitted.
- */
-export function refuseWhileFull(app: FastifyInstance, backlog: Backlog): void {
-  app.addHook('onRequest', async (request: Arriving) => {
-    if (request.routeOptions.config.takes !== 'run') return
-    request[arrived] = backlog.arrive({ mayJoin: request.headers['idempotency-key'] !== undefined })
-  })
-  const hasArrived = async (request: Arriving) => request[arrived]?.()
-  // The first is after authentication. The others are for requests that are refused or cut off before.
-  app.addHook('preParsing', hasArrived)
-  app.addHook('onResponse', hasArrived)
-  app.addHook('onRequestAbort', hasArrived)
-}
-
-const arrived = Symbol('arrived')
-type Arriving = FastifyRequest & { [arrived]?: () => void }
+/** What the routes that apply a document take and answer. */
 
 export const applyQuery = z.strictObject({
   dry_run: flag(
@@ -97,65 +63,6 @@ tell the two by the status, so call the form of the method that has it. Where a 
   headers: conditionHeaders.extend(deliveryHeaders.shape),
   answerHeaders: ['Content-Location', 'PlanTag'],
 } satisfies Documented
-
-type ApplyRequest = Pick<FastifyRequest, 'actor' | 'headers' | 'id' | 'submission' | 'keepShare'>
-
-/** @property actor who submits it, where that is not the caller alone */
-type Read = { readonly plan: Plan; readonly submission: Omit<Submission, 'id'>; readonly actor?: Actor }
-
-export async function serveApply(
-  submitter: Submitter,
-  request: ApplyRequest,
-  reply: FastifyReply,
-  read: ReadBody,
-): Promise<z.infer<typeof applyAnswer>> {
-  return answerApply(reply, await submitSent(submitter, request, reply, read))
-}
-
-type ReadBody = () => Read | Promise<Read>
-
-/**
- * Checks a submission, records it, and waits for its run.
- *
- * @param read reads the body @throws {Problem} when it is refused
- * @param headers those of the request, where nothing else stands for them
- */
-export async function submitSent(
-  submitter: Submitter,
-  request: ApplyRequest,
-  reply: FastifyReply,
-  read: ReadBody,
-  headers: Headers = request.headers,
-): Promise<Submitted> {
-  request.submission = { run: null, title: null }
-  const { id: requestId } = request
-  const sent = readDelivery(headers)
-  // With a key, the body is read first: its run may be there already.
-  const keyed = sent.key === null ? undefined : await read()
-  const joined =
-    keyed &&
-    (await joinRun(submitter, keyed.submission, request.actor, reply.elapsedTime, deliveryOf(sent, keyed.plan)))
-  if (joined !== undefined) return joined
-  return inTurn(submitter, { elapsedMs: reply.elapsedTime, waits: !sent.isAsync }, async (turn) => {
-    const { plan, submission, actor = request.actor } = keyed ?? (await read())
-    const { title, conditions } = submission
-    const id = uuid7()
-    request.submission = { run: null, title }
-    const delivery = deliveryOf(sent, plan)
-    const checkIt = async () => {
-      if (isLarge(plan)) plan.errors.throwIfAny()
-      else await checkInTime(submitter, request, reply, { plan, actor, conditions, leftMs: turn.leftMs() })
-      request.submission = { run: id, title }
-    }
-    if (sent.isAsync) reply.header('Preference-Applied', 'respond-async')
-    return submitOnce(submitter, { ...submission, id }, actor, requestId, turn, { delivery, check: checkIt })
-  })
-}
-
-const isLarge = ({ steps }: Plan): boolean => steps.length > maxChecked
-
-/** A large document is answered as soon as it is recorded. */
-const deliveryOf = (sent: Delivery, plan: Plan): Delivery => ({ ...sent, isAsync: sent.isAsync || isLarge(plan) })
 
 /** @throws {Problem} for an outcome that the document did not cause: unknown, an outage, another client was first */
 export function answerApply(reply: FastifyReply, { id, run }: Submitted): z.infer<typeof applyAnswer> {

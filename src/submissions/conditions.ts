@@ -2,12 +2,12 @@ import { z } from 'zod'
 import { prunes } from '../document/document.ts'
 import type { ErrorList, ErrorSink } from '../errors.ts'
 import { withExample } from '../example.ts'
+import { type Headers, headerText } from '../http/headers.ts'
 import { codeOfIssue, unknownName } from '../messages.ts'
 import { ownerLabel } from '../models/fields.ts'
 import { comparedName } from '../names.ts'
 import { type Acknowledgements, acknowledgements, nothingAllowed, type RequestConditions } from '../plan/engine.ts'
-import { deliveryHeaders } from './apply-delivery.ts'
-import { type Headers, headerText } from './headers.ts'
+import { deliveryHeaders } from './delivery.ts'
 
 /** The conditions of an apply, as request headers. */
 

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
-import { adaptiveLimit, openBacklog } from '../../src/runs/backlog.ts'
 import { runFormat } from '../../src/runs/format.ts'
+import { adaptiveLimit, openBacklog } from '../../src/submissions/backlog.ts'
 import { startStack } from '../api/stack.ts'
 import { freshDatabase } from '../support/database.ts'
 import { rows, sql } from '../support/sql.ts'

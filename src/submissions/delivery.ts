@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { ErrorList } from '../errors.ts'
 import { withExample } from '../example.ts'
+import { type Headers, headerText } from '../http/headers.ts'
+import { preferencesIn } from '../http/prefer.ts'
 import { longestMessage, messageOf, whyNoMessage } from '../runs/message.ts'
-import type { Delivery } from '../runs/submit.ts'
-import { type Headers, headerText } from './headers.ts'
-import { preferencesIn } from './prefer.ts'
+import type { Delivery } from './submission.ts'
 
 /** How an apply is delivered, as request headers: once under its key, whether the answer waits, and why it is sent. */
 

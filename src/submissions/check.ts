@@ -6,8 +6,8 @@ import { Problem } from '../errors.ts'
 import type { Actor } from '../permissions.ts'
 import type { Plan } from '../plan/compile.ts'
 import type { Conditions } from '../plan/engine.ts'
-import type { Submitter } from '../runs/submit.ts'
 import { limitTime } from '../time-limit.ts'
+import type { Submitter } from './submission.ts'
 
 /** The check of a document within its request: it ends when the client goes away, and when the time is up. */
 
@@ -19,6 +19,8 @@ export const maxChecked = 2_000
 
 type Checking = { readonly plan: Plan; readonly actor: Actor; readonly conditions: Conditions; readonly leftMs: number }
 
+export const isLarge = ({ steps }: Plan): boolean => steps.length > maxChecked
+
 /** @throws {Problem} what `check` throws, and `unavailable` when the time is up */
 export async function checkInTime(
   { db, engine, applyWaitMs }: Submitter,
@@ -26,6 +28,7 @@ export async function checkInTime(
   reply: Pick<FastifyReply, 'raw'>,
   { plan, actor, conditions, leftMs }: Checking,
 ): Promise<void> {
+  if (isLarge(plan)) return plan.errors.throwIfAny()
   const stop = new AbortController()
   const gone = () => stop.abort(new Problem('unavailable', 'The client went away before its document was checked.'))
   const asked = clocked(reader(db))

@@ -1,8 +1,8 @@
 import { Problem } from '../errors.ts'
+import { denied } from '../http/access.ts'
 import type { ProviderModel } from '../models/provider.ts'
 import { type Access, type Actor, allows } from '../permissions.ts'
 import { mayWrite } from '../plan/submission.ts'
-import { denied } from './access.ts'
 
 /** What a caller needs before a document is judged entry by entry, whichever route brings it. */
 

@@ -1,0 +1,40 @@
+import { inTime } from '../db/in-time.ts'
+import type { Conditions, Engine } from '../plan/engine.ts'
+import { type RetryKey, requestDigest, runUnderKey } from '../runs/idempotency.ts'
+import { awaitOther } from '../runs/subscribe.ts'
+import type { Delivery, Submitted, Submitter } from './submission.ts'
+import { outcome } from './wait.ts'
+
+/** A submission that is sent again under its `Idempotency-Key` joins the run of the first. */
+
+/**
+ * Waits for the run that was submitted under the same key.
+ *
+ * @returns undefined when there is none
+ * @throws {Problem} `idempotency_key_reused`
+ */
+export async function joinRun(
+  { db, runs }: Submitter,
+  submitterPk: number | null,
+  retryKey: RetryKey | undefined,
+  waitMs: number,
+): Promise<Submitted | undefined> {
+  if (retryKey === undefined || submitterPk === null) return undefined
+  const first = await inTime(runUnderKey(db, submitterPk, retryKey))
+  if (first === undefined) return undefined
+  return outcome(first, await awaitOther(db, runs, first, waitMs), {})
+}
+
+/** @param text the blueprint as it is recorded */
+export function retryKeyOf(
+  { keyring }: Engine,
+  conditions: Conditions,
+  text: string,
+  { key, message }: Delivery,
+): RetryKey | undefined {
+  if (key === null) return undefined
+  // A message and a reset are left out when they are absent, as version 0.2.0 has it.
+  const { reset, ...usual } = conditions
+  const others = { ...usual, ...(reset && { reset }), ...(message !== null && { message }) }
+  return { key, request: requestDigest(keyring, text, JSON.stringify(others)) }
+}

@@ -1,0 +1,110 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { ownersIn } from '../document/document.ts'
+import { print } from '../document/yaml.ts'
+import type { Headers } from '../http/headers.ts'
+import { uuid7 } from '../ids.ts'
+import type { Actor } from '../permissions.ts'
+import type { NewRun } from '../runs/ledger.ts'
+import { tracing } from '../tracing.ts'
+import { alone } from '../turns.ts'
+import { checkInTime, isLarge } from './check.ts'
+import { readDelivery } from './delivery.ts'
+import { joinRun, retryKeyOf } from './join.ts'
+import { fewEntries, refuseMore } from './limits.ts'
+import { record } from './record.ts'
+import type { Delivery, LeftMs, Submission, Submitted, Submitter } from './submission.ts'
+import { enqueueAndWait } from './wait.ts'
+
+export type ApplyRequest = Pick<FastifyRequest, 'actor' | 'headers' | 'id' | 'submission' | 'keepShare'>
+
+/**
+ * The use case of an apply: admits a submission, reads and checks it, records its run, enqueues the run, and waits for its end.
+ *
+ * @param read reads the document; it throws a {@link Problem} for one that is refused
+ * @param headers those of the request, where nothing else stands for them
+ * @throws {Problem} when it is refused, and `cancelled` when it certainly was not applied
+ */
+export async function submit(
+  submitter: Submitter,
+  request: ApplyRequest,
+  reply: FastifyReply,
+  read: () => Submission | Promise<Submission>,
+  headers: Headers = request.headers,
+): Promise<Submitted> {
+  request.submission = { run: null, title: null }
+  const endsAt = performance.now() - reply.elapsedTime + submitter.applyWaitMs
+  const leftMs: LeftMs = () => Math.max(0, endsAt - performance.now())
+  const sent = readDelivery(headers)
+  // With a key, its run may be there already: that comes before all refusals, as a refusal says that nothing was changed.
+  const keyed = sent.key === null ? undefined : await read()
+  const joined = keyed && (await joinFirst(submitter, keyed, request.actor, deliveryOf(sent, keyed), leftMs))
+  if (joined !== undefined) return joined
+  const admission = await submitter.backlog.enter({ waits: !sent.isAsync })
+  let isKnown = false
+  try {
+    const submission = keyed ?? (await read())
+    const { title, actor = request.actor } = submission
+    const delivery = deliveryOf(sent, submission)
+    request.submission = { run: null, title }
+    if (sent.isAsync) reply.header('Preference-Applied', 'respond-async')
+    await checkInTime(submitter, request, reply, { ...submission, actor, leftMs: leftMs() })
+    const id = uuid7()
+    request.submission = { run: id, title }
+    await refuseMore(submitter, submission, actor, delivery)
+    const run = await newRun(submitter, request, { ...submission, id, actor }, delivery)
+    const recorded = await record(submitter, run, { admission, isAsync: delivery.isAsync, leftMs })
+    const submitted =
+      typeof recorded === 'number' ? await enqueueAndWait(submitter, run, recorded, delivery, leftMs) : recorded
+    isKnown = true
+    return submitted
+  } finally {
+    admission.leave(isKnown)
+  }
+}
+
+/** A large document is answered as soon as it is recorded. */
+const deliveryOf = (sent: Delivery, { plan }: Submission): Delivery => ({
+  ...sent,
+  isAsync: sent.isAsync || isLarge(plan),
+})
+
+function joinFirst(
+  submitter: Submitter,
+  { blueprint, conditions }: Submission,
+  actor: Actor,
+  delivery: Delivery,
+  leftMs: LeftMs,
+): Promise<Submitted | undefined> {
+  const retryKey = retryKeyOf(submitter.engine, conditions, print(blueprint), delivery)
+  return joinRun(submitter, actor.pk, retryKey, delivery.isAsync ? 0 : leftMs())
+}
+
+async function newRun(
+  { engine }: Submitter,
+  { id: requestId }: ApplyRequest,
+  { id, title, kind, slug, former, blueprint, conditions, actor }: Submission & { id: string; actor: Actor },
+  delivery: Delivery,
+): Promise<NewRun> {
+  const { pk: submitterPk, impersonator, ceiling, authors } = actor
+  const count = blueprint.entries.length
+  const text = count > fewEntries ? await alone(submitterPk, () => print(blueprint)) : print(blueprint)
+  return {
+    id,
+    title,
+    kind,
+    slug,
+    former,
+    submitterPk,
+    impersonator,
+    ceiling,
+    authors,
+    requestId,
+    blueprint: text,
+    owners: ownersIn(blueprint),
+    conditions,
+    message: delivery.message,
+    trace: tracing()?.headers(),
+    entries: count > fewEntries ? count : undefined,
+    retryKey: submitterPk === null ? undefined : retryKeyOf(engine, conditions, text, delivery),
+  }
+}
