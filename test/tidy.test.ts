@@ -178,6 +178,11 @@ const rules: Record<string, Example> = {
       'README.md': 'x\n'.repeat(400),
     },
   },
+  'rooms keep their size': {
+    rule: tidy.roomsKeepTheirSize,
+    bad: [{ 'workers/a.ts': 'x\n'.repeat(900) }, { 'src/unheard-of/a.ts': '' }],
+    good: { 'workers/a.ts': 'x\n', 'src/a.ts': 'x\n', 'src/db/generated/a.ts': 'x\n'.repeat(90_000) },
+  },
   'no path of one machine': {
     rule: tidy.noMachinePaths,
     bad: [
