@@ -81,7 +81,7 @@ export const errorCodes = {
   invalid_rename: ['`was` does not stand where it can rename.', 'Stands beside one identifier, the name.'],
   syntax: [
     'The text is not YAML, or has a tag that is unknown, or that has no value.',
-    'Line 4 is indented with a tab: YAML takes spaces.',
+    'Line 4 cannot be read as YAML: tab characters must not be used in indentation.',
   ],
   unsupported_yaml: [
     'The text holds no YAML document, or more than one.',

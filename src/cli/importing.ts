@@ -1,10 +1,11 @@
 import { documentLimits, KeyOf } from '../document/document.ts'
 import { evaluateNow } from '../document/evaluate.ts'
 import { measure } from '../document/measure.ts'
+import { placesIn } from '../document/nodes.ts'
 import { scopeOf, TagErrors } from '../document/scope.ts'
 import { holdsTag, isTag, TagError } from '../document/tags.ts'
 import { inOneList, withoutContext } from '../document/written.ts'
-import { placeAt, placed, printValue, readDocument } from '../document/yaml.ts'
+import { placed, printValue, readDocument } from '../document/yaml.ts'
 import { Problem } from '../errors.ts'
 import { isObject, type JsonObject } from '../json-object.ts'
 import type { Registry } from '../models/registry.ts'
@@ -105,8 +106,9 @@ function importDocument(
   const { version = 1, entries: listed, ...header } = evaluateNow(document, scope) as JsonObject
   measure(listed)
   const failed = new Map<number, string>()
+  const placeAt = placesIn(text)
   for (const { offset = 0, message } of errors.list) {
-    const { line, column } = placeAt(text, offset)
+    const { line, column } = placeAt(offset)
     failed.set(offset, `line ${line}, column ${column}: ${message}`)
   }
   const entries = isObject(listed) && !isTag(listed) ? inOneList(listed) : listed

@@ -15,13 +15,10 @@ export async function errorsBesideTags(
   tagErrors: readonly TagError[],
 ): Promise<Located> {
   // Loaded for errors only: a command that works starts without them.
-  const { placesAt } = await import('../document/places.ts')
-  const places = placesAt(
-    text,
-    tagErrors.map(({ offset = 0 }) => offset),
-  )
-  const ofTags = tagErrors.map(({ message }, index) => {
-    const { line, column } = places[index] ?? { line: 1, column: 1 }
+  const { placesIn } = await import('../document/nodes.ts')
+  const placeAt = placesIn(text)
+  const ofTags = tagErrors.map(({ message, offset = 0 }) => {
+    const { line, column } = placeAt(offset)
     const detail: ErrorDetail = { code: 'syntax', message, pointer: '', line, column }
     return { error: `${file}:${line}:${column} ${message}`, detail }
   })

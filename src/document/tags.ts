@@ -10,7 +10,7 @@ import {
 } from 'js-yaml'
 import { isKept, notKept } from '../numbers.ts'
 import { Find, KeyOf } from './document.ts'
-import { number } from './events.ts'
+import { type LineColumn, number } from './nodes.ts'
 
 /**
  * The tags of a blueprint, as the parser reads and the printer writes them. `evaluate.ts` gives their values
@@ -55,15 +55,12 @@ export class Expression {
   }
 }
 
-/** Line and column, from 1. */
-export type Place = { readonly line: number; readonly column: number }
-
 /** An error of a tag that has no value, or of a document that is too large once its tags have values. */
 export class TagError extends Error {
   override readonly name = 'TagError'
   readonly offset: number | undefined
   /** Set where the text is known. */
-  place: Place | undefined
+  place: LineColumn | undefined
   constructor(tag: (Partial<Pick<Expression, 'name'>> & Pick<Expression, 'offset'>) | undefined, why: string) {
     super(tag?.name === undefined ? why : `${tag.name}: ${why}`)
     this.offset = tag?.offset

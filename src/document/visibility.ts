@@ -1,3 +1,4 @@
+import type { FieldPath } from '../errors.ts'
 import { isObject } from '../json-object.ts'
 import type { Registry } from '../models/registry.ts'
 
@@ -7,8 +8,8 @@ import type { Registry } from '../models/registry.ts'
  */
 export type Visibility = 'shown' | 'masked' | 'secret' | undefined
 
-/** @param path the path of a value, as texts: `['entries', '3', 'attrs', 'name']` */
-export type Look = (path: readonly string[]) => Visibility
+/** @param path the path of a value: `['entries', 3, 'attrs', 'name']` */
+export type Look = (path: FieldPath) => Visibility
 
 const ofEntry = new Set(['model', 'id', 'state', 'was', 'owner'])
 const ofDocument = new Set(['version', 'owner', 'prune'])
@@ -26,7 +27,8 @@ export function lookAt(value: unknown, registry: Registry): Look {
     if (field === undefined) return 'masked'
     return field.secret ? 'secret' : 'shown'
   }
-  return ([first, second, third, fourth]) => {
+  return (path) => {
+    const [first, second, third, fourth] = path.slice(0, 4).map(String)
     if (first === undefined) return undefined
     switch (first) {
       case 'entries': {

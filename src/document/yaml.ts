@@ -7,6 +7,7 @@ import {
   EVENT_SCALAR,
   type Event,
   mergeTag,
+  parseEvents,
   SCALAR_STYLE_PLAIN,
   YAMLException,
 } from 'js-yaml'
@@ -19,13 +20,13 @@ import { filledLine, shownOnly } from '../models/fields.ts'
 import { notKept } from '../numbers.ts'
 import { turns } from '../turns.ts'
 import { type Blueprint, documentLimits, type Entry, Find, KeyOf } from './document.ts'
-import { eventsOf, unkeptNumbers, YamlError } from './events.ts'
 import { blueprintForm } from './form.ts'
 import { forbiddenName } from './measure.ts'
-import { offsetOfKey, placesAt } from './places.ts'
+import { type LineColumn, placesIn, unkeptNumbers } from './nodes.ts'
+import { offsetOfKey } from './places.ts'
 import type { CallerSide } from './scope.ts'
 import { explain } from './syntax-errors.ts'
-import { Expression, ForbiddenName, type Place, parsedTags, printedTags, TagError, unreadTags } from './tags.ts'
+import { Expression, ForbiddenName, parsedTags, printedTags, TagError, unreadTags } from './tags.ts'
 import { evaluateDocument, evaluateStored, normalise } from './written.ts'
 
 const printSchema = DUMP_SCHEMA.withTags(...printedTags)
@@ -130,7 +131,7 @@ function readDocuments(text: string, origin: 'sent' | 'foreign'): unknown[] {
     if (count >= documentLimits.breaks)
       throw refused(`holds more than ${documentLimits.breaks} line breaks and backslashes`, 'too_long')
   }
-  return construct(text, countingDepth, origin)
+  return construct(text, countingDepth(), origin)
 }
 
 /**
@@ -139,7 +140,7 @@ function readDocuments(text: string, origin: 'sent' | 'foreign'): unknown[] {
  * @throws {Problem} `invalid`, with line and column where there is one
  */
 export const parse = (text: string): Blueprint =>
-  readDocument(placed(text, () => evaluateStored(theOnly(construct(text, storedDepth, 'stored')))))
+  readDocument(placed(text, () => evaluateStored(theOnly(construct(text, documentLimits.depth, 'stored')))))
 
 /** The start of the entries of a document that `printOnLines` printed. `dump` would have indented them. */
 const linesBegin = '\nentries:\n- {'
@@ -155,7 +156,7 @@ export async function parseInTurns(text: string): Promise<Blueprint> {
     .trimEnd()
     .split('\n')
   const takeTurns = turns()
-  const stored = (part: string) => theOnly(construct(part, storedDepth, 'stored'))
+  const stored = (part: string) => theOnly(construct(part, documentLimits.depth, 'stored'))
   const written = { ...(stored(text.slice(0, end)) as object), entries: [] as unknown[] }
   for (let from = 0; from < lines.length; from += atATime) {
     await takeTurns()
@@ -248,7 +249,7 @@ export function placed<Result>(text: string, work: () => Result): Result {
   } catch (error) {
     if (!(error instanceof TagError)) throw error
     const offset = error instanceof ForbiddenName ? offsetOfKey(text, forbiddenName) : error.offset
-    if (offset !== undefined) error.place = placeAt(text, offset)
+    if (offset !== undefined) error.place = placesIn(text)(offset)
     throw error
   }
 }
@@ -261,13 +262,11 @@ function theOnly(documents: readonly unknown[]): unknown {
   throw refused(`holds ${documents.length} documents: it takes one`, 'unsupported_yaml')
 }
 
-const storedDepth = () => documentLimits.depth
-
-function construct(text: string, maxDepth: () => number, origin: 'sent' | 'stored' | 'foreign'): unknown[] {
+function construct(text: string, maxDepth: number, origin: 'sent' | 'stored' | 'foreign'): unknown[] {
   const isSent = origin !== 'stored'
   let events: Event[] = []
   try {
-    events = eventsOf(text, maxDepth)
+    events = parseEvents(text, { maxDepth })
     const unkept = isSent ? unkeptNumbers(text, events) : []
     if (origin === 'sent') refuseNumbers(unkept, text)
     if (!isSent) refuseExpansion(events, text)
@@ -281,10 +280,9 @@ function construct(text: string, maxDepth: () => number, origin: 'sent' | 'store
       maxTotalMergeKeys: isSent ? documentLimits.expanded : 0,
     })
   } catch (error) {
-    const unreadable = error instanceof YAMLException ? new YamlError(error) : error
-    if (!(unreadable instanceof YamlError)) throw error
-    const { message, offset } = explain(unreadable, text, events)
-    throw problemOf(message, 'syntax', offset === undefined ? undefined : placeAt(text, offset))
+    if (!(error instanceof YAMLException)) throw error
+    const { message, place } = explain(error, text, events)
+    throw problemOf(message, 'syntax', place)
   }
 }
 
@@ -309,10 +307,7 @@ function refuseNumbers(unkept: ReturnType<typeof unkeptNumbers>, text: string): 
   if (unkept.length === 0) return
   const errors = new ErrorList()
   for (const { path } of unkept) errors.add(path, 'invalid_value', notKept)
-  const places = placesAt(
-    text,
-    unkept.map(({ offset }) => offset),
-  )
+  const places = unkept.map(({ offset }) => offset).map(placesIn(text))
   throw errors
     .problem(unreadable)
     .withErrors(errors.list.map((error, index) => ({ ...error, place: { pointer: error.path, ...places[index] } })))
@@ -321,9 +316,13 @@ function refuseNumbers(unkept: ReturnType<typeof unkeptNumbers>, text: string): 
 function refuseExpansion(events: readonly Event[], text: string): void {
   for (const event of events) {
     if (event.type === EVENT_ALIAS)
-      throw refused('uses an alias (*): write the value out', 'unsupported_yaml', placeAt(text, event.anchorStart - 1))
+      throw refused('uses an alias (*): write the value out', 'unsupported_yaml', placesIn(text)(event.anchorStart - 1))
     if ('anchorStart' in event && event.anchorStart >= 0)
-      throw refused('uses an anchor (&): write the value out', 'unsupported_yaml', placeAt(text, event.anchorStart - 1))
+      throw refused(
+        'uses an anchor (&): write the value out',
+        'unsupported_yaml',
+        placesIn(text)(event.anchorStart - 1),
+      )
     // A quoted '<<' is text; a plain one is a merge key to other YAML readers.
     const isMerge =
       event.type === EVENT_SCALAR &&
@@ -331,24 +330,18 @@ function refuseExpansion(events: readonly Event[], text: string): void {
       event.tagStart < 0 &&
       text.slice(event.valueStart, event.valueEnd) === '<<'
     if (isMerge)
-      throw refused('uses a merge key (<<): write the fields out', 'unsupported_yaml', placeAt(text, event.valueStart))
+      throw refused('uses a merge key (<<): write the fields out', 'unsupported_yaml', placesIn(text)(event.valueStart))
   }
-}
-
-/** Line and column of an offset, from 1. */
-export function placeAt(text: string, offset: number): Place {
-  const before = text.slice(0, offset).split(/\r\n?|\n/)
-  return { line: before.length, column: (before.at(-1)?.length ?? 0) + 1 }
 }
 
 const unreadable = 'The blueprint cannot be read.'
 
-function refused(why: string, code: ErrorCode, at?: Place): Problem {
+function refused(why: string, code: ErrorCode, at?: LineColumn): Problem {
   const place = at === undefined ? '' : ` (line ${at.line}, column ${at.column})`
   return problemOf(sentence(`The blueprint ${why.replace(/\.$/, '')}${place}`), code, at)
 }
 
-const problemOf = (message: string, code: ErrorCode, at: Place | undefined) =>
+const problemOf = (message: string, code: ErrorCode, at: LineColumn | undefined) =>
   new Problem('invalid', unreadable, {
     fields: { blueprint: [message] },
     errors: [{ path: ['blueprint'], code, message, place: { pointer: [], ...at } }],

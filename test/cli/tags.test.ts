@@ -87,7 +87,7 @@ describe('a tag of the caller', () => {
     ['!Format ["x", 1]', `${where}!Format: has 1 values for 0 %s.`],
     ['!If [true, a]', `${where}!If: takes a condition, or a list of three`],
     ['[a, !If [true, !Context size, b]]', ':2:24 !Context: '],
-    ['!Nothing x', 'has an unknown tag'],
+    ['!Nothing x', 'unknown scalar tag'],
     ['!KeyOf x', 'A submission takes no !KeyOf or !Find'],
   ])('%s is an error with its place', async (text, error) => {
     expect(await nameFrom(text)).toEqual([expect.stringContaining(error)])

@@ -116,7 +116,7 @@ test.each([
   ['!Find [m, [a]]', '!Find: takes a model and fields'],
   ['!Find [m, [a, 1], [a, 2]]', '!Find: names the field a twice'],
   ['!Find [[m], [a, 1]]', '!Find: takes a model'],
-  ['!If {a: 1}', 'has a tag before a mapping: !If takes a text or a list'],
+  ['!If {a: 1}', 'unknown mapping tag. !If takes a text or a list'],
 ])('%s is an error', (text, why) => {
   expect(() => valueFrom(text)).toThrow(
     expect.objectContaining({ fields: { blueprint: [expect.stringContaining(why)] } }),

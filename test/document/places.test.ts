@@ -97,6 +97,16 @@ describe('the place of', () => {
     expect(spot('version: 1\nentries:\n-\n- 1\n', 'entries', 1)).toMatchObject({ line: 4, column: 3 })
   })
 
+  test('what stands behind an alias', () => {
+    const there = 'a: &x 1\nb: [*x, 2]\nc: *x\nd: 3\n'
+    const paths = [['b', 1], ['c'], ['d']]
+    expect(findSpots(there, paths, () => 'shown')).toMatchObject([
+      { line: 2, column: 9 },
+      { line: 3, column: 1 },
+      { line: 4, column: 1 },
+    ])
+  })
+
   test('a line of many characters is cut, and ends of lines are left out', () => {
     const found = spot(`version: 1\r\nowner: ${'x'.repeat(500)}\r\nprune: no\r\n`, 'owner')
     expect(found).toEqual({ line: 2, column: 1, source: `owner: ${'x'.repeat(193)}` })
