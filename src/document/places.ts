@@ -108,7 +108,7 @@ function find(text: string, root: Target, look: Look): string {
     if (isHidden && event.type === EVENT_SCALAR && event.valueStart >= 0) {
       parts.push(
         text.slice(end, event.valueStart),
-        text.slice(event.valueStart, event.valueEnd).replace(/[^\r\n]/g, '\0'),
+        text.slice(event.valueStart, event.valueEnd).replace(/[^\r\n]+/g, ({ length }) => '\0'.repeat(length)),
       )
       end = event.valueEnd
     }

@@ -11,8 +11,8 @@ export type Visibility = 'shown' | 'masked' | 'secret' | undefined
 /** @param path the path of a value: `['entries', 3, 'attrs', 'name']` */
 export type Look = (path: FieldPath) => Visibility
 
-const ofEntry = new Set(['model', 'id', 'state', 'was', 'owner'])
-const ofDocument = new Set(['version', 'owner', 'prune'])
+const ofEntry = new Set<string | number>(['model', 'id', 'state', 'was', 'owner'])
+const ofDocument = new Set<string | number>(['version', 'owner', 'prune'])
 
 /**
  * The visibility of the values of a blueprint or a submission, by the models that it names. A value is masked unless it is known
@@ -21,14 +21,13 @@ const ofDocument = new Set(['version', 'owner', 'prune'])
 export function lookAt(value: unknown, registry: Registry): Look {
   const document = isObject(value) ? value : {}
   const entries: readonly unknown[] = Array.isArray(document.entries) ? document.entries : []
-  const ofField = (model: unknown, name: string): Visibility => {
+  const ofField = (model: unknown, name: string | number): Visibility => {
     if (name === 'pk') return 'shown'
-    const field = typeof model === 'string' ? registry.byName(model)?.fields.get(name) : undefined
+    const field = typeof model === 'string' ? registry.byName(model)?.fields.get(String(name)) : undefined
     if (field === undefined) return 'masked'
     return field.secret ? 'secret' : 'shown'
   }
-  return (path) => {
-    const [first, second, third, fourth] = path.slice(0, 4).map(String)
+  return ([first, second, third, fourth]) => {
     if (first === undefined) return undefined
     switch (first) {
       case 'entries': {
