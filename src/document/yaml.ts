@@ -3,12 +3,9 @@ import {
   constructFromEvents,
   DUMP_SCHEMA,
   dump,
-  EVENT_ALIAS,
-  EVENT_SCALAR,
   type Event,
   mergeTag,
   parseEvents,
-  SCALAR_STYLE_PLAIN,
   YAMLException,
 } from 'js-yaml'
 import { z } from 'zod'
@@ -135,7 +132,7 @@ function readDocuments(text: string, origin: 'sent' | 'foreign'): unknown[] {
 }
 
 /**
- * Parses the YAML text of a checked document. Anchors, aliases and merge keys are refused: it was printed without them.
+ * Parses the YAML text of a checked document. Aliases are refused: it was printed without them.
  *
  * @throws {Problem} `invalid`, with line and column where there is one
  */
@@ -269,7 +266,6 @@ function construct(text: string, maxDepth: number, origin: 'sent' | 'stored' | '
     events = parseEvents(text, { maxDepth })
     const unkept = isSent ? unkeptNumbers(text, events) : []
     if (origin === 'sent') refuseNumbers(unkept, text)
-    if (!isSent) refuseExpansion(events, text)
     const offsets = unkept.map(({ offset }) => offset)
     const tags = [...parsedTags(events, text), ...(origin === 'foreign' ? unreadTags(events, text, offsets) : [])]
     const base = isSent ? sentSchema : parseSchema
@@ -311,27 +307,6 @@ function refuseNumbers(unkept: ReturnType<typeof unkeptNumbers>, text: string): 
   throw errors
     .problem(unreadable)
     .withErrors(errors.list.map((error, index) => ({ ...error, place: { pointer: error.path, ...places[index] } })))
-}
-
-function refuseExpansion(events: readonly Event[], text: string): void {
-  for (const event of events) {
-    if (event.type === EVENT_ALIAS)
-      throw refused('uses an alias (*): write the value out', 'unsupported_yaml', placesIn(text)(event.anchorStart - 1))
-    if ('anchorStart' in event && event.anchorStart >= 0)
-      throw refused(
-        'uses an anchor (&): write the value out',
-        'unsupported_yaml',
-        placesIn(text)(event.anchorStart - 1),
-      )
-    // A quoted '<<' is text; a plain one is a merge key to other YAML readers.
-    const isMerge =
-      event.type === EVENT_SCALAR &&
-      event.style === SCALAR_STYLE_PLAIN &&
-      event.tagStart < 0 &&
-      text.slice(event.valueStart, event.valueEnd) === '<<'
-    if (isMerge)
-      throw refused('uses a merge key (<<): write the fields out', 'unsupported_yaml', placesIn(text)(event.valueStart))
-  }
 }
 
 const unreadable = 'The blueprint cannot be read.'
