@@ -6,7 +6,6 @@ import {
   EVENT_SEQUENCE,
   type Event,
   getScalarValue,
-  parseEvents,
   SCALAR_STYLE_DOUBLE_QUOTED,
   SCALAR_STYLE_PLAIN,
   SCALAR_STYLE_SINGLE_QUOTED,
@@ -14,6 +13,7 @@ import {
 import type { FieldPath } from '../errors.ts'
 import { isKept, mayLoseDigits } from '../numbers.ts'
 import { documentLimits } from './document.ts'
+import { eventsOf } from './short-lines.ts'
 
 /** The nodes of a YAML text with their paths and offsets, in one pass over the parser's events. */
 
@@ -42,7 +42,7 @@ type Frame = {
 /** @param events of the text, which was read before */
 export function* nodesOf(
   text: string,
-  events: readonly Event[] = parseEvents(text, { maxDepth: documentLimits.depth }),
+  events: readonly Event[] = eventsOf(text, () => documentLimits.depth),
 ): Generator<Node> {
   const open: Frame[] = []
   for (const event of events) {

@@ -12,10 +12,7 @@ const hints: readonly (readonly [reason: string, hint: string])[] = [
     'bad indentation',
     'Keys of one mapping, and items of one list, begin in one column; a text with ": " or a leading sign such as @ stands in quotes.',
   ],
-  [
-    'deficient indentation',
-    'A line inside of brackets or quotes, also that of the closing one, is indented more than its key; or a bracket or quote above is never closed.',
-  ],
+  ['deficient indentation', 'A bracket or quote above is never closed, or what follows it is no YAML.'],
   [
     'end of the stream',
     'Keys of one mapping begin in one column, with a colon and a space behind each: see this line and the one above.',

@@ -22,6 +22,7 @@ import { forbiddenName } from './measure.ts'
 import { type LineColumn, placesIn, unkeptNumbers } from './nodes.ts'
 import { offsetOfKey } from './places.ts'
 import type { CallerSide } from './scope.ts'
+import { eventsOf } from './short-lines.ts'
 import { explain } from './syntax-errors.ts'
 import { Expression, ForbiddenName, parsedTags, printedTags, TagError, unreadTags } from './tags.ts'
 import { evaluateDocument, evaluateStored, normalise } from './written.ts'
@@ -128,7 +129,7 @@ function readDocuments(text: string, origin: 'sent' | 'foreign'): unknown[] {
     if (count >= documentLimits.breaks)
       throw refused(`holds more than ${documentLimits.breaks} line breaks and backslashes`, 'too_long')
   }
-  return construct(text, countingDepth(), origin)
+  return construct(text, countingDepth, origin)
 }
 
 /**
@@ -137,7 +138,7 @@ function readDocuments(text: string, origin: 'sent' | 'foreign'): unknown[] {
  * @throws {Problem} `invalid`, with line and column where there is one
  */
 export const parse = (text: string): Blueprint =>
-  readDocument(placed(text, () => evaluateStored(theOnly(construct(text, documentLimits.depth, 'stored')))))
+  readDocument(placed(text, () => evaluateStored(theOnly(construct(text, storedDepth, 'stored')))))
 
 /** The start of the entries of a document that `printOnLines` printed. `dump` would have indented them. */
 const linesBegin = '\nentries:\n- {'
@@ -153,7 +154,7 @@ export async function parseInTurns(text: string): Promise<Blueprint> {
     .trimEnd()
     .split('\n')
   const takeTurns = turns()
-  const stored = (part: string) => theOnly(construct(part, documentLimits.depth, 'stored'))
+  const stored = (part: string) => theOnly(construct(part, storedDepth, 'stored'))
   const written = { ...(stored(text.slice(0, end)) as object), entries: [] as unknown[] }
   for (let from = 0; from < lines.length; from += atATime) {
     await takeTurns()
@@ -259,11 +260,13 @@ function theOnly(documents: readonly unknown[]): unknown {
   throw refused(`holds ${documents.length} documents: it takes one`, 'unsupported_yaml')
 }
 
-function construct(text: string, maxDepth: number, origin: 'sent' | 'stored' | 'foreign'): unknown[] {
+const storedDepth = () => documentLimits.depth
+
+function construct(text: string, maxDepth: () => number, origin: 'sent' | 'stored' | 'foreign'): unknown[] {
   const isSent = origin !== 'stored'
   let events: Event[] = []
   try {
-    events = parseEvents(text, { maxDepth })
+    events = isSent ? eventsOf(text, maxDepth) : parseEvents(text, { maxDepth: maxDepth() })
     const unkept = isSent ? unkeptNumbers(text, events) : []
     if (origin === 'sent') refuseNumbers(unkept, text)
     const offsets = unkept.map(({ offset }) => offset)
