@@ -62,8 +62,6 @@ export async function fillLedger(client: pg.Client, seeding: Seeding): Promise<v
   await client.query(historiesOfApplications, [digestKey(keyring(secretKey))])
   await prepare(client)
   const from = new Date(Date.now() - days * 86_400_000)
-  // As of an installation that was made then: the worker folds what was recorded since.
-  await client.query('UPDATE run_folds SET until = $1', [from])
   const gapS = gapOf(seeding)
   const portion = 100_000
   for (let done = 0; done < runs; done += portion) {

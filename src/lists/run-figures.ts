@@ -2,101 +2,81 @@ import { z } from 'zod'
 import type { Db } from '../db/client.ts'
 import { Values } from '../db/raw.ts'
 import type { Actor } from '../permissions.ts'
-import { queueMsSql, type StepS, workMsSql } from '../runs/fold.ts'
-import { outcomeSql, outcomes } from '../runs/outcome.ts'
-import { type ListSpec, scopeOf } from './list.ts'
-import { type Figures, readSums, type Times } from './run-sums.ts'
+import { type Outcome, outcomeSql, outcomes } from '../runs/outcome.ts'
+import type { ListSpec } from './list.ts'
 import { askRuns, seenRuns } from './runs.ts'
 
-/** Figures of the runs that a caller sees, for the page of operators. */
-
-export type { Figures } from './run-sums.ts'
+/** Figures of the newest runs that a caller sees, for the page of operators (docs/adr/0068-one-plot-of-a-day-at-most.md). */
 
 /** The periods that a plot shows: `steps` bars of `stepS` seconds each. */
 export const periods = {
   hour: { steps: 60, stepS: 60 },
   day: { steps: 48, stepS: 1_800 },
-  week: { steps: 56, stepS: 10_800 },
-  month: { steps: 60, stepS: 43_200 },
-  year: { steps: 53, stepS: 604_800 },
 } as const
 export type Period = keyof typeof periods
 
-const bar = z.object({ at: z.date(), outcome: z.enum(outcomes), runs: z.int() })
+/** The most submissions that are counted, the newest: to count them takes a quarter of a second. */
+export const mostCounted = 50_000
 
-const times = z.object({
-  queueMs: z.array(z.number().nullable()).nullable(),
-  workMs: z.array(z.number().nullable()).nullable(),
+/** A row for each step with a submission, and one for the whole period. Each outcome has a column. Plans do not count. */
+const figuresRow = z.object({
+  /** Null: the whole period. */
+  at: z.date().nullable(),
+  from: z.date(),
+  oldest: z.date().nullable(),
+  /** Milliseconds that half of the runs, and all but one of a hundred, took at most; null: no worker began one of them. */
+  queueP50: z.number().nullable(),
+  queueP99: z.number().nullable(),
+  workP50: z.number().nullable(),
+  workP99: z.number().nullable(),
+  ...(Object.fromEntries(outcomes.map((each) => [each, z.int()])) as Record<Outcome, z.ZodInt>),
 })
-
-const figuresRow = z.object({ from: z.date(), bars: z.array(z.unknown()), steps: z.array(z.unknown()), ...times.shape })
-
-/** Reads the outcomes of the submissions of a period, and how long they took, the current step included. */
-export function readFigures(db: Db, spec: ListSpec<'Run'>, actor: Actor, period: Period): Promise<Figures> {
-  if (period === 'hour') return readHour(db, spec, actor)
-  const { own, owners } = scopeOf(spec, actor)
-  const seesAll = own === undefined && owners === undefined
-  return readSums(db, periods[period], sumsOf[period], seesAll ? null : (values) => seenRuns(spec, actor, values))
-}
-
-/** The seconds of the sums of which a plot is made. */
-const sumsOf = { day: 60, week: 3_600, month: 3_600, year: 86_400 } as const satisfies Record<
-  Exclude<Period, 'hour'>,
-  StepS
->
+export type Counted = z.output<typeof figuresRow>
 
 /**
- * Reads the runs of the last hour themselves, and their times are exact. The period is in the text: PostgreSQL estimates the rows
- * between it and now, and takes the index of a short one.
+ * @property bars each step of the period with a submission, the oldest first
+ * @property since the oldest of `mostCounted` submissions, when there are more; null: all of the period are counted
  */
-async function readHour(db: Db, spec: ListSpec<'Run'>, actor: Actor): Promise<Figures> {
-  const { steps, stepS } = periods.hour
+export type Figures = {
+  readonly from: Date
+  readonly bars: readonly (Counted & { readonly at: Date })[]
+  readonly total: Counted
+  readonly since: Date | null
+}
+
+const quantile = (share: number, of: string) => `percentile_disc(${share}) WITHIN GROUP (ORDER BY ${of})`
+
+/**
+ * Reads the outcomes of the submissions of a period, and how long they took, the current step included. The period is in the text:
+ * PostgreSQL estimates the rows between it and now, and takes the index of a short one.
+ */
+export async function readFigures(db: Db, spec: ListSpec<'Run'>, actor: Actor, period: Period): Promise<Figures> {
+  const { steps, stepS } = periods[period]
   const values = new Values()
   const step = `interval '${stepS} s'`
   const from = `date_bin(${step}, now(), 'epoch'::timestamptz) - interval '${(steps - 1) * stepS} s'`
-  const [row] = await askRuns(db, figuresRow, {
+  const rows = await askRuns(db, figuresRow, {
     text: `WITH seen AS MATERIALIZED (
-        SELECT date_bin(${step}, runs.created_at, 'epoch'::timestamptz) AS at, ${outcomeSql} AS outcome,
-          (${queueMsSql})::float8 AS queue_ms, (${workMsSql})::float8 AS work_ms
-        FROM runs WHERE runs.created_at >= ${from} AND runs.mode = 'apply' AND ${seenRuns(spec, actor, values)}),
-      bars AS (SELECT at, outcome, count(*)::integer AS runs FROM seen GROUP BY at, outcome),
-      steps AS (SELECT at, ${quantileSql('queue_ms')} AS queue, ${quantileSql('work_ms')} AS work FROM seen GROUP BY at)
-      SELECT ${from} AS from,
-        coalesce((SELECT jsonb_agg(jsonb_build_object('at', at, 'outcome', outcome, 'runs', runs) ORDER BY at) FROM bars), '[]')
-          AS bars,
-        coalesce((SELECT jsonb_agg(jsonb_build_object('at', at, 'queueMs', queue, 'workMs', work) ORDER BY at) FROM steps), '[]')
-          AS steps,
-        ${quantileSql('queue_ms')} AS "queueMs", ${quantileSql('work_ms')} AS "workMs"
-      FROM seen`,
+        SELECT runs.created_at, date_bin(${step}, runs.created_at, 'epoch'::timestamptz) AS at, ${outcomeSql} AS outcome,
+          (extract(epoch FROM runs.started_at - runs.created_at) * 1000)::float8 AS queue_ms,
+          (extract(epoch FROM runs.finished_at - runs.started_at) * 1000)::float8 AS work_ms
+        FROM runs WHERE runs.created_at >= ${from} AND runs.mode = 'apply'
+          AND ${seenRuns(spec, actor, values)} ORDER BY runs.created_at DESC LIMIT ${values.bind(mostCounted)})
+      SELECT at, ${from} AS from, min(created_at) AS oldest,
+        ${outcomes.map((each) => `count(*) FILTER (WHERE outcome = '${each}')::integer AS ${each}`).join(', ')},
+        ${quantile(0.5, 'queue_ms')} AS "queueP50", ${quantile(0.99, 'queue_ms')} AS "queueP99",
+        ${quantile(0.5, 'work_ms')} AS "workP50", ${quantile(0.99, 'work_ms')} AS "workP99"
+      FROM seen GROUP BY GROUPING SETS ((at), ()) ORDER BY at`,
     values: values.list,
   })
-  if (row === undefined) throw new Error('a statement that always has a row had none')
-  return {
-    from: row.from,
-    bars: z.array(barText).parse(row.bars),
-    times: timesOf(row),
-    steps: z
-      .array(stepText)
-      .parse(row.steps)
-      .map(({ at, ...found }) => ({ at, ...timesOf(found) })),
-  }
+  const total = rows.find(({ at }) => at === null)
+  if (total === undefined) throw new Error('a statement that always has a row had none')
+  const bars = rows.flatMap((row) => (row.at === null ? [] : [{ ...row, at: row.at }]))
+  return { from: total.from, bars, total, since: runsOf(total) < mostCounted ? null : total.oldest }
 }
 
-const quantileSql = (of: string): string => `percentile_disc(ARRAY[0.5, 0.99]) WITHIN GROUP (ORDER BY ${of})`
-
-const at = z.iso.datetime({ offset: true }).transform((text) => new Date(text))
-const barText = bar.extend({ at })
-const stepText = times.extend({ at })
-
-const timesOf = ({ queueMs, workMs }: z.output<typeof times>): Times => ({
-  queueMs: quantilesOf(queueMs),
-  workMs: quantilesOf(workMs),
-})
-
-function quantilesOf(found: readonly (number | null)[] | null) {
-  const [p50 = null, p99 = null] = found ?? []
-  return p50 === null || p99 === null ? null : { p50, p99 }
-}
+/** The number of submissions. */
+export const runsOf = (counted: Counted): number => outcomes.reduce((sum, each) => sum + counted[each], 0)
 
 const newestRow = z.object({ id: z.guid() })
 

@@ -8,7 +8,6 @@ import { expiresOf, previousOf } from '../models/overlap.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Engine } from '../plan/engine.ts'
 import { notifyEnded } from './ended.ts'
-import { deleteOldSums, foldRuns } from './fold.ts'
 import { fillHistory } from './history-fill.ts'
 import { keyHours } from './idempotency.ts'
 import { staleAfterS } from './life.ts'
@@ -173,12 +172,10 @@ export const startRetention = (db: Db, engine: Engine, retention: Retention, log
       const history = await fillHistory(db, engine.registry, portionsAtOnce)
       if (history.filled > 0)
         log.info({ objects: history.filled }, 'audit rows were carried over to the history of objects')
-      // This is done before runs are deleted.
-      const folds = await foldRuns(db, portionsAtOnce)
-      if (!history.isDone || !folds.isDone) return soonMs
+      // Rows are deleted once this is done.
+      if (!history.isDone) return soonMs
       const outside = await lookOutside(db, engine)
       if (outside > 0) log.warn({ objects: outside }, 'applications or providers were changed past the service')
-      await deleteOldSums(db)
       const deleted = await deleteOld(db, retention)
       if (deleted.runs + deleted.audit > 0) log.info(deleted, 'old runs and audit rows were deleted')
     } catch (error) {

@@ -74,7 +74,7 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
   const addresses = () => [
     ...[
       '/admin/',
-      '/admin/?period=week',
+      '/admin/?period=day',
       '/admin/workers/',
       '/admin/refusals/',
       '/admin/audit/',
@@ -256,7 +256,7 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
     const { page, pass } = await watched()
     await page.setViewportSize({ width: 1_280, height: 500 })
     await page.getByText('Each bar as a row').click()
-    const link = page.getByRole('link', { name: 'Last week' })
+    const link = page.getByRole('link', { name: 'Last day' })
     await link.focus()
     await page.evaluate('scrollTo(0, 200); globalThis.isSame = true')
     await service.admin.put(applyPath, await named('radius', 'appears'))

@@ -81,7 +81,7 @@ describe('sight', () => {
       ...['group=cause', 'group=cause&outcome=failed', 'kind=radius', `object=application:${marker}-slug`],
     ]
     const urls = [
-      ...['/admin/', '/admin/?period=week', `/admin/runs/${own}/`],
+      ...['/admin/', '/admin/?period=day', `/admin/runs/${own}/`],
       ...asked.map((query) => `/admin/runs/?period=all&${query}`),
     ]
     for (const url of urls) {

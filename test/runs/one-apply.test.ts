@@ -31,7 +31,7 @@ async function quiet(counts: readonly (readonly unknown[])[]): Promise<void> {
 
 /** Statements that only the reconciler and the maintenance send, at intervals. */
 const isRegular = (text: string) =>
-  /WHERE state = 'queued'|worker_formats|metric_sums|run_folds|run_sums|generated_until < now|sealed_key IS NOT NULL|idempotency_keys WHERE|row_counts/.test(
+  /WHERE state = 'queued'|worker_formats|metric_sums|generated_until < now|sealed_key IS NOT NULL|idempotency_keys WHERE|row_counts/.test(
     text,
   )
 

@@ -171,11 +171,8 @@ function scopeKey(runs: ListSpec<'Run'>, actor: Actor): string {
   return JSON.stringify([own, owners, own === undefined && owners === undefined ? null : caller])
 }
 
-/** Milliseconds that counts of a period are shown again: those of a week take longer to make, and change less. */
-const keptMs = (key: string): number => {
-  const [period = 'hour'] = key.split(' ', 1)
-  return period === 'hour' ? 900 : period === 'day' ? 15_000 : 60_000
-}
+/** Milliseconds that counts of a period are shown again: those of a day take longer to make, and change less. */
+const keptMs = (key: string): number => (key.startsWith('hour ') ? 900 : 15_000)
 
 async function readWork(db: Db, runs: ListSpec<'Run'>, actor: Actor) {
   const found = await readAtWork(db)

@@ -106,16 +106,7 @@ function withoutTrace({ status, headers, text }: Answer): string {
 const isRefusal = (cell: string): boolean => /^[45]\d\d/.test(cell)
 
 /** Tables that workers write at any time: row counts, heartbeats and sums. */
-const restless = [
-  'row_counts',
-  'queue_heartbeats',
-  'worker_formats',
-  'metric_sums',
-  'refusals',
-  'run_sums',
-  'run_folds',
-  '_prisma_migrations',
-]
+const restless = ['row_counts', 'queue_heartbeats', 'worker_formats', 'metric_sums', 'refusals', '_prisma_migrations']
 
 /** Reads the row count of every table, and a digest of the row versions, which every write changes. */
 async function contentsOf({ db }: Installation): Promise<() => Promise<unknown>> {

@@ -1,0 +1,5 @@
+-- DropTable
+DROP TABLE "run_folds";
+
+-- DropTable
+DROP TABLE "run_sums";
