@@ -1,22 +1,19 @@
 import { cutTo, type Html, html } from '../http/html.ts'
 import type { RunRow } from '../lists/run-rows.ts'
 import { type Pause, pauseParts } from '../queue/pause.ts'
-import { utc, type Written, written } from './zone.ts'
+import { utc, written } from './zone.ts'
 
 /** Times, amounts and states, as all pages show them. */
 
-/** A whole time: `2026-11-23 09:15:04 UTC`. */
-const whole = ({ day, clock, offset }: Written): string => `${day} ${clock} ${offset}`
-
 /** @param zone pages leave it out: `times.ts` writes their times in the zone of the caller */
 export const time = (at: Date, zone = utc): Html =>
-  html`<time datetime="${at.toISOString()}">${whole(written(at, zone))}</time>`
+  html`<time datetime="${at.toISOString()}">${written(at, zone)}</time>`
 
 /** Today's clock alone, or the day with it, on a page whose head names the zone. */
 export const shortTime = (at: Date, now = new Date(), zone = utc): Html => {
-  const it = written(at, zone)
-  const isToday = it.day === written(now, zone).day
-  return html`<time datetime="${at.toISOString()}" title="${whole(it)}">${isToday ? it.clock : `${it.day} ${it.clock.slice(0, 5)}`}</time>`
+  const whole = written(at, zone)
+  const isToday = whole.slice(0, 10) === written(now, zone).slice(0, 10)
+  return html`<time datetime="${at.toISOString()}" title="${whole}">${isToday ? whole.slice(11, 19) : whole.slice(0, 16)}</time>`
 }
 
 /** `3 ms`, `1.2 s`, `45 s`, `12 min`, `3 h 5 min`, `4 d`. */
