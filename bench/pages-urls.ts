@@ -87,7 +87,7 @@ export async function questions(database: string, { run: real, plan, set }: Real
     ['page run, applied', `${runs}${applied}/`],
     ['page run, failed', `${runs}${failed}/`],
     ['page run, 10 000 entries', `${runs}${large}/`],
-    ['page run, 10 000 entries, deep', `${runs}${large}/?from=9000`],
+    ['page run, 10 000 entries, deep', `${runs}${large}/?start=9000`],
     ['page document', `${runs}${real}/document/`],
     ['page differences', `${runs}${real}/differences/`],
     ['page differences, 1 000 entries', `${runs}${set}/differences/`],

@@ -70,7 +70,7 @@ export function dashboardRoutes(app: Api, { submitter, queue, door, inspect, wai
       changesRoute(scope, db, waits)
       await pageRoutes(scope, sources)
       runPages(scope, { db, engine, queue, runs })
-      rollBackPages(scope, { submitter, queue, runs })
+      rollBackPages(scope, { submitter, queue })
       applicationPages(scope, { db, engine, runs })
     })
   })

@@ -4,12 +4,11 @@ import type { Db } from '../db/client.ts'
 import { type Blueprint, type Entry, Find, KeyOf } from '../document/document.ts'
 import { mask } from '../document/mask.ts'
 import { Problem } from '../errors.ts'
-import type { Model } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Actor } from '../permissions.ts'
-import { isSame } from '../plan/same-value.ts'
 import { documentOf, type FormerRun, readFormerRun } from '../runs/documents.ts'
 import { mayReadRun } from '../runs/options.ts'
+import { compare, fieldsBetween, type Side, type Values } from './comparison.ts'
 import type { Opening } from './one-run.ts'
 
 /** The difference between the documents of a run and of an earlier one. Values are masked, as a run shows them. */
@@ -36,7 +35,7 @@ export async function readDocumentDifference(
     throw new Problem('not_found', 'There is no such run.')
   try {
     const [to, from] = [await open(later), await open(former)]
-    return { changes: entriesOf(from.blueprint, to.blueprint, registry), settings: fieldsBetween(from.said, to.said) }
+    return { changes: compare(from.entries, to.entries, registry), settings: fieldsBetween(from.settings, to.settings) }
   } catch (error) {
     if (error instanceof Problem && error.code === 'conflict') return error.message
     throw error
@@ -45,50 +44,38 @@ export async function readDocumentDifference(
   async function open(run: FormerRun) {
     const { blueprint, conditions } = await documentOf(db, keyring, run)
     const { owner, replaceProvider, prune, reset } = conditions
-    const said = { owner, replace_provider: replaceProvider, prune, reset, labels: blueprint.metadata.labels ?? null }
-    return { blueprint, said: { raw: said, shown: said } }
+    const settings = {
+      owner,
+      replace_provider: replaceProvider,
+      prune,
+      reset,
+      labels: blueprint.metadata.labels ?? null,
+    }
+    return { entries: byObject(blueprint, registry), settings: valuesOf(settings, settings) }
   }
 }
 
-/** A value as it is, and as it is shown. */
-type Both = { readonly raw: Readonly<Record<string, unknown>>; readonly shown: Readonly<Record<string, unknown>> }
-type Sided = Both & Pick<Change, 'model' | 'key'>
-
-function entriesOf(from: Blueprint, to: Blueprint, registry: Registry): Change[] {
-  const [before, after] = [byObject(from, registry), byObject(to, registry)]
-  const removed = [...before].flatMap(([id, entry]): Change[] =>
-    after.has(id) ? [] : [changeOf(entry, 'delete', fieldsBetween(entry, nothing))],
-  )
-  const others = [...after].flatMap(([id, entry]): Change[] => {
-    const earlier = before.get(id)
-    const fields = fieldsBetween(earlier ?? nothing, entry, registry.byName(entry.model))
-    if (earlier === undefined) return [changeOf(entry, 'create', fields)]
-    return Object.keys(fields).length === 0 ? [] : [changeOf(entry, 'update', fields)]
-  })
-  return [...removed, ...others]
-}
-
-const nothing: Both = { raw: {}, shown: {} }
-
-const changeOf = ({ model, key }: Sided, action: Change['action'], fields: Change['fields']): Change => ({
-  model,
-  key,
-  action,
-  fields,
-})
-
 /** Entries by their objects. A document may name an object twice: the second is compared with the second. */
-function byObject(blueprint: Blueprint, registry: Registry): Map<string, Sided> {
+function byObject(blueprint: Blueprint, registry: Registry): Side {
   const masked = mask(blueprint, registry).entries
-  const found = new Map<string, Sided>()
+  const found = new Map<string, Pick<Change, 'model' | 'key'> & { values: Values }>()
   for (const [index, entry] of blueprint.entries.entries()) {
     const key = shownOf(entry.identifiers) as Change['key']
     let id = JSON.stringify([entry.model, key])
     while (found.has(id)) id += '+'
-    found.set(id, { model: entry.model, key, raw: saidBy(entry), shown: saidBy(masked[index] ?? entry) })
+    found.set(id, { model: entry.model, key, values: valuesOf(saidBy(entry), saidBy(masked[index] ?? entry)) })
   }
   return found
 }
+
+/** What is masked is a secret. */
+const valuesOf = (raw: Readonly<Record<string, unknown>>, masked: Readonly<Record<string, unknown>>): Values =>
+  Object.fromEntries(
+    Object.entries(raw).map(([name, value]) => [
+      name,
+      { raw: value, ...(isDeepStrictEqual(value, masked[name]) && { shown: shownOf(value ?? null) }) },
+    ]),
+  )
 
 /** The members of an entry beside its fields are in brackets: a field may have the same name. */
 const saidBy = ({ attrs, state, was, owner, conditions }: Entry): Readonly<Record<string, unknown>> => ({
@@ -98,20 +85,6 @@ const saidBy = ({ attrs, state, was, owner, conditions }: Entry): Readonly<Recor
   ...(owner !== undefined && { '(owner)': owner }),
   ...(conditions !== undefined && { '(conditions)': conditions }),
 })
-
-function fieldsBetween(from: Both, to: Both, model?: Model): Change['fields'] {
-  const fields: Change['fields'] = {}
-  for (const name of new Set([...Object.keys(from.raw), ...Object.keys(to.raw)])) {
-    if (isSame(model?.fields.get(name), from.raw[name], to.raw[name])) continue
-    fields[name] =
-      isSecret(from, name) || isSecret(to, name) ? 'changed' : { from: sideOf(from, name), to: sideOf(to, name) }
-  }
-  return fields
-}
-
-const isSecret = ({ raw, shown }: Both, name: string): boolean => !isDeepStrictEqual(raw[name], shown[name])
-
-const sideOf = ({ shown }: Both, name: string): unknown => shownOf(shown[name] ?? null)
 
 /** Shows tags as a document has them. */
 function shownOf(value: unknown): unknown {

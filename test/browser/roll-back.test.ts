@@ -57,7 +57,7 @@ describe.runIf(needs('chromium'))('a roll back in Chromium', () => {
 
     const created = page.getByRole('row', { name: 'created' }).last()
     await created.getByRole('link', { name: 'roll back to this' }).click()
-    await page.getByRole('heading', { name: `Roll back to this run: apply radius ${slug}` }).waitFor()
+    await page.getByRole('heading', { name: `Plan again or roll back: apply radius ${slug}` }).waitFor()
     await page.getByRole('row', { name: `application ${slug} group Second First` }).waitFor()
     await page.getByText('It would do this: 1 changed, 1 unchanged.').waitFor()
     await page.getByRole('link', { name: 'Cancel' }).click()

@@ -58,9 +58,9 @@ describe('differences to the run before', () => {
     expect(await differences(first)).toContain('There is no applied run before it')
     const body = await differences(second)
     expect(body).toContain(`href="/admin/runs/${first}/"`)
-    expect(textOf(body)).toMatch(/Entries: 2 changed .*a secret: changed.*group First Second/)
+    expect(textOf(body)).toMatch(/What is different: 2 changed .*a secret: changed.*group First Second/)
     expect(body).not.toMatch(/the (first|second) secret/)
-    expect(await differences(third)).toContain('Both have the same document.')
+    expect(await differences(third)).toContain('Nothing is different.')
     expect((await get(operator, `/admin/runs/${second}/`)).body).toContain(`href="/admin/runs/${second}/differences/"`)
   })
 
@@ -73,7 +73,7 @@ describe('differences to the run before', () => {
     const body = await differences(second)
     expect(body).toContain(`href="/admin/runs/${first}/"`)
     const text = textOf(body)
-    expect(text).toMatch(/Entries: 1 added, 1 changed, 1 removed/)
+    expect(text).toMatch(/What is different: 1 added, 1 changed, 1 removed/)
     expect(text).toMatch(new RegExp(`Removed .*${b} attributes .*Changed .*${a} attributes.cost 1 2`))
     expect(text).toMatch(new RegExp(`Added .*${c}`))
   })
@@ -150,7 +150,7 @@ describe('two states of an application', () => {
     const whole = await compared(first, fourth)
     expect(whole).toMatch(/a secret: changed/)
     expect(whole).not.toMatch(/group|meta_description|(first|second) secret/)
-    expect(await compared(fourth, fourth)).toContain('No field is different')
+    expect(await compared(fourth, fourth)).toContain('Nothing is different')
     expect((await get(operator, `${page()}compare/?from=999999&to=${first}`)).statusCode).toBe(404)
     expect((await get(operator, `${page()}compare/?from=x`)).statusCode).toBe(400)
   })
@@ -161,9 +161,7 @@ describe('two states of an application', () => {
     const answer = await service.admin.put(`${applyPath}?replace_provider=true`, body)
     expect(answer.status, answer.text).toBe(200)
     const [later, earlier] = await states()
-    expect(await compared(earlier, later)).toMatch(
-      new RegExp(`Created .*${slug}-new.*Deleted .*${slug}|Deleted .*${slug}.*Created .*${slug}-new`),
-    )
+    expect(await compared(earlier, later)).toMatch(new RegExp(`Removed .*${slug}.*Added .*${slug}-new`))
   })
 
   test('far apart are chosen page by page', async () => {

@@ -119,7 +119,7 @@ describe('a roll back', () => {
     expect(await groupOf()).toBe('First')
   })
 
-  test('of the newest run says what it would put back, or that there is nothing', async () => {
+  test('of the newest run shows what it would put back, or that there is nothing', async () => {
     const run = await put('First')
     const same = await planned(run)
     expect(textOf(same.body)).toContain('It would change nothing')
@@ -127,7 +127,7 @@ describe('a roll back', () => {
     await service.db.application.updateMany({ where: { slug }, data: { group: 'by SQL' } })
     const { body } = await planned(run)
     expect(body).toContain('Plan again')
-    expect(textOf(body)).toMatch(/this is what it would put back.*group by SQL First/)
+    expect(textOf(body)).toMatch(/It would do this: 1 changed.*group by SQL First/)
   })
 
   test('of many entries shows the first, and the next on the next page', async () => {

@@ -265,7 +265,7 @@ describe('the page of a run', () => {
     const text = `version: 1\nentries:\n${changes.map(({ key }) => `  - model: service_core.application\n    identifiers: {slug: "${key.slug}"}\n`).join('')}`
     const blueprint = service.engine.keyring.seal(text, sealedColumn(id, 'blueprint'))
     await recorded({ id, changes, logs: changes.map(({ key }) => `${key.slug} ${'"'.repeat(500)}`), blueprint })
-    for (const part of ['', '?from=2500', '?from=5000', '?from=9999', 'document/', 'document/?page=5']) {
+    for (const part of ['', '?start=2500', '?start=5000', '?start=9999', 'document/', 'document/?page=5']) {
       const { statusCode, body } = await get(reader, `/admin/runs/${id}/${part}`)
       expect([part, statusCode, Buffer.byteLength(body) <= most]).toEqual([part, 200, true])
       expect(body).toMatch(/of 10\u202f000|Page \d of/)

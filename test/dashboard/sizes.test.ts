@@ -183,7 +183,7 @@ test.each([
   '/admin/refusals/',
   '/admin/audit/',
   ...Object.values(ids).map((id) => `/admin/runs/${id}/`),
-  `/admin/runs/${ids.applied}/?from=30`,
+  `/admin/runs/${ids.applied}/?start=30`,
   `/admin/runs/${ids.applied}/document/`,
   `/admin/runs/${ids.applied}/document/?page=2`,
   `/admin/runs/${ids.applied}/differences/`,

@@ -5,6 +5,7 @@ import { inTime } from '../../db/in-time.ts'
 import { Problem } from '../../errors.ts'
 import { requireAccess } from '../../http/access.ts'
 import type { Api } from '../../http/api.ts'
+import { type Html, html } from '../../http/html.ts'
 import { readApplications } from '../../lists/applications.ts'
 import { earlierRun } from '../../lists/earlier-run.ts'
 import { queryInteger, queryText } from '../../lists/filters.ts'
@@ -13,16 +14,19 @@ import { comparedName } from '../../names.ts'
 import type { Actor } from '../../permissions.ts'
 import type { Engine } from '../../plan/engine.ts'
 import { mayRollBack } from '../../submissions/access.ts'
-import { type HistoryEntry, readHistory } from '../../views/history.ts'
-import { differenceOf, reversed } from '../../views/history-difference.ts'
+import { compare } from '../../views/comparison.ts'
+import { readHistory } from '../../views/history.ts'
+import { sidesOf } from '../../views/history-sides.ts'
 import { readLastChanges } from '../../views/last-changes.ts'
 import { readDeletedOutside } from '../../views/outside.ts'
 import { applicationPath, applicationsPath, comparePath } from '../addresses.ts'
+import { type Compared, comparisonPage } from '../comparison-page.ts'
 import { pageRoute, sendPage } from '../frame.ts'
 import { ifInTime } from '../late.ts'
-import { type Compared, comparePage, type State } from './compare-page.ts'
+import { startOfPart } from '../runs/changes.ts'
+import { number } from '../words.ts'
 import { applicationPage, applicationsPage, rowsOfPage } from './pages.ts'
-import type { Chosen, Timeline } from './timeline.ts'
+import { type Chosen, queryOf, stateText, type Timeline } from './timeline.ts'
 
 /** The pages of applications. The declaration of the API's list, and `readHistory`, decide which of them a caller sees. */
 
@@ -49,7 +53,6 @@ const historyQuery = chosenQuery.extend({
     .optional(),
 })
 
-const nothing = { entries: [], beside: [], next: null }
 const dayMs = 86_400_000
 const entriesOfPage = 20
 /** The most changes between two states, and of the two. */
@@ -136,50 +139,49 @@ export function applicationPages(
 
   app.get(
     comparePath(':slug'),
-    pageRoute({ params, querystring: chosenQuery }),
-    async ({ actor, params, query }, reply) => {
+    pageRoute({ params, querystring: chosenQuery.extend({ start: startOfPart }) }),
+    async ({ actor, params, query: { start, ...chosen } }, reply) => {
       requireAccess(actor, 'view_application')
       const slug = params.slug.normalize('NFC')
-      const compared = await inTime(compare(slug, query, actor))
-      return sendPage(reply, comparePage(slug, compared, nameOf, actor))
+      const { compared, ends } = await inTime(compareStates(slug, chosen, actor))
+      const shown = { title: `Two states of ${slug}`, within: applicationsPath, compared, start, nameOf }
+      const back = html`<a href="${applicationPath(slug)}${queryOf(ends)}">Back to the application</a>`
+      return sendPage(reply, comparisonPage({ ...shown, back, address: `${comparePath(slug)}${queryOf(ends)}` }, actor))
     },
   )
 
-  async function compare(slug: string, chosen: Chosen, actor: Actor): Promise<Compared> {
-    const { from, to } = await statesOf(slug, chosen, actor)
-    if (from === undefined || to === undefined) return { is: 'alone' }
-    const [first, last] = BigInt(from) <= BigInt(to) ? [from, to] : [to, from]
-    const read = { before: null, size: mostCompared, first, last }
-    const { entries, beside, next } = (await readHistory(db, registry, { slug }, actor, read)) ?? nothing
-    if (next !== null) return { is: 'too far', most: mostCompared }
-    const stateOf = (state: string): State => {
-      const entry = entries[beside.findIndex((each) => each.state === state)]
+  /** Compares the chosen states: without a choice, the newest and the one before. */
+  async function compareStates(slug: string, { from, to }: Chosen, actor: Actor) {
+    const isReversed = from !== undefined && to !== undefined && BigInt(from) > BigInt(to)
+    const [first = null, last = null] = isReversed ? [to, from] : [from, to]
+    const size = from === undefined ? mostOfLast : mostCompared
+    const history = await readHistory(db, registry, { slug }, actor, { before: null, size, first, last })
+    if (history === undefined) throw new Problem('not_found', none)
+    const { beside, next } = history
+    const states = [...new Set(beside.map(({ state }) => state))]
+    const ends = { from: from ?? states[1], to: to ?? states[0] }
+    const why = (compared: string) => ({ ends, compared })
+    if (ends.from === undefined || ends.to === undefined)
+      return why('There is nothing to compare: its history has one state only.')
+    if (from !== undefined && next !== null)
+      return why(`More than ${number(size)} changes lie between them: choose two that are nearer.`)
+    const entries = history.entries.map((entry, index) => ({ ...entry, state: beside[index]?.state ?? '' }))
+    const stateOf = (state: string): Html => {
+      const entry = entries.find((each) => each.state === state)
       if (entry === undefined) throw new Problem('not_found', none)
-      return { state, entry }
+      return stateText(entry)
     }
-    const ends = { from: stateOf(from), to: stateOf(to) }
-    const difference = differenceOf(entriesAfter(first, { entries, beside }), registry)
-    return { is: 'compared', ...ends, difference: first === from ? difference : reversed(difference) }
+    const oldest = BigInt(isReversed ? ends.to : ends.from)
+    const between = entries
+      .filter(({ state }) => BigInt(state) > oldest)
+      .toSorted((one, other) => Number(BigInt(one.state) - BigInt(other.state)))
+    const { before, after } = sidesOf(between)
+    const compared: Compared = {
+      from: stateOf(ends.from),
+      to: html`${stateOf(ends.to)}. <a href="${comparePath(slug)}${queryOf({ from: ends.to, to: ends.from })}">The other way round</a>`,
+      changes: isReversed ? compare(after, before, registry) : compare(before, after, registry),
+      unknown: between.filter(({ action, fields }) => fields === null && action !== 'delete').length,
+    }
+    return { ends, compared }
   }
-
-  /** The chosen states, or else the newest and the one before. */
-  async function statesOf(slug: string, { from, to }: Chosen, actor: Actor): Promise<Chosen> {
-    if (from !== undefined && to !== undefined) return { from, to }
-    const newest = await readHistory(db, registry, { slug }, actor, {
-      before: null,
-      size: mostOfLast,
-      last: to ?? null,
-    })
-    if (newest === undefined) throw new Problem('not_found', none)
-    const states = [...new Set(newest.beside.map(({ state }) => state))]
-    if (from !== undefined) return { from, to: states[0] }
-    return { from: states[1], to: states[0] }
-  }
-}
-
-/** Entries from the oldest on; those of one state stay in their order. */
-function entriesAfter(first: string, { entries, beside }: Pick<Timeline, 'entries' | 'beside'>): HistoryEntry[] {
-  const all = entries.map((entry, index) => ({ entry, state: beside[index]?.state ?? first }))
-  const after = all.filter(({ state }) => state !== first)
-  return after.toSorted((a, b) => Number(BigInt(a.state) - BigInt(b.state))).map(({ entry }) => entry)
 }

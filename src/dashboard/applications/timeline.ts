@@ -22,8 +22,12 @@ export type Timeline = {
   readonly nameOf: (model: string) => string
 }
 
+/** The state after a change: the first one of those that were written together. */
+export const stateText = ({ at, user, run }: HistoryEntry): Html =>
+  html`after ${time(new Date(at))}${user !== null && `, ${nameText(user.username)}`}${run !== null && html`, run <a href="${runPagePath(run)}">${shortId(run)}</a>`}`
+
 /** The query of an address; empty when nothing is chosen. */
-export function chosenQuery({ from, to }: Chosen): string {
+export function queryOf({ from, to }: Chosen): string {
   const query = new URLSearchParams([...(from ? [['from', from]] : []), ...(to ? [['to', to]] : [])]).toString()
   return query === '' ? '' : `?${query}`
 }

@@ -1,5 +1,6 @@
 import type { Change } from '../../apply/changes.ts'
 import { bytesOf, cutTo, type Html, html } from '../../http/html.ts'
+import { queryInteger } from '../../lists/filters.ts'
 import { asText, type Difference, differences } from '../../sides.ts'
 import type { RunPart } from '../../views/run-parts.ts'
 import { countsText } from '../../views/run-summary.ts'
@@ -7,8 +8,8 @@ import { count, nameText, number } from '../words.ts'
 
 /** The changes of a run, from -> to: effects first, unchanged objects last and folded. */
 
-const words = { delete: 'Deleted', update: 'Changed', create: 'Created', unchanged: 'Unchanged' } as const
 type Words = Readonly<Record<Change['action'], string>>
+const words: Words = { delete: 'Deleted', update: 'Changed', create: 'Created', unchanged: 'Unchanged' }
 
 /** The number of entries with each action: `2 deleted, 1 changed`. */
 export const changeCounts = (counts: RunPart['counts']): string => countsText(counts, number)
@@ -31,10 +32,10 @@ type Names = (model: string) => string
  * @param called the words for each action
  * @returns how many are shown
  */
-export function changeTables(
+function changeTables(
   changes: readonly Change[],
   nameOf: Names,
-  called: Words = words,
+  called: Words,
 ): { readonly shown: Html; readonly size: number } {
   const blocks = new Map<Change['action'], Html[]>()
   let bytes = 0
@@ -55,14 +56,17 @@ export function changeTables(
   }
 }
 
-type Part = { readonly changes: readonly Change[]; readonly from: number; readonly total: number }
+type Part = { readonly changes: readonly Change[]; readonly start: number; readonly total: number }
+
+/** The member of an address: the index of the first change that is shown. */
+export const startOfPart = queryInteger(0, 1_000_000).default(0)
 
 /** A part of the changes of a page, with links to the others. @param address the address of the first part */
-export function changesPart({ changes, from, total }: Part, address: string, nameOf: Names, called?: Words): Html {
+export function changesPart({ changes, start, total }: Part, address: string, nameOf: Names, called = words): Html {
   const { shown, size } = changeTables(changes, nameOf, called)
-  const next = from + size
-  const nextAddress = `${address}${address.includes('?') ? '&' : '?'}from=${next}`
-  return html`${from > 0 && html`<p class="quiet">From ${number(from + 1)} on, of ${number(total)}. <a href="${address}">From the first</a></p>`}
+  const next = start + size
+  const nextAddress = `${address}${address.includes('?') ? '&' : '?'}start=${next}`
+  return html`${start > 0 && html`<p class="quiet">From ${number(start + 1)} on, of ${number(total)}. <a href="${address}">From the first</a></p>`}
 ${shown}
 ${size > 0 && next < total && html`<p class="choice"><a class="button" href="${nextAddress}">The next ones, of ${number(total)}</a></p>`}`
 }

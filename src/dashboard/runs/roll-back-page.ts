@@ -14,8 +14,8 @@ export type Planned =
   | { readonly is: 'none' }
   /** It waits for a worker, or is at work. */
   | { readonly is: 'open'; readonly run: RunPart }
-  /** @property from index of the first change that is shown */
-  | { readonly is: 'plan'; readonly run: RunPart; readonly tag: string; readonly from: number }
+  /** @property start index of the first change that is shown */
+  | { readonly is: 'plan'; readonly run: RunPart; readonly tag: string; readonly start: number }
   /** A worker refused it, or it failed. */
   | { readonly is: 'not planned'; readonly run: RunPart }
   /** It was refused before there was a run. */
@@ -35,23 +35,19 @@ export type Said = {
 type Shown = {
   readonly former: RunPart
   readonly plan: Planned
-  /** Whether it is certain that no later run changed an object that it names. */
-  readonly isNewest: boolean
   readonly said: Said
   readonly nameOf: (model: string) => string
 }
 
-export function rollBackPage({ former, plan, isNewest, said, nameOf }: Shown, actor: Actor): string {
-  const title = isNewest || former.applied !== true ? 'Plan again' : 'Roll back to this run'
+export function rollBackPage({ former, plan, said, nameOf }: Shown, actor: Actor): string {
+  const title = former.applied === true ? 'Plan again or roll back' : 'Plan again'
   return page({
     title: `${title}: ${former.title}`,
     actor,
     within: runsPath,
     isLive: plan.is === 'open',
     content: html`<h1>${title}: ${titleText(former.title)}</h1>
-<p>The document of <a href="${runPagePath(former.id)}">this run</a> of ${time(new Date(former.created_at))}${former.submitter_name !== null && `, by ${nameText(former.submitter_name)}`}, against today. ${
-      isNewest && 'No later run has changed its objects: this is what it would put back.'
-    }</p>
+<p>The document of <a href="${runPagePath(former.id)}">this run</a> of ${time(new Date(former.created_at))}${former.submitter_name !== null && `, by ${nameText(former.submitter_name)}`}, against today.</p>
 ${
   said.changed !== undefined &&
   html`<div class="alert" role="alert"><p>Something changed after the plan: nothing was applied. Below is the new plan.</p>
@@ -85,7 +81,7 @@ function contentOf(id: string, plan: Planned, said: Said, nameOf: Shown['nameOf'
 }
 
 function planOf(id: string, plan: Planned & { readonly is: 'plan' }, said: Said, nameOf: Shown['nameOf']): Html {
-  const { run, from } = plan
+  const { run, start } = plan
   const { counts, changes, logs, lines } = run
   const total = countOf(counts)
   const changesNothing = total === (counts.unchanged ?? 0)
@@ -96,7 +92,7 @@ function planOf(id: string, plan: Planned & { readonly is: 'plan' }, said: Said,
       : `It would do this: ${changeCounts(counts)}.`
   }</span></p><p>As of ${time(new Date(run.finished_at ?? run.created_at))}. Nothing was changed so far.</p></div>
 <section><h2>What it would do: ${changeCounts(counts)}</h2>
-${changesPart({ changes, from, total }, address, nameOf)}
+${changesPart({ changes, start, total }, address, nameOf)}
 ${
   logs.length > 0 && html`<details id="says"><summary>What the plan says</summary>${lineList(logs, lines)}</details>`
 }</section>

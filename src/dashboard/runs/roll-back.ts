@@ -6,8 +6,6 @@ import { catalogue, Problem } from '../../errors.ts'
 import { noteFailure } from '../../http/access-log.ts'
 import type { Api } from '../../http/api.ts'
 import { headerOf } from '../../http/headers.ts'
-import { queryInteger } from '../../lists/filters.ts'
-import type { ListSpec } from '../../lists/list.ts'
 import type { ApplyQueue } from '../../queue/backend.ts'
 import { progressOf } from '../../queue/enqueue.ts'
 import { longestMessage, messageOf, whyNoMessage } from '../../runs/message.ts'
@@ -18,9 +16,7 @@ import type { Submitter } from '../../submissions/submission.ts'
 import { readRunPart } from '../../views/run-parts.ts'
 import { rollBackPath, runPagePath } from '../addresses.ts'
 import { messagePage, pageRoute, sendPage } from '../frame.ts'
-import { ifInTime } from '../late.ts'
-import { mostEntries, mostLines } from './changes.ts'
-import { isNewest } from './later.ts'
+import { mostEntries, mostLines, startOfPart } from './changes.ts'
 import { type Planned, rollBackPage, type Said } from './roll-back-page.ts'
 
 /**
@@ -30,7 +26,7 @@ import { type Planned, rollBackPage, type Said } from './roll-back-page.ts'
  */
 
 const params = z.object({ id: z.guid() })
-const planQuery = z.strictObject({ plan: z.guid().optional(), from: queryInteger(0, 1_000_000).default(0) })
+const planQuery = z.strictObject({ plan: z.guid().optional(), start: startOfPart })
 
 /** The form accepts a longer text than a message may have, so that a page can show its error. */
 const sentForm = z.object({
@@ -41,17 +37,17 @@ const sentForm = z.object({
     .default(''),
 })
 
-type Sources = { readonly submitter: Submitter; readonly queue: ApplyQueue; readonly runs: ListSpec<'Run'> }
+type Sources = { readonly submitter: Submitter; readonly queue: ApplyQueue }
 type Asking = FastifyRequest & { readonly params: { readonly id: string } }
 
-export function rollBackPages(app: Api, { submitter, queue, runs }: Sources): void {
+export function rollBackPages(app: Api, { submitter, queue }: Sources): void {
   const { db, engine } = submitter
   const { registry } = engine
   const nameOf = (model: string) => registry.byName(model)?.displayName ?? model
 
   app.get(rollBackPath(':id'), pageRoute({ params, querystring: planQuery }), async (request, reply) => {
-    const { plan, from } = request.query
-    if (plan !== undefined) return show(request, reply, await readPlanned(request, plan, from))
+    const { plan, start } = request.query
+    if (plan !== undefined) return show(request, reply, await readPlanned(request, plan, start))
     await formerRunFor(submitter, request.params.id, request.actor)
     if (!isAskedByPerson(request)) return show(request, reply, { is: 'none' })
     return planned(request, reply, await submitPlan(request, reply))
@@ -108,9 +104,9 @@ export function rollBackPages(app: Api, { submitter, queue, runs }: Sources): vo
       : show(request, reply, made)
 
   /** @throws {Problem} `not_found` when it is no plan of this caller for this run */
-  async function readPlanned({ actor, params: { id } }: Asking, plan: string, from: number): Promise<Planned> {
+  async function readPlanned({ actor, params: { id } }: Asking, plan: string, start: number): Promise<Planned> {
     await formerRunFor(submitter, id, actor)
-    const part = { from, most: mostEntries, lines: mostLines }
+    const part = { from: start, most: mostEntries, lines: mostLines }
     const progress = (of: { readonly id: string }, attempt: number) => progressOf(queue, of, attempt)
     const run = await inTime(readRunPart(db, plan, actor, part, progress))
     const row = await inTime(db.run.findUnique({ where: { id: plan }, select: { planTag: true, options: true } }))
@@ -119,7 +115,7 @@ export function rollBackPages(app: Api, { submitter, queue, runs }: Sources): vo
       throw new Problem('not_found', 'There is no such plan of this run any more, or it is not yours: plan it again.')
     if (run.finished_at === null) return { is: 'open', run }
     const { planTag: tag } = row
-    return tag === null ? { is: 'not planned', run } : { is: 'plan', run, tag, from }
+    return tag === null ? { is: 'not planned', run } : { is: 'plan', run, tag, start }
   }
 
   async function show(request: Asking, reply: FastifyReply, plan: Planned, said: Said = {}) {
@@ -127,9 +123,7 @@ export function rollBackPages(app: Api, { submitter, queue, runs }: Sources): vo
     const part = { from: 0, most: mostEntries, lines: 0 }
     const former = await inTime(readRunPart(db, params.id, actor, part, async () => null))
     if (former === null) throw new Problem('not_found', 'There is no such run.')
-    const of = { db, registry, runs }
-    const isCertain = (await ifInTime(isNewest(of, former, actor))) === true
-    return sendPage(reply, rollBackPage({ former, plan, isNewest: isCertain, said, nameOf }, actor))
+    return sendPage(reply, rollBackPage({ former, plan, said, nameOf }, actor))
   }
 }
 

@@ -3,27 +3,28 @@ import type { Db } from '../../db/client.ts'
 import { inTime } from '../../db/in-time.ts'
 import { Problem } from '../../errors.ts'
 import type { Api } from '../../http/api.ts'
-import { earlierRun } from '../../lists/earlier-run.ts'
+import { html } from '../../http/html.ts'
+import { type Earlier, earlierRun } from '../../lists/earlier-run.ts'
 import { queryInteger } from '../../lists/filters.ts'
 import type { ListSpec } from '../../lists/list.ts'
 import { objectsOf } from '../../lists/objects-of-run.ts'
 import { groupByCause } from '../../lists/run-groups.ts'
 import { readRunRows } from '../../lists/run-rows.ts'
-import { mostGrouped, readFacts, searchRuns } from '../../lists/run-search.ts'
+import { laterRuns, mostGrouped, readFacts, searchRuns } from '../../lists/run-search.ts'
 import type { Actor } from '../../permissions.ts'
 import type { Engine } from '../../plan/engine.ts'
 import type { ApplyQueue } from '../../queue/backend.ts'
 import { progressOf } from '../../queue/enqueue.ts'
 import { readPause } from '../../queue/pause.ts'
 import { readDocumentDifference } from '../../views/run-differences.ts'
-import { readRunDocument, readRunPart } from '../../views/run-parts.ts'
+import { type RunPart, readRunDocument, readRunPart } from '../../views/run-parts.ts'
 import { differencesPath, documentPath, runPagePath, runsPath } from '../addresses.ts'
+import { type Compared, comparisonPage } from '../comparison-page.ts'
 import { pageRoute, sendPage } from '../frame.ts'
 import { ifInTime } from '../late.ts'
-import { mostEntries, mostLines } from './changes.ts'
-import { differencesPage } from './differences-page.ts'
+import { time, titleText } from '../words.ts'
+import { mostEntries, mostLines, startOfPart } from './changes.ts'
 import { documentPage } from './document-page.ts'
-import { readLater } from './later.ts'
 import { type Runs, runsPage } from './list-page.ts'
 import { type Asked, fields, readQuestion } from './question.ts'
 import { runPage } from './run-page.ts'
@@ -31,7 +32,7 @@ import { runPage } from './run-page.ts'
 /** The pages of runs. The declaration of the API's list, and `mayReadRun`, decide which runs a caller sees. */
 
 const params = z.object({ id: z.guid() })
-const fromQuery = z.strictObject({ from: queryInteger(0, 1_000_000).default(0) })
+const partQuery = z.strictObject({ start: startOfPart })
 const rowsOfPage = 50
 const mostLater = 10
 /** Milliseconds; a document of many entries is long to open and to print. */
@@ -70,23 +71,29 @@ export function runPages(app: Api, { db, engine, queue, runs }: Sources): void {
 
   app.get(
     runPagePath(':id'),
-    pageRoute({ params, querystring: fromQuery }),
-    async ({ actor, params: { id }, query: { from } }, reply) => {
-      const part = { from, most: mostEntries, lines: mostLines }
+    pageRoute({ params, querystring: partQuery }),
+    async ({ actor, params: { id }, query: { start } }, reply) => {
+      const part = { from: start, most: mostEntries, lines: mostLines }
       const progress = (of: { readonly id: string }, attempt: number) => progressOf(queue, of, attempt)
       const run = await inTime(readRunPart(db, id, actor, part, progress))
       if (run === null) throw noSuchRun()
-      const of = { db, registry, runs }
-      const later = from > 0 ? [] : await ifInTime(readLater(of, run, actor, mostLater))
+      const later = start > 0 ? [] : await ifInTime(readLater(run, actor))
       const pause = run.state === 'queued' ? await readPause(queue, db).catch(() => null) : null
-      return sendPage(reply, runPage(run, { later, from, pause, nameOf }, actor))
+      return sendPage(reply, runPage(run, { later, start, pause, nameOf }, actor))
     },
   )
 
+  /** Reads the later runs of the same objects, the next one first. */
+  async function readLater(run: RunPart, actor: Actor) {
+    const objects = objectsOf(run, registry, { withUnchanged: false })
+    const of = { slug: run.slug, createdAt: new Date(run.created_at), objects }
+    return readRunRows(db, runs, actor, await laterRuns(db, runs, actor, of, mostLater))
+  }
+
   app.get(
     differencesPath(':id'),
-    pageRoute({ params, querystring: fromQuery }),
-    async ({ actor, params: { id }, query: { from } }, reply) => {
+    pageRoute({ params, querystring: partQuery }),
+    async ({ actor, params: { id }, query: { start } }, reply) => {
       const part = { from: 0, most: mostEntries, lines: 0 }
       const run = await inTime(readRunPart(db, id, actor, part, async () => null))
       if (run === null) throw noSuchRun()
@@ -94,13 +101,30 @@ export function runPages(app: Api, { db, engine, queue, runs }: Sources): void {
       const objects = objectsOf(run, registry, { withUnchanged: true })
       const before = new Date(created_at)
       const of = { slug, title: title.replace(/^\w+/, 'apply'), submitter, objects, before }
-      const earlier = await ifInTime(earlierRun(db, runs, actor, of))
-      const found = earlier
-        ? await ifInTime(readDocumentDifference(db, engine, { id, earlier: earlier.id }, actor), documentWithinMs)
-        : null
-      return sendPage(reply, differencesPage({ run, earlier, found, from, nameOf }, actor))
+      const compared = await differencesOf(id, await ifInTime(earlierRun(db, runs, actor, of)), actor)
+      const link = html`<a href="${runPagePath(id)}">Back to the run</a>`
+      const shown = { title: `Differences of ${title}`, within: runsPath, back: link, compared }
+      return sendPage(reply, comparisonPage({ ...shown, address: differencesPath(id), start, nameOf }, actor))
     },
   )
+
+  async function differencesOf(
+    id: string,
+    earlier: Earlier | null | undefined,
+    actor: Actor,
+  ): Promise<Compared | string> {
+    if (earlier === undefined)
+      return 'There is no applied run before it of the same application, title or objects, as far as you may see.'
+    if (earlier === null) return 'The run before it could not be found in time.'
+    const found = await ifInTime(
+      readDocumentDifference(db, engine, { id, earlier: earlier.id }, actor),
+      documentWithinMs,
+    )
+    if (found === null) return 'The documents are too long to be compared in time.'
+    if (typeof found === 'string') return `They cannot be compared: one of the documents is not there. ${found}`
+    const former = html`<a href="${runPagePath(earlier.id)}">${titleText(earlier.title)}</a> of ${time(earlier.createdAt)}, the applied run before it`
+    return { from: former, to: html`this run`, ...found }
+  }
 
   app.get(
     documentPath(':id'),

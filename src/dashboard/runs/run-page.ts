@@ -1,4 +1,5 @@
 import { cutTo, type Html, type HtmlValue, html } from '../../http/html.ts'
+import { mostObjects } from '../../lists/objects-of-run.ts'
 import type { RunRow } from '../../lists/run-rows.ts'
 import { runPath } from '../../paths.ts'
 import { type Actor, allowsSome } from '../../permissions.ts'
@@ -11,7 +12,6 @@ import { page } from '../frame.ts'
 import { factList, rowsWithin, table } from '../table.ts'
 import { duration, nameText, number, outcomeMark, pauseSentence, sentenceText, time, titleText } from '../words.ts'
 import { changeCounts, changesPart, countOf, lineList } from './changes.ts'
-import { objectsAsked } from './later.ts'
 import { runTable } from './tables.ts'
 
 /** /admin/runs/{id}/: the outcome of a submission. */
@@ -20,14 +20,14 @@ type Shown = {
   /** Runs of the same objects that came later, the next one first; null: they could not be read. */
   readonly later: readonly RunRow[] | null
   /** The index of the first change that is shown. */
-  readonly from: number
+  readonly start: number
   /** Null: the queue is not paused, or that is not known. */
   readonly pause: Pause | null
   /** The display name of a model. */
   readonly nameOf: (model: string) => string
 }
 
-export function runPage(run: Run, { later, from, pause, nameOf }: Shown, actor: Actor): string {
+export function runPage(run: Run, { later, start, pause, nameOf }: Shown, actor: Actor): string {
   const isOver = run.finished_at !== null
   return page({
     title: run.title,
@@ -40,11 +40,11 @@ ${summary(run, pause)}
 ${unreadable(run)}
 ${isOver && mayRollBack(actor, run.submitter) && html`<p><a class="button" href="${rollBackPath(run.id)}">${run.applied === true ? 'Plan again or roll back to this' : 'Plan it again'}</a></p>`}
 ${
-  from === 0 &&
+  start === 0 &&
   html`<div class="columns"><section><h2>Facts</h2>${facts(run, allowsSome(actor, 'view_application'))}</section>
 <div>${said(run)}${attempts(run)}${laterRuns(run, later)}</div></div>`
 }
-${changed(run, from, nameOf)}`,
+${changed(run, start, nameOf)}`,
   })
 }
 
@@ -132,7 +132,9 @@ function attempts({ failed_attempts }: Run): Html | false {
 }
 
 function laterRuns(run: Run, later: readonly RunRow[] | null): Html | false {
-  const title = `Later runs of ${objectsAsked(run)}`
+  const { counts } = run
+  const isMore = countOf(counts) - (counts.unchanged ?? 0) > mostObjects
+  const title = `Later runs of ${isMore ? `its first ${mostObjects}` : 'the same'} objects`
   if (later === null)
     return html`<section><h2>${title}</h2><p class="quiet">They could not be read in time.</p></section>`
   return (
@@ -150,11 +152,11 @@ const unreadable = ({ unreadable: found }: Run): Html | false =>
   found.length > 0 &&
   html`<p class="alert" role="alert">The database holds a part of this run that could not be read: ${found.map((each) => parts[each]).join('; ')}. All else is shown.</p>`
 
-function changed({ id, mode, changes, counts }: Run, from: number, nameOf: Shown['nameOf']): Html | false {
+function changed({ id, mode, changes, counts }: Run, start: number, nameOf: Shown['nameOf']): Html | false {
   const total = countOf(counts)
   if (total === 0) return false
   return html`<section><h2>${mode === 'plan' ? 'Changes that it would make' : 'Changes'}: ${changeCounts(counts)}</h2>
-${changesPart({ changes, from, total }, runPagePath(id), nameOf)}</section>`
+${changesPart({ changes, start, total }, runPagePath(id), nameOf)}</section>`
 }
 
 /**

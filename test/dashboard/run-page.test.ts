@@ -5,7 +5,7 @@ import { type Dashboard, dashboardOf } from '../support/dashboard.ts'
 import { type Installation, installation, named } from '../support/installation.ts'
 import type { Made } from '../support/make.ts'
 
-/** What the page that rolls back says of later runs, and what the page of a run offers. */
+/** What the page of a run offers, and what it says of other runs of the same objects. */
 
 let service: Installation
 let dashboard: Dashboard
@@ -40,52 +40,6 @@ async function set(places: readonly number[], text: string, as: Pick<Made, 'put'
   return idOf(answer)
 }
 const upTo = (last: number) => Array.from({ length: last }, (_, each) => each + 1)
-
-/** What the page says: that this run is the newest of its objects, or nothing of later ones. */
-async function saidOf(run: string, as = operator) {
-  const text = await get(as, `/admin/runs/${run}/roll-back/`)
-  const [title] = /Plan again|Roll back to this run/.exec(text) ?? []
-  return { title, isNewest: text.includes('No later run has changed its objects') }
-}
-const newest = { title: 'Plan again', isNewest: true }
-const notKnown = { title: 'Roll back to this run', isNewest: false }
-
-describe('that no later run has changed its objects is said', () => {
-  test('of a run whose every object is asked for, until a later run changes one of them', async () => {
-    const run = await set(upTo(10), 'first')
-    expect(await saidOf(run)).toEqual(newest)
-    await set([10], 'later')
-    expect(await saidOf(run)).toEqual(notKnown)
-  })
-
-  test('not of more objects than are asked for', async () => {
-    const run = await set(upTo(12), 'first')
-    await set([12], 'later')
-    expect(await saidOf(run)).toEqual(notKnown)
-  })
-
-  test('not of a run that changed nothing, once a later run changed what it names', async () => {
-    await set(upTo(2), 'first')
-    const run = await set(upTo(2), 'first')
-    expect(await saidOf(run)).toEqual(newest)
-    await set([2], 'later')
-    expect(await saidOf(run)).toEqual(notKnown)
-  })
-
-  test('not to a caller who does not see the runs of others, nor to one who does not see the objects', async () => {
-    const own = await service.make.user({ permissions: ['view_queue', ...groups] })
-    const run = await set([1], 'first', own)
-    await set([1], 'later')
-    expect(await saidOf(run, own)).toEqual(notKnown)
-    const blind = await service.make.user({ permissions: ['view_queue', 'view_run', 'roll_back_run'] })
-    expect(await saidOf(run, blind)).toEqual(notKnown)
-  })
-
-  test('not of a run that was not applied: the page only plans it again', async () => {
-    const plan = await set([1], 'first', service.admin, '?dry_run=true')
-    expect(await saidOf(plan)).toEqual({ title: 'Plan again', isNewest: false })
-  })
-})
 
 describe('the page of a run offers', () => {
   const offer = async (run: string) =>
