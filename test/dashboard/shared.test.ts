@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { kept, together } from '../../src/dashboard/now/shared.ts'
+import { shared } from '../../src/dashboard/now/shared.ts'
 
 /** @returns a question that is answered by hand, with the number of the answer */
 function byHand() {
@@ -23,7 +23,7 @@ const settled = () => new Promise((resolve) => setImmediate(resolve))
 describe('callers together', () => {
   test('get an answer that was asked for after they came, and share it', async () => {
     const { ask, answer, count } = byHand()
-    const read = together(ask)
+    const read = shared(0, ask)
     const first = read('all')
     const [second, third] = [read('all'), read('all')]
     expect(count()).toBe(1)
@@ -40,7 +40,7 @@ describe('callers together', () => {
 
   test('of another key do not wait', async () => {
     const { ask, answer, count } = byHand()
-    const read = together(ask)
+    const read = shared(0, ask)
     const both = [read('one'), read('other')]
     expect(count()).toBe(2)
     answer()
@@ -50,7 +50,7 @@ describe('callers together', () => {
 
   test('ask again after an error', async () => {
     const { ask, answer, fail } = byHand()
-    const read = together(ask)
+    const read = shared(0, ask)
     const [first, second] = [read('all'), read('all')]
     fail()
     await expect(first).rejects.toThrow('away')
@@ -63,20 +63,16 @@ describe('callers together', () => {
 describe('a kept answer', () => {
   test('is given while it is pending and while it is kept', async () => {
     const { ask, answer, count } = byHand()
-    const read = kept((key) => (key === 'short' ? 0 : 60_000), ask)
-    const both = [read('long'), read('long')]
+    const read = shared(60_000, ask)
+    const both = [read('all'), read('all')]
     answer()
-    expect(await Promise.all([...both, read('long')])).toEqual([1, 1, 1])
-    const short = read('short')
-    answer()
-    expect(await short).toBe(2)
-    void read('short')
-    expect(count()).toBe(3)
+    expect(await Promise.all([...both, read('all')])).toEqual([1, 1, 1])
+    expect(count()).toBe(1)
   })
 
   test('is no error', async () => {
     const { ask, answer, fail } = byHand()
-    const read = kept(() => 60_000, ask)
+    const read = shared(60_000, ask)
     const failing = read('all')
     fail()
     await expect(failing).rejects.toThrow('away')
@@ -87,12 +83,9 @@ describe('a kept answer', () => {
 })
 
 test('a question that is never answered fails, and the next caller asks again', async () => {
-  for (const share of [
-    (ask: () => Promise<number>) => together(ask, 1),
-    (ask: () => Promise<number>) => kept(() => 60_000, ask, 1),
-  ]) {
+  for (const keepMs of [0, 60_000]) {
     const { ask, count } = byHand()
-    const read = share(ask)
+    const read = shared(keepMs, ask, 1)
     await expect(read('all')).rejects.toThrow('no answer')
     await settled()
     await expect(read('all')).rejects.toThrow('no answer')

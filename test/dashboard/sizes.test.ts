@@ -114,7 +114,7 @@ beforeAll(async () => {
       SELECT audited.pk, 0, 'service_core.application', made.pk::text, 'hostile', ${hostile(200)}, ${hostile(100)}, 'update',
         ${JSON.stringify(fieldsOf(60))}::jsonb FROM made, audited`,
   )
-  // Of each outcome, in each bar.
+  // Each bar has each outcome.
   await run(
     db,
     sql`INSERT INTO runs (id, title, request_id, state, applied, changes, created_at, started_at, finished_at)

@@ -17,7 +17,7 @@ import { type AtWork, readAtWork } from '../../runs/at-work.ts'
 import { readBacklog } from '../../runs/queued.ts'
 import { type Expiring, expiringCertificates, expiringTokens } from '../../views/expiries.ts'
 import { type Refusals, readRefusals } from '../../views/refusal.ts'
-import { kept, together } from './shared.ts'
+import { shared } from './shared.ts'
 
 /** The contents of the first page. Each part is read by itself: null is one that could not be read. */
 export type Now = {
@@ -73,41 +73,41 @@ export type ReadNow = (actor: Actor, period: Period) => Promise<Now>
 export function openNow({ db, queue, inspect, runs }: Sources): ReadNow {
   // They take longer to read than the rest, and are the same for all who may see them.
   const certificates = seldom(() => expiringCertificates(db), 60_000)
-  const forAll = together(() =>
+  const forAll = shared(0, () =>
     Promise.all([
       known(readPause(queue, db).then((found): Now['pause'] => found ?? 'none')),
       known(answered(queue.getJobCounts('failed')).then(({ failed = 0 }) => failed)),
       known(inTime(readBacklog(db))),
     ]),
   )
-  const seldomNew = kept(
-    () => 1_000,
-    () =>
-      Promise.all([
-        inspect(),
-        known(inTime(readProcesses(db, 'workers'))),
-        known(inTime(readProcesses(db, 'servers'))),
-        known(inTime(readOutside(db))),
-      ]),
+  const seldomNew = shared(1_000, () =>
+    Promise.all([
+      inspect(),
+      known(inTime(readProcesses(db, 'workers'))),
+      known(inTime(readProcesses(db, 'servers'))),
+      known(inTime(readOutside(db))),
+    ]),
   )
-  const figuresOf = kept(keptMs, (actor: Actor, period: Period) => readFigures(db, runs, actor, period))
-  const failuresSeen = together((actor: Actor) => failuresOf(db, runs, actor))
-  const runsSeen = together((actor: Actor) =>
+  // Counts of a day take longer to make, and change less.
+  const figuresOf = {
+    hour: shared(900, (actor: Actor) => readFigures(db, runs, actor, 'hour')),
+    day: shared(15_000, (actor: Actor) => readFigures(db, runs, actor, 'day')),
+  }
+  const failuresSeen = shared(0, (actor: Actor) => failuresOf(db, runs, actor))
+  const runsSeen = shared(0, (actor: Actor) =>
     Promise.all([
       known(inTime(readWork(db, runs, actor))),
       known(inTime(newestRuns(db, runs, actor, mostNewest).then((ids) => readRunRows(db, runs, actor, ids)))),
     ]),
   )
-  const seldomSeen = kept(
-    () => 1_000,
-    (actor: Actor) =>
-      Promise.all([
-        known(inTime(expiringTokens(db, actor, tokenOwners(actor)))),
-        known(inTime(readRefusals(db, actor, { since: new Date(Date.now() - 3_600_000) }))),
-      ]),
+  const seldomSeen = shared(1_000, (actor: Actor) =>
+    Promise.all([
+      known(inTime(expiringTokens(db, actor, tokenOwners(actor)))),
+      known(inTime(readRefusals(db, actor, { since: new Date(Date.now() - 3_600_000) }))),
+    ]),
   )
   return async (actor, period) => {
-    const [scope, rights] = [scopeKey(runs, actor), rightsKey(actor)]
+    const rights = rightsKey(actor)
     const [
       [pause, failedJobs, backlog],
       [checks, workers, servers, outside],
@@ -119,7 +119,7 @@ export function openNow({ db, queue, inspect, runs }: Sources): ReadNow {
     ] = await Promise.all([
       forAll(''),
       seldomNew(''),
-      known(inTime(figuresOf(`${period} ${scope}`, actor, period))),
+      known(inTime(figuresOf[period](scopeKey(runs, actor), actor))),
       known(inTime(failuresSeen(rights, actor))),
       runsSeen(rights, actor),
       seldomSeen(rights, actor),
@@ -170,9 +170,6 @@ function scopeKey(runs: ListSpec<'Run'>, actor: Actor): string {
   const { own, owners, caller } = scopeOf(runs, actor)
   return JSON.stringify([own, owners, own === undefined && owners === undefined ? null : caller])
 }
-
-/** Milliseconds that counts of a period are shown again: those of a day take longer to make, and change less. */
-const keptMs = (key: string): number => (key.startsWith('hour ') ? 900 : 15_000)
 
 async function readWork(db: Db, runs: ListSpec<'Run'>, actor: Actor) {
   const found = await readAtWork(db)
