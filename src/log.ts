@@ -1,6 +1,7 @@
+import { trace } from '@opentelemetry/api'
 import { type LoggerOptions, pino } from 'pino'
 import type { LogLevel } from './config.ts'
-import { tracing } from './tracing.ts'
+import { isTraced } from './tracing.ts'
 
 export type Logger = pino.Logger
 
@@ -12,17 +13,21 @@ export type Logger = pino.Logger
  * @param write takes each line, instead of stdout
  */
 export function logger(name: string, level: LogLevel, write?: (line: string) => void): Logger {
-  const traced = tracing()
   const options: LoggerOptions = {
     name,
     level,
-    ...(traced && { mixin: traced.logFields }),
+    ...(isTraced() && { mixin: traceFields }),
     redact: {
       paths: ['req.headers.authorization', 'req.headers.cookie', '*.password', '*.token', '*.secret'],
       censor: '[hidden]',
     },
   }
   return write === undefined ? pino(options) : pino(options, { write })
+}
+
+function traceFields() {
+  const span = trace.getActiveSpan()?.spanContext()
+  return span === undefined ? {} : { trace_id: span.traceId, span_id: span.spanId }
 }
 
 /** The fields of every line about a submission, in API and worker. A search for any of them finds the other lines. */

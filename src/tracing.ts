@@ -1,10 +1,18 @@
+import {
+  type Context,
+  context,
+  propagation,
+  ROOT_CONTEXT,
+  type Span,
+  type SpanOptions,
+  SpanStatusCode,
+  trace,
+} from '@opentelemetry/api'
 import { z } from 'zod'
 import { Problem } from './errors.ts'
 
-/**
- * The interface of traces. `tracing/` implements it when `OTEL_EXPORTER_OTLP_ENDPOINT` is set. Otherwise there is no
- * implementation, and no package of OpenTelemetry is loaded.
- */
+/** Traces by the interfaces of OpenTelemetry. They do nothing until `tracing/` registers an implementation. */
+export const tracer = trace.getTracer('gatewright')
 
 /** The headers of W3C Trace Context (https://www.w3.org/TR/trace-context/), by which a trace goes on in another process. */
 export const traceHeaders = z.object({
@@ -13,59 +21,39 @@ export const traceHeaders = z.object({
 })
 export type TraceHeaders = z.output<typeof traceHeaders>
 
-export type Attributes = Readonly<Record<string, string | number | boolean>>
+/** Whether this process is traced. */
+export const isTraced = (): boolean => propagation.fields().length > 0
 
-export type NewSpan = {
-  /** One of a small set of names: never an id, and nothing that a caller chose. */
-  readonly name: string
-  readonly kind: 'server' | 'producer' | 'consumer' | 'client'
-  readonly attributes: Attributes
-  /** The span that this one continues; absent: the span at work, or a new trace. Malformed headers begin a new trace. */
-  readonly parent?: Readonly<Partial<Record<keyof TraceHeaders, string | string[] | undefined>>> | null | undefined
+/** The headers of the span at work. */
+export function currentHeaders(): TraceHeaders | undefined {
+  const headers: Partial<TraceHeaders> = {}
+  propagation.inject(context.active(), headers)
+  const { traceparent, ...state } = headers
+  return traceparent === undefined ? undefined : { traceparent, ...state }
 }
 
-export type Span = {
-  set(attributes: Attributes): void
-  /**
-   * Marks the span as failed. @param type the error, such as a code of the catalogue: never a message, which may hold values
-   */
-  fail(type: string): void
-  end(): void
-  /** Calls `work`, with this as the span at work until all that it awaits is done. */
-  run<Result>(work: () => Result): Result
-}
+/** @param headers null: a new trace; undefined: the span at work goes on. Malformed headers begin a new trace. */
+export const contextOf = (headers: TraceHeaders | null | undefined): Context =>
+  headers === undefined ? context.active() : propagation.extract(ROOT_CONTEXT, headers ?? {})
 
-export type Tracing = {
-  start(span: NewSpan): Span
-  /** Starts a part of the span at work. @returns undefined without one that is recorded, and when it has too many parts */
-  startPart(span: () => NewSpan): Span | undefined
-  /** The headers of the span at work. */
-  headers(): TraceHeaders | undefined
-  /** `trace_id` and `span_id`, for a line of the log. */
-  logFields(): Record<string, string>
-}
+/** Marks a span as failed. @param type a code of the catalogue or the like: a message may hold values */
+export const failSpan = (span: Span, type: string): Span =>
+  span.setAttribute('error.type', type).setStatus({ code: SpanStatusCode.ERROR })
 
-let current: Tracing | null = null
-
-/** Begins and ends tracing in this process; there is no other way. Connections that were opened before are not traced. */
-export function useTracing(tracing: Tracing | null): void {
-  current = tracing
-}
-
-/** null: nothing is traced. */
-export const tracing = (): Tracing | null => current
-
-/** Runs `work` in a span, if there are any. */
-export const inSpan = <Result>(span: () => NewSpan, work: (span?: Span) => Promise<Result>): Promise<Result> =>
-  current === null ? work() : inOpenSpan(current.start(span()), work)
-
-async function inOpenSpan<Result>(span: Span, work: (span: Span) => Promise<Result>): Promise<Result> {
-  try {
-    return await span.run(() => work(span))
-  } catch (error) {
-    span.fail(error instanceof Problem ? error.code : error instanceof Error ? error.name : '_OTHER')
-    throw error
-  } finally {
-    span.end()
-  }
-}
+/** Runs `work` in a span. @param name one of a small set: never an id, and nothing that a caller chose */
+export const inSpan = <Result>(
+  name: string,
+  options: SpanOptions,
+  parent: Context,
+  work: (span: Span) => Promise<Result>,
+): Promise<Result> =>
+  tracer.startActiveSpan(name, options, parent, async (span) => {
+    try {
+      return await work(span)
+    } catch (error) {
+      failSpan(span, error instanceof Problem ? error.code : error instanceof Error ? error.name : '_OTHER')
+      throw error
+    } finally {
+      span.end()
+    }
+  })

@@ -1,6 +1,5 @@
 import pg from 'pg'
 import type { PoolUse } from '../process-metrics.ts'
-import { tracing } from '../tracing.ts'
 import { Adapter } from './adapter.ts'
 import { databaseProblem, isConnectionLost } from './errors.ts'
 import { type Prisma, PrismaClient } from './generated/client.ts'
@@ -9,7 +8,6 @@ import { pooledClient, type Settings } from './pooled-client.ts'
 import type { Pooler } from './pooler.ts'
 import { statementName } from './raw.ts'
 import { BatchingSocket } from './socket.ts'
-import { traceStatements } from './traced.ts'
 
 /** The database: Prisma's client, over one pool of connections. */
 export type Db = PrismaClient
@@ -76,8 +74,6 @@ export function connect(
   })
   // The server closed an idle connection: the next query opens another.
   pool.on('error', () => {})
-  const traced = tracing()
-  if (traced !== null) traceStatements(pool, traced)
   const adapter = new Adapter(pool, {
     statementNameGenerator: ({ sql }) => statementName(sql),
     disposeExternalPool: true,

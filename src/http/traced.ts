@@ -1,10 +1,11 @@
+import { type Context, context, propagation, ROOT_CONTEXT, type Span, SpanKind, trace } from '@opentelemetry/api'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { probesPath } from '../paths.ts'
-import { type Span, tracing } from '../tracing.ts'
+import { failSpan, isTraced, tracer } from '../tracing.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    span: Span | null
+    traced: Context | null
   }
 }
 
@@ -13,58 +14,45 @@ declare module 'fastify' {
  * client, if it sends one. Without tracing there are no hooks. Probes are not traced: they are many.
  */
 export function traceRequests(app: FastifyInstance): void {
-  const traced = tracing()
-  if (traced === null) return
-  app.decorateRequest('span', null)
+  if (!isTraced()) return
+  app.decorateRequest('traced', null)
   app.addHook('onRequest', (request, reply, done) => {
-    if (isLeftOut(request)) {
+    const { method, headers, routeOptions } = request
+    const route = routeOptions.url
+    if (route?.startsWith(probesPath)) {
       done()
       return
     }
-    const span = traced.start({
-      name: nameOf(request),
-      kind: 'server',
-      attributes: attributesOf(request),
-      parent: { traceparent: request.headers.traceparent, tracestate: request.headers.tracestate },
-    })
-    request.span = span
+    const name = route === undefined ? method : `${method} ${route}`
+    const caller = propagation.extract(ROOT_CONTEXT, headers)
+    const span = tracer.startSpan(name, { kind: SpanKind.SERVER, attributes: attributesOf(request, route) }, caller)
+    request.traced = trace.setSpan(caller, span)
     // Comes also when the client goes away.
     reply.raw.once('close', () => end(span, request, reply))
-    span.run(done)
+    context.with(request.traced, done)
   })
   // The body arrives outside of what the first hook has called, and so does the end of the answer.
   for (const hook of ['preValidation', 'onResponse'] as const)
-    app.addHook(hook, ({ span }: FastifyRequest, _: FastifyReply, done: () => void) => {
-      if (span === null) done()
-      else span.run(done)
+    app.addHook(hook, ({ traced }: FastifyRequest, _: FastifyReply, done: () => void) => {
+      if (traced === null) done()
+      else context.with(traced, done)
     })
 }
 
-const isLeftOut = ({ routeOptions }: FastifyRequest): boolean => routeOptions.url?.startsWith(probesPath) === true
-
-/** `PUT /api/v3/core/transactional/applications/` */
-const nameOf = ({ method, routeOptions: { url } }: FastifyRequest): string =>
-  url === undefined ? method : `${method} ${url}`
-
 /** The path of no route may be anything, also a secret that was put in the wrong place. */
-function attributesOf({ id, method, protocol, raw, url, routeOptions }: FastifyRequest) {
-  const route = routeOptions.url
-  const [path = ''] = url.split('?', 1)
-  return {
-    'http.request.method': method,
-    'url.scheme': protocol,
-    'network.protocol.version': raw.httpVersion,
-    'gatewright.request.id': id,
-    ...(route !== undefined && { 'http.route': route, 'url.path': path }),
-  }
-}
+const attributesOf = ({ id, method, protocol, raw, url }: FastifyRequest, route: string | undefined) => ({
+  'http.request.method': method,
+  'url.scheme': protocol,
+  'network.protocol.version': raw.httpVersion,
+  'gatewright.request.id': id,
+  ...(route !== undefined && { 'http.route': route, 'url.path': url.split('?', 1)[0] }),
+})
 
 function end(span: Span, { submission, failure }: FastifyRequest, { raw }: FastifyReply): void {
-  const run = submission?.run
-  if (run) span.set({ 'gatewright.run.id': run })
-  if (failure !== null) span.set({ 'gatewright.code': failure.code })
-  if (raw.headersSent) span.set({ 'http.response.status_code': raw.statusCode })
-  if (!raw.writableFinished) span.fail('connection_closed')
-  else if (raw.statusCode >= 500) span.fail(failure?.code ?? String(raw.statusCode))
+  if (submission?.run) span.setAttribute('gatewright.run.id', submission.run)
+  if (failure !== null) span.setAttribute('gatewright.code', failure.code)
+  if (raw.headersSent) span.setAttribute('http.response.status_code', raw.statusCode)
+  if (!raw.writableFinished) failSpan(span, 'connection_closed')
+  else if (raw.statusCode >= 500) failSpan(span, failure?.code ?? String(raw.statusCode))
   span.end()
 }

@@ -1,9 +1,10 @@
+import { SpanKind } from '@opentelemetry/api'
 import { DelayedError, type Job, UnrecoverableError } from 'bullmq'
 import type { Db } from '../db/client.ts'
 import { inTime } from '../db/in-time.ts'
 import { runPath } from '../paths.ts'
 import { comesBackAfterMs, NotYet } from '../runs/life.ts'
-import { inSpan, type NewSpan, type TraceHeaders } from '../tracing.ts'
+import { contextOf, failSpan, inSpan, type TraceHeaders } from '../tracing.ts'
 import { type Backend, closeInTime, closeWithinMs } from './backend.ts'
 import { type ApplyJob, applyQueue, type JobResult, type Progress, probeName, runJob } from './define.ts'
 import { messageAttributes } from './enqueue.ts'
@@ -97,17 +98,15 @@ async function workOn(
   { run, trace }: { readonly run: string; readonly trace?: TraceHeaders | undefined },
   work: Work,
 ): Promise<JobResult> {
-  const ended = await inSpan(
-    () => processing(job, run, trace),
-    async (span) => {
-      const end = await work(run, reportProgress(job))
-      const { state, applied, reason } = end ?? vanished
-      span?.set({ 'gatewright.run.state': state, 'gatewright.run.applied': applied })
-      if (reason !== null) span?.set({ 'gatewright.code': reason })
-      if (state === 'failed') span?.fail(reason ?? state)
-      return end
-    },
-  ).catch(async (error: unknown) => {
+  const consumer = { kind: SpanKind.CONSUMER, attributes: messageAttributes('process', run, job.id ?? '') }
+  const ended = await inSpan(`process ${applyQueue.name}`, consumer, contextOf(trace ?? null), async (span) => {
+    const end = await work(run, reportProgress(job))
+    const { state, applied, reason } = end ?? vanished
+    span.setAttributes({ 'gatewright.run.state': state, 'gatewright.run.applied': applied })
+    if (reason !== null) span.setAttribute('gatewright.code', reason)
+    if (state === 'failed') failSpan(span, reason ?? state)
+    return end
+  }).catch(async (error: unknown) => {
     // The log of the worker has the reason. It is not shown here: it is not the outcome.
     await job.log(`this attempt failed, and the run is still queued: see ${runPath(run)}`)
     await job.moveToDelayed(Date.now() + (error instanceof NotYet ? error.afterMs : comesBackAfterMs), token)
@@ -115,17 +114,6 @@ async function workOn(
   })
   return report(job, run, ended)
 }
-
-const processing = ({ id = '' }: Job<ApplyJob>, run: string, trace: TraceHeaders | undefined): NewSpan => ({
-  name: `process ${applyQueue.name}`,
-  kind: 'consumer',
-  attributes: {
-    ...messageAttributes(run, id),
-    'messaging.operation.type': 'process',
-    'messaging.operation.name': 'process',
-  },
-  parent: trace ?? null,
-})
 
 /** Shorter runs end before a reader could see their progress. */
 const shownFrom = 200

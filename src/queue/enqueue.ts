@@ -1,7 +1,8 @@
+import { SpanKind } from '@opentelemetry/api'
 import type { JobState } from 'bullmq'
 import { Problem } from '../errors.ts'
 import { limitTime } from '../time-limit.ts'
-import { inSpan, type NewSpan, type TraceHeaders, tracing } from '../tracing.ts'
+import { contextOf, currentHeaders, inSpan, type TraceHeaders } from '../tracing.ts'
 import type { ApplyQueue } from './backend.ts'
 import { applyQueue, jobId, type Progress, progress } from './define.ts'
 
@@ -27,28 +28,21 @@ type QueuedRun = {
 export async function enqueue(queue: ApplyQueue, run: QueuedRun, attempt: number): Promise<void> {
   // BullMQ takes jobs without a priority first, then those of a lower number.
   const options = { jobId: jobId(run.id, attempt), ...(run.lane && { priority: run.lane }) }
-  await inSpan(
-    () => sending(run, options.jobId),
-    () => {
-      const trace = tracing()?.headers()
-      return answered(queue.add(run.title, { run: run.id, ...(trace && { trace }) }, options))
-    },
-  )
+  const span = { kind: SpanKind.PRODUCER, attributes: messageAttributes('send', run.id, options.jobId) }
+  await inSpan(`send ${applyQueue.name}`, span, contextOf(run.trace), () => {
+    const trace = currentHeaders()
+    return answered(queue.add(run.title, { run: run.id, ...(trace && { trace }) }, options))
+  })
 }
 
 /** Attributes after the conventions of OpenTelemetry for messages. */
-export const messageAttributes = (run: string, job: string) => ({
+export const messageAttributes = (operation: 'send' | 'process', run: string, job: string) => ({
   'messaging.system': 'bullmq',
+  'messaging.operation.type': operation,
+  'messaging.operation.name': operation,
   'messaging.destination.name': applyQueue.name,
   'messaging.message.id': job,
   'gatewright.run.id': run,
-})
-
-const sending = ({ id, trace }: QueuedRun, job: string): NewSpan => ({
-  name: `send ${applyQueue.name}`,
-  kind: 'producer',
-  attributes: { ...messageAttributes(id, job), 'messaging.operation.type': 'send', 'messaging.operation.name': 'send' },
-  parent: trace,
 })
 
 /**

@@ -5,7 +5,7 @@ import type { Headers } from '../http/headers.ts'
 import { uuid7 } from '../ids.ts'
 import type { Actor } from '../permissions.ts'
 import type { NewRun } from '../runs/ledger.ts'
-import { tracing } from '../tracing.ts'
+import { currentHeaders } from '../tracing.ts'
 import { alone } from '../turns.ts'
 import { checkInTime, isLarge } from './check.ts'
 import { readDelivery } from './delivery.ts'
@@ -103,7 +103,7 @@ async function newRun(
     owners: ownersIn(blueprint),
     conditions,
     message: delivery.message,
-    trace: tracing()?.headers(),
+    trace: currentHeaders(),
     entries: count > fewEntries ? count : undefined,
     retryKey: submitterPk === null ? undefined : retryKeyOf(engine, conditions, text, delivery),
   }

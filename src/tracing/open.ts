@@ -1,12 +1,9 @@
 import type { Config } from '../config.ts'
 import { logger } from '../log.ts'
 import { limitTime } from '../time-limit.ts'
-import { useTracing } from '../tracing.ts'
 
 /** Milliseconds for the spans that are not delivered yet when the process stops. */
 const deliverMs = 1_000
-
-export type OpenTracing = { stop(): Promise<void> }
 
 /**
  * Begins to trace this process when the settings name a receiver of traces. Call it before anything is opened that it shall
@@ -18,17 +15,11 @@ export async function openTracing(
   program: 'api' | 'worker',
   config: Config,
   write?: (line: string) => void,
-): Promise<OpenTracing> {
+): Promise<{ stop(): Promise<void> }> {
   const { otelExporterOtlpEndpoint, otelExporterOtlpTracesEndpoint, otelSdkDisabled, otelTracesExporter } = config
   const receiver = otelExporterOtlpTracesEndpoint ?? otelExporterOtlpEndpoint
   if (receiver === null || otelSdkDisabled === 'true' || otelTracesExporter === 'none') return { stop: async () => {} }
-  const { openSdk } = await import('./sdk.ts')
-  const { tracing, shutdown } = openSdk(program, config, logger(program, config.logLevel, write))
-  useTracing(tracing)
-  return {
-    stop: async () => {
-      useTracing(null)
-      await limitTime(shutdown(), deliverMs, () => {}).catch(() => {})
-    },
-  }
+  const { startSdk } = await import('./sdk.ts')
+  const provider = startSdk(program, config, logger(program, config.logLevel, write))
+  return { stop: () => limitTime(provider.shutdown(), deliverMs, () => {}).catch(() => {}) }
 }

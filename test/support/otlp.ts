@@ -14,6 +14,10 @@ export type ReceivedSpan = {
   readonly kind: string
   readonly attributes: Readonly<Record<string, unknown>>
   readonly isError: boolean
+  /** Its events, such as `exception`, with their attributes. */
+  readonly events: readonly Readonly<Record<string, unknown>>[]
+  /** The message of its status. */
+  readonly message: string
   readonly state: string
   readonly startNs: bigint
   readonly endNs: bigint
@@ -69,6 +73,10 @@ function spansOf(body: Buffer): ReceivedSpan[] {
         endNs: bytes(span, 8).readBigUInt64LE(),
         attributes: attributesOf(span, 9),
         isError: messages(span, 15).some((status) => number(status, 3) === failed),
+        events: messages(span, 11).map((event) => attributesOf(event, 3)),
+        message: messages(span, 15)
+          .map((status) => bytes(status, 2).toString())
+          .join(),
         resource,
       })),
     )
