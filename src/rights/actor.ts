@@ -5,7 +5,7 @@ import { type Actor, type ActorKeys, isOfOthers, mayActAs, meet } from '../permi
 
 /**
  * Reads an actor with the rights of this moment. Superuser flags and roles are inherited: a member of a group has those
- * of the group and of all its ancestors. One statement each; expiry is compared with the database's clock.
+ * of the group and of all its ancestors. Each reader is one statement; expiry is compared with the database's clock.
  */
 
 const actorRow = z.object({
@@ -23,7 +23,7 @@ export const toActor = (row: ActorRow | undefined): Actor | null =>
     ? null
     : { pk: row.pk, username: row.username, isSuperuser: row.superuser, permissions: new Set(row.permissions) }
 
-/** The actor by a token with a ceiling: holds what both have, and is never a superuser. */
+/** The actor of a token with a ceiling: it holds what both have, and is never a superuser. */
 const limited = (actor: Actor, ceiling: ReadonlySet<string> | undefined): Actor =>
   ceiling === undefined
     ? actor
@@ -123,7 +123,8 @@ export async function startsOfOthers(reader: EngineReader, keys: readonly string
 const expiredRow = z.object({ identifier: z.string(), expires: z.date() })
 
 /**
- * A token that would authenticate if it had not expired. Who sends the whole secret held it: nothing is said to others.
+ * Finds a token that has expired and would authenticate otherwise. A caller who sends the whole secret had the token, so the
+ * reason is given to no one else.
  *
  * @returns null when that is not the reason
  */
@@ -165,9 +166,8 @@ export const rightsHeldBy = (actor: Actor) => ({
 })
 
 /**
- * The actor as it applies a stored document: it holds what those who submitted it can delegate now, and no more. What
- * they may do is not what the actor meant, and what the actor may do is not theirs to use
- * (docs/adr/0110-a-former-document-has-two-actors.md).
+ * The actor who applies a stored document: it holds only the rights that it and each submitter can delegate now. The actor must
+ * not gain the rights of the submitters, nor they those of the actor (docs/adr/0110-a-former-document-has-two-actors.md).
  *
  * @returns null when one of them is gone or inactive, or may no longer impersonate
  */
@@ -210,7 +210,7 @@ export async function currentActor(reader: EngineReader, actor: Actor | ActorKey
 }
 
 /**
- * @param token by its secret at login, by its key afterwards
+ * @param token its secret at login, its key afterwards
  * @returns null when the token no longer authenticates
  */
 export async function actorOfSession(

@@ -4,18 +4,18 @@ import { rightsOfGroup } from './actor.ts'
 
 /** Asks which users have more rights after a document than before it: one statement, the same in a check and in an apply. */
 
-/** Users that are listed at most. */
+/** The most users that are listed. */
 const listed = 10
 
 /**
- * Of more users, it is not read in which groups each is, but who is in each group with such rights: PostgreSQL cannot guess
- * this. Members of a group with more are counted as far as they are alike.
+ * The most users whose groups are read one by one. Above it, the members of each group with such rights are read: PostgreSQL
+ * cannot guess which is better. Members of a group with more are counted as far as they are alike.
  */
 const fewUsers = 10_000
 
 export const superuserRow = z.object({ username: z.string(), group: z.string() })
 
-/** Of users who are superusers, the first of the groups that make them so. */
+/** The first of the groups that make users superusers. */
 export const superuserStatement = (usernames: readonly string[]): Statement => ({
   text: `SELECT u.username, min(g.name) AS group FROM users u JOIN memberships m ON m.user_pk = u.pk
     JOIN group_ancestors a ON a.group_pk = m.group_pk JOIN groups g ON g.pk = a.ancestor_pk AND g.is_superuser
@@ -49,33 +49,33 @@ export type RightsDelta = {
   readonly left: readonly Membership[]
 }
 
-/** Users whom the document names: what they gain is meant. `names` are folded. */
+/** Users whom the document names: their gains are intended. `names` are folded. */
 export type NamedUsers = { readonly keys: ReadonlySet<number>; readonly names: ReadonlySet<string> }
 
 export const gainRow = z.object({
   username: z.string(),
   gained: z.array(z.string()),
   total: z.int(),
-  /** null unless it was asked for. */
+  /** null unless it was requested. */
   digest: z.string().nullable(),
 })
 
 /**
- * The two sides are `before` and `after`. The database holds one of them: the first in a check, the second in an apply. What
- * the document does not change is read from it, and what the document changes is given for both sides. So the statement
- * need not know which side it sees.
+ * The two sides are `before` and `after`. The database holds one of them: the first in a check, the second in an apply. Rows
+ * that the document does not change are read from it, and those that the document changes are given for both sides. So the
+ * statement need not know which side it sees.
  *
  * 1. `affected` are the groups that a change reaches: rights flow down to all groups below. `line` has their ancestors on
  *    each side, and `held` their rights. `given` are the rights that a group has after, and not before.
- * 2. `gift` is what a group gives: to the members who are there, what it has more than before; to those who join it, all that
- *    it has. `had_by_group` is what groups gave of the same rights before.
+ * 2. `gift` has the rights that a group gives: its present members get those that are new to the group; users who join it get all
+ *    of its rights. `had_by_group` has those of the same rights that groups gave before.
  * 3. A group may have hundreds of thousands of members, and a role a hundred rights. So equal sets of rights have a number
- *    (`gift_set`, `had_set`), and users are `alike` who receive and had the same sets: what they gain is found once for all.
- * 4. Of one group with more members than $11 (`bulk`), those are read who may receive or have something that the others do
- *    not: by another group, by an entry, or because they are named (`special`, `apart`). The `rest` is counted, because all of
- *    them are alike. Not where a digest over all users is asked for ($9).
+ *    (`gift_set`, `had_set`), and users are `alike` who receive and had the same sets: their gain is found once for all.
+ * 4. A group with more members than $11 (`bulk`) is read in part: only the members who may receive or have other rights than
+ *    the rest, by another group, by an entry, or because they are named (`special`, `apart`). The `rest` is counted, because all
+ *    of them are alike. A digest over all users ($9) reads every member.
  *
- * What one holds for all owners, one does not gain for one of them: `x` is the first part of `x@owner`.
+ * A user who holds a right for all owners does not gain it for one of them: `x` is the first part of `x@owner`.
  */
 const text = `WITH RECURSIVE
   side AS (SELECT * FROM (VALUES ('before'), ('after')) s(side)),

@@ -24,9 +24,9 @@ import {
 } from './gains-sql.ts'
 
 /**
- * What gives rights reaches only the users whom the document names. Documents find groups, roles and parents by name, and a
- * name can be taken first: by a group of one's own, an empty role that one wears. So the whole document is judged by its
- * effect, and not each entry by what it writes (docs/adr/0057-rights-reach-whom-a-document-names.md).
+ * A document gives rights only to the users whom it names. Documents find groups, roles and parents by name, and a user can take
+ * a name first, by a group of its own or an empty role that it has. So the whole document is judged by its effect, and not each
+ * entry by the row that it writes (docs/adr/0057-rights-reach-whom-a-document-names.md).
  */
 
 const groupModel = 'service_core.group'
@@ -35,14 +35,14 @@ const userModel = 'service_core.user'
 
 /** Users who have more rights after the document than before. */
 export type Gains = {
-  /** The first by name. `rights` has `superuser` alone, when that is among them. */
+  /** The first users by name. `rights` has `superuser` alone, when that is among them. */
   readonly users: readonly { readonly username: string; readonly rights: readonly string[] }[]
   readonly total: number
-  /** Over all users and what they gain, where a plan is made or compared: a plan keeps it for the apply that was reviewed. */
+  /** The digest of all users and their gains, for plans: a plan keeps it for its reviewed apply. */
   readonly digest: string | null
 }
 
-/** What an entry did, or would do. @property identity of a new row; undefined in a check */
+/** The change that an entry made, or would make. @property identity that of a new row; undefined in a check */
 type Judged = Effect & { readonly identity: Identity | undefined }
 
 /**
@@ -50,7 +50,7 @@ type Judged = Effect & { readonly identity: Identity | undefined }
  *
  * @param reader sees the database as it is before all entries, or after all of them
  * @param steps the whole document
- * @param isReviewed of a plan, and of the apply of a reviewed one
+ * @param isReviewed true for a plan, and for the apply of a reviewed one
  * @returns null when there are none
  */
 export async function gainsOf(
@@ -71,11 +71,11 @@ export async function gainsOf(
   return { users, total: first.total, digest: first.digest }
 }
 
-/** Users who become superusers, each with the group that makes them so: the first by name, and how many there are. */
+/** Users who become superusers, each with the group that makes them so: the first by name, and the number of all. */
 export type NewSuperusers = { readonly users: readonly z.output<typeof superuserRow>[]; readonly total: number }
 
 /**
- * The users who become superusers by what was written, those whom the document names too.
+ * The users who become superusers by the document, including those whom it names.
  *
  * @returns null when there are none
  */
@@ -109,7 +109,7 @@ const none = { groups: [], roles: [] }
  * A group or a role as it is on one side of the document.
  *
  * @property users undefined where they were not read: no entry so far changes them
- * @property owners to which the permissions of the role are bound
+ * @property owners the owners to which the permissions of the role are bound
  */
 type State = {
   readonly group?: GroupState
@@ -172,14 +172,14 @@ function stateOf(
   return { group, users: users === undefined ? undefined : numbersIn(users) }
 }
 
-/** An entry that edits a list: what it does to the row that it has seen, it does to the row as an earlier entry left it. */
+/** Repeats the edit of a list: an entry edits the row that it has read, and here the row as an earlier entry left it. */
 function edited(earlier: State, was: State, later: State, edits: Step['edits']): State {
   const { group, users = [] } = later
   const [worn, seen] = [was.group?.roles ?? [], group?.roles ?? []]
   const roles = [...without(earlier.group?.roles, without(worn, seen)), ...without(seen, worn)]
   return {
     ...later,
-    // Of the members, only those that the entry names were read.
+    // Only the members that the entry names were read.
     ...(edits?.has('users') && { users: [...without(earlier.users, [...(was.users ?? []), ...users]), ...users] }),
     ...(group !== undefined && edits?.has('roles') && { group: { ...group, roles } }),
   }
@@ -190,7 +190,7 @@ function without<Key>(keys: readonly Key[] = [], others: readonly Key[] = []): K
   return keys.filter((key) => !left.has(key))
 }
 
-/** In a check, an entry does not see what an earlier one does to its row: what it does not name stays as that left it. */
+/** Joins two changes of one row in a check: fields that the later one does not send are those of the earlier one. */
 const joinedStates = (earlier: State, later: State, sent: ReadonlyMap<string, unknown>): State => ({
   ...(later.role && {
     role: sent.has('permissions') ? later.role : (earlier.role ?? later.role),
@@ -222,7 +222,7 @@ function membershipsOf(states: ReadonlyMap<string, State>, others: ReadonlyMap<s
   })
 }
 
-/** The keys of rows that the document creates. A check takes none: it makes some up, for its one statement. */
+/** The keys of rows that the document creates. A check has none: it generates some for its one statement. */
 class NewKeys {
   readonly #byEffect = new Map<Judged, string>()
   readonly #byId = new Map<string, string>()
@@ -242,7 +242,7 @@ class NewKeys {
     return this.#byEffect.get(effect) ?? ''
   }
 
-  /** The keys that a field will have. In a check, the key of a new row is not known: what was sent says which row it is. */
+  /** The keys that a field will have. A check does not know the key of a new row: the sent value names the row. */
   sent({ step: { attrs } }: Judged, name: string, value: unknown): string[] {
     const sent = listOf(attrs.get(name))
     return listOf(value).flatMap((key, index) => (typeof key === 'symbol' ? this.#keyOf(sent[index]) : keysIn(key)))
@@ -261,14 +261,14 @@ const numbersIn = (value: unknown): number[] => listOf(value).filter((each) => t
 const textsIn = (value: unknown): string[] => listOf(value).filter((each) => typeof each === 'string')
 const keysIn = textsIn
 
-/** Whether anything in it could give rights: most documents take none of the statement's time. */
+/** Whether a document could give rights: most need no statement. */
 function mayGive({ before, after, joined }: RightsDelta): boolean {
   const [groups, roles] = [byKey(before.groups), byKey(before.roles)]
   return (
     joined.length > 0 ||
     after.groups.some(({ pk, parent, superuser, roles: worn }) => {
       const was = groups.get(pk)
-      // A new group has the members who join it. What comes below it does so by an entry of its own.
+      // A new group has the members who join it. A group comes below it by an entry of its own.
       if (was === undefined) return false
       const isMoved = parent !== null && parent !== was.parent
       return isMoved || (superuser && !was.superuser) || worn.some((role) => !was.roles.includes(role))

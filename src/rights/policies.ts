@@ -6,7 +6,7 @@ import type { Rights, RightsFacts, RightsQuestion } from './rights.ts'
 
 /** The policy of each model whose rows grant rights. The other models have none. */
 
-/** What an entry does to its row, and for which caller. */
+/** The change that an entry makes to its row, and its caller. */
 export type RightsChange = {
   readonly action: 'create' | 'update' | 'delete'
   readonly before: Values | undefined
@@ -17,23 +17,23 @@ export type RightsChange = {
     readonly pk: number | null
     readonly isSuperuser: boolean
     readonly isImpersonating: boolean
-    /** By a token that another user made, which may not carry all rights of its user. */
+    /** Whether the caller sent a token that another user made, which may not carry all rights of its user. */
     readonly isLimited: boolean
     /** Whether the row is the token of the request, or no more than that. */
     readonly renews: boolean
   }
   readonly tokenMaxDays: number
-  /** Fields that count as changed: the caller may not view the row, and a denial would tell what it holds. */
+  /** Fields that count as changed: the caller may not view the row, and a denial would show its values. */
   readonly assumed: readonly string[]
 }
 
 /** Why the caller may not do it; null when the caller may. */
 export type Denial = string | null
 
-/** What the caller holds, compared with what a change needs. */
+/** Compares the rights of the caller with those that a change needs. */
 export type Holdings = {
   readonly facts: RightsFacts
-  /** Denies unless the caller holds all of `rights`. @param who has them, such as `its new parent` */
+  /** Denies unless the caller holds all of `rights`. @param who the holder of these rights, such as `its new parent` */
   holdsAll(rights: Rights, who: string): Denial
   may(permission: Permission): Denial
   superuser(what: string): Denial
@@ -49,9 +49,9 @@ export type Policy = {
   readonly isNamed?: true
   /** Fields whose change could remove the last superuser who can authenticate. */
   readonly takesAway: readonly string[]
-  /** Whether a change of those fields ends the row's life earlier: then it counts as gone. Default: it may always. */
+  /** Whether a change of those fields ends the row's life earlier: then it counts as gone. Absent: each change may. */
   readonly ends?: (change: RightsChange) => boolean
-  /** What must be read to decide; null when the change does not concern rights. */
+  /** The facts to read for the decision; null when the change does not concern rights. */
   asks(change: RightsChange): RightsQuestion | null
   denials(change: RightsChange, holdings: Holdings, reporter: Reporter): Iterable<Denial>
 }
@@ -73,7 +73,7 @@ function movesOf<Key>(
   change: RightsChange,
 ): { added: Key[]; removed: Key[] } {
   const { was, is } = sidesOf(name, change)
-  // Not sent: a group may have very many members.
+  // A field that was not sent is the same on both sides. Its keys are not compared: a group may have very many members.
   if (was === is) return { added: [], removed: [] }
   const [before, after] = [keys(was), keys(is)]
   const [there, left] = [new Set(before), new Set(after)]
@@ -86,7 +86,7 @@ const differs = (name: string, { before, after }: RightsChange): boolean => befo
 const isChanged = (name: string, { action, before, after, assumed }: RightsChange): boolean =>
   action === 'update' && (assumed.includes(name) || !isDeepStrictEqual(before?.[name], after[name]))
 
-/** Whether it changes one of these fields, or deletes the row. Documents find rows by name: another may take one that is free. */
+/** Whether it changes one of these fields, or deletes the row: another row may take a name that is free then. */
 const concerns = (change: RightsChange, fields: readonly string[]): boolean =>
   change.action === 'delete' || fields.some((name) => isChanged(name, change))
 
@@ -98,9 +98,14 @@ function linksOf(change: RightsChange) {
   const isMoved = parentWas !== parentIs
   const isUnflagged = flag.was === true && flag.is !== true
   return {
-    ...{ parentWas, parentIs, isMoved, roles, users, isUnflagged },
+    parentWas,
+    parentIs,
+    isMoved,
+    roles,
+    users,
+    isUnflagged,
     isFlagged: flag.was !== true && flag.is === true,
-    /** Whether it takes from its members what they have by the group. */
+    /** Whether it takes rights from the members that they have by the group. */
     takes: (isMoved && parentWas !== undefined) || isUnflagged || roles.removed.length > 0 || users.removed.length > 0,
   }
 }
@@ -189,7 +194,7 @@ const user: Policy = {
 const texts = (value: unknown): string[] =>
   Array.isArray(value) ? value.filter((each) => typeof each === 'string') : []
 
-/** What a role gives, before and after. One with errors counts as unchanged. */
+/** The permissions of a role, before and after. Those with errors count as unchanged. */
 function rightsMoved(change: RightsChange): { added: Right[]; removed: Right[] } {
   const [permissions, owners] = [sidesOf('permissions', change), sidesOf('owners', change)]
   const was = rightsOf(texts(permissions.was), texts(owners.was))
@@ -209,7 +214,7 @@ const role: Policy = {
   },
   *denials(change, { may, holdsAll }) {
     const { added, removed } = rightsMoved(change)
-    // All users with the role gain what is added, and lose what is removed.
+    // All users with the role gain the added permissions, and lose the removed ones.
     const isGiven = change.action === 'delete' || added.length > 0 || removed.length > 0
     if (change.action !== 'create' && isGiven) yield may('assign_role')
     const { permissions, owners } = change.before ?? {}
@@ -221,7 +226,7 @@ const role: Policy = {
 const dayMs = 86_400_000
 const grantingFields = ['intent', 'expires', 'expiring', 'managed'] as const
 
-/** Documents find rows by `managed`, and migrations may overwrite such rows: it is not a name to give oneself. */
+/** Refuses `managed`: documents find rows by it, and migrations may overwrite such rows. */
 function refuseManaged(change: RightsChange, instead: Report): void {
   if (!setsManaged(change)) return
   instead(['managed'], 'not_permitted', 'Only a superuser may set this field.')
@@ -232,7 +237,7 @@ const setsManaged = (change: RightsChange): boolean =>
   differs('managed', change) &&
   (change.action === 'update' || change.after.managed !== null)
 
-/** When a token ends. A value with errors ends nothing: the change is refused for it. */
+/** The end of a token. A value with errors ends nothing: the change is refused for it. */
 const endOf = ({ expires, expiring }: Values): number =>
   expiring === true && typeof expires === 'string' ? Date.parse(expires) : Number.POSITIVE_INFINITY
 
@@ -240,7 +245,7 @@ const endOf = ({ expires, expiring }: Values): number =>
 const isSelf = ({ pk, isImpersonating, isLimited }: RightsChange['caller'], users: readonly number[]): boolean =>
   !isImpersonating && !isLimited && users.every((user) => user === pk)
 
-/** A token keeps its user. */
+/** The policy of tokens. A token keeps its user. */
 const tokenOwner = ({ before, after }: RightsChange): number[] => numbers((before ?? after).user)
 
 const token: Policy = {
@@ -285,7 +290,7 @@ const device: Policy = {
   },
 }
 
-/** Providers refer to it by `managed` before its name: who may set it chooses what they send. */
+/** Providers refer to a mapping by `managed` before its name: a caller who sets it chooses the data that they send. */
 const propertyMapping: Policy = {
   decides: [],
   takesAway: [],

@@ -29,7 +29,7 @@ import { askRights, isSuperuserLeft, type Rights, type RightsFacts } from './rig
  * that chain must hold all rights that it passes on. So no sequence of changes gives a user more than the callers hold
  * together, or takes anything else from a user.
  *
- * @param owners of the row: as it is, and as it will be
+ * @param owners the owners of the row: as it is, and as it will be
  * @returns the reason of the denial, for "You may not update group x: ..."; null when the actor may
  */
 export async function forbidden(
@@ -58,7 +58,7 @@ export async function forbidden(
 
 const policyOf = ({ model }: Step): Policy | undefined => policies[model.name]
 
-/** @param actor who has it, perhaps, for rows of some owners */
+/** @param actor it may have the permission for rows of some owners only */
 export function isMissing(permission: Permission, actor?: Actor, effect?: Pick<Effect, 'step' | 'row'>): string {
   const owners = actor === undefined ? [] : ownersFor(actor, permission)
   if (owners.length === 0) return `the permission ${permission} is missing`
@@ -69,7 +69,7 @@ export function isMissing(permission: Permission, actor?: Actor, effect?: Pick<E
     : `${only}: name one of them as its owner`
 }
 
-/** At most this many are listed. */
+/** The most owners that are listed. */
 const maxOwners = 20
 
 /** `owner "team-one"`, or several. */
@@ -113,7 +113,7 @@ function holdingsOf(actor: Actor, facts: RightsFacts): Holdings {
   const holdsAll = ({ superuser, permissions }: Rights, who: string): Denial => {
     if (all) return null
     if (superuser) return `${who} has superuser rights, and the caller has not`
-    // Sorted, so that the message is the same each time.
+    // They are sorted, so that the message is the same each time.
     const [more] = permissions.filter((permission) => !holds(permission)).sort()
     return more === undefined ? null : `${who} has the permission ${rightName(more)}, and the caller has not`
   }
@@ -125,11 +125,14 @@ function holdingsOf(actor: Actor, facts: RightsFacts): Holdings {
   }
 }
 
-/** The user who is authenticated in full. A caller who impersonates, whose token has a ceiling, or who applies what another submitted, is not the user. */
+/**
+ * The user who is authenticated in full; null for a caller who impersonates, whose token has a ceiling, or who applies the
+ * document of another user.
+ */
 const selfOf = (actor: Actor): number | null =>
   actor.impersonator === undefined && actor.ceiling === undefined && !isOfOthers(actor) ? actor.pk : null
 
-/** Who creates the rows that the actor writes. While impersonating, it holds only what both users hold. */
+/** The creator of the rows that the actor writes. An actor who impersonates holds only the rights that both users hold. */
 export function creatorOf(actor: Actor): Creator {
   const { superuser, permissions } = rightsHeldBy(actor)
   return {
@@ -164,8 +167,8 @@ export function decidesRights(step: Step): boolean {
 }
 
 /**
- * Whether a superuser can authenticate, before the entries are written. Reads only for entries that could remove the
- * last one, and not for a superuser, who is one. All such tokens may have expired: then no change is to blame.
+ * Whether a superuser can authenticate, before the entries are written. The database is read only for entries that could remove
+ * the last one, and not for a superuser, who is one. All such tokens may have expired: then no change is the reason.
  */
 export async function hasSuperuser(reader: EngineReader, actor: Actor, steps: readonly Step[]): Promise<boolean> {
   const { pk, isSuperuser } = actor.impersonator ?? actor
@@ -178,8 +181,8 @@ export async function hasSuperuser(reader: EngineReader, actor: Actor, steps: re
 }
 
 /**
- * Checks, after all entries are written, that a superuser is left who can authenticate. Reads only when an entry could
- * have removed the last one.
+ * Checks, after all entries are written, that a superuser is left who can authenticate. The database is read only when an entry
+ * could have removed the last one.
  *
  * @param had whether there was one before
  * @returns an error for each such entry; none when a superuser is left

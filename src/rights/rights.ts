@@ -17,7 +17,7 @@ const answerRow = z.object({
   concerned: rights,
 })
 
-/** `permissions` are rights, as of an actor, in no order. */
+/** `permissions` are rights, like those of an actor, in no order. */
 export type Rights = Readonly<z.output<typeof rights>>
 
 /** `hasRoles`: it has a role, perhaps one without permissions. */
@@ -32,7 +32,7 @@ export type RightsQuestion = {
   readonly below?: string | undefined
   /** Whether this group is `below`, or one of its descendants. */
   readonly parent?: string | undefined
-  /** These users, and the members of a group and its descendants: what all of them hold together. */
+  /** The rights that these users, and the members of a group and its descendants, hold together. */
   readonly concerned?: { readonly users: readonly number[]; readonly below: string | undefined }
 }
 

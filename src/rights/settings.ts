@@ -12,19 +12,19 @@ import { rightsHeldBy } from './actor.ts'
 
 const settingsOf = (attributes: unknown): unknown => (isObject(attributes) ? attributes.settings : undefined)
 
-/** As `covers` in `permissions.ts`, of whole lists. */
+/** Whether each right of a list is covered, like `covers` of `permissions.ts`. */
 const coverAll = (rights: string, others: string): string =>
   `NOT EXISTS (SELECT FROM unnest(${others}) o WHERE o <> ALL(${rights}) AND split_part(o, '@', 1) <> ALL(${rights}))`
 
-/** Settings that are sent again as they are: a caller who holds more than the earlier writer confirms them. */
+/** Keeps the rights with the settings. A caller who holds more than the earlier writer confirms unchanged settings. */
 const text = `UPDATE groups SET settings_by_superuser = $2, settings_by_permissions = $3
   WHERE pk = $1::uuid AND attributes->'settings' = $4::jsonb AND ($5 OR (NOT settings_by_superuser
     AND ($2 OR (${coverAll('$3::text[]', 'settings_by_permissions')} AND NOT ${coverAll('settings_by_permissions', '$3::text[]')}))))`
 
 /**
- * Keeps what the actor holds with the settings that an entry sends. Call it after the row is written.
+ * Keeps the rights of the actor with the settings that an entry sends. Call it after the row is written.
  *
- * @param key of the group
+ * @param key the key of the group
  */
 export function recordSettings(
   tx: EngineTx,

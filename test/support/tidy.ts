@@ -339,7 +339,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/openapi': 1421,
   'src/plan': 4633,
   'src/queue': 1259,
-  'src/rights': 1453,
+  'src/rights': 1461,
   'src/runs': 3285,
   'src/standalone': 1241,
   'src/submissions': 1189,
