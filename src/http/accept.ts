@@ -10,20 +10,20 @@ import type { FastifyInstance } from 'fastify'
 const sockets = process.platform === 'linux' ? 64 : 1
 
 /**
- * For the first `listen`. The kernel lets only processes of the same user share the port; `checkPorts` refuses a second
- * Gatewright.
+ * The options of the first `listen`. The kernel lets only processes of the same user share the port; `checkPorts` refuses a
+ * second Gatewright.
  */
 export const listenOptions = sockets > 1 ? { reusePort: true } : {}
 
 /**
- * Call it before the server listens.
+ * Prepares the other sockets. Call it before the server listens.
  *
- * @returns opens the other sockets; call it when the server listens
+ * @returns a function that opens them; call it when the server listens
  */
 export function acceptOften(app: FastifyInstance): () => Promise<void> {
   const others: Server[] = []
   let closed: Promise<unknown> = Promise.resolve()
-  // Together with the first socket. Fastify closes the idle connections of all of them.
+  // The sockets close together with the first one. Fastify closes the idle connections of all of them.
   app.addHook('preClose', async () => {
     closed = Promise.all(others.map((other) => new Promise((resolve) => other.close(resolve))))
   })

@@ -7,15 +7,15 @@ type Failure = {
   readonly code: string
   readonly detail?: string
   readonly cause?: string
-  /** For operators, and not for the log: it may name what a caller sent. */
+  /** A sentence for operators, and not for the log: it may repeat text of the caller. */
   readonly sentence: string
 }
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** On the routes that apply something, for the log. */
+    /** The submission, for the log: set on the routes that apply something. */
     submission: Pick<SubmissionFields, 'run' | 'title'> | null
-    /** Why nothing was done, for the log. `detail` and `cause`: of an outage. */
+    /** The reason of a refusal, for the log. An outage has `detail` and `cause`. */
     failure: Failure | null
   }
 }
@@ -46,7 +46,7 @@ function levelOf(request: FastifyRequest, status: number): 'debug' | 'info' | 'w
   return status < 500 ? 'info' : 'warn'
 }
 
-/** Whether the script of a page (dashboard/live.js) asks for it again, as it says in a header. Only reading can be so. */
+/** Whether the script of a page (dashboard/live.js) reads it again: a header claims so, and only a read can be so. */
 const isRefresh = ({ method, routeOptions, headers }: FastifyRequest): boolean =>
   method === 'GET' && routeOptions.url?.startsWith(dashboardPath) === true && headers['gatewright-refresh'] === '1'
 
@@ -59,7 +59,7 @@ export const fieldsOf = ({ actor, submission, failure }: FastifyRequest): Omit<S
   code: failure?.code ?? null,
 })
 
-/** Notes why nothing was done, for the one line about the answer. An outage is expected, so the line has no stack. */
+/** Notes the reason of a refusal, for the one line about the answer. An outage is expected, so the line has no stack. */
 export function noteFailure(request: FastifyRequest, problem: Problem, status: number): void {
   const { code, message, cause } = problem
   const outage = status >= 500 && { detail: message, ...(cause !== undefined && { cause: causeOf(cause) }) }

@@ -15,11 +15,11 @@ import { userOf } from './shares.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** What the route requires of its caller. A route without it does not start. */
+    /** The permission that the route requires. A server with a route without it does not start. */
     permission?: Access
   }
   interface FastifyRequest {
-    /** The effective user. Set on every route but those for `anyone`. */
+    /** The effective user. It is set on every route but those for `anyone`. */
     actor: Actor
   }
 }
@@ -38,7 +38,7 @@ export function guardRoutes(app: FastifyInstance, db: Db, guard: Guard): void {
   app.decorateRequest('actor')
   const routes: RouteOptions[] = []
   app.addHook('onRoute', (route) => void routes.push(route))
-  // When all is ready: a plugin's own hooks may set the permission.
+  // The check waits for all routes: a plugin's own hooks may set the permission.
   app.addHook('onReady', async () => {
     const open = routes
       .filter(({ config }) => config?.permission === undefined)
@@ -64,7 +64,7 @@ export function guardRoutes(app: FastifyInstance, db: Db, guard: Guard): void {
       reply.removeHeader('RateLimit-Policy').removeHeader('RateLimit')
       throw await notAuthenticated(db, judgeRate === undefined ? null : secret)
     }
-    // First the real user, so that the log names the user of a request that is refused.
+    // The real user is set first, so that the log names the user of a request that is refused.
     request.actor = real
     judgeRate(reply)
     request.actor = await impersonate(db, real, request.headers['impersonate-user'])
@@ -73,8 +73,8 @@ export function guardRoutes(app: FastifyInstance, db: Db, guard: Guard): void {
 }
 
 /**
- * One message for all reasons: a more exact one would help an attacker. Only who has the whole of an expired token learns
- * that this is the reason (docs/adr/0074-an-expired-token-is-named.md).
+ * The refusal has one message for all reasons: a more exact one would help an attacker. Only a caller who has the whole of an
+ * expired token gets that reason (docs/adr/0074-an-expired-token-is-named.md).
  */
 async function notAuthenticated(db: Db, secret: string | null): Promise<Problem> {
   const expired = secret === null ? null : await inTime(expiredToken(reader(db), secret))
@@ -86,7 +86,7 @@ async function notAuthenticated(db: Db, secret: string | null): Promise<Problem>
 }
 
 /**
- * A permission that holds for rows of one owner opens the route: what it shows and writes is judged row by row.
+ * A permission that holds for rows of one owner opens the route: each row that it shows or writes is judged by itself.
  *
  * @throws {Problem} `permission_denied` for a caller without what a route requires
  */
@@ -132,13 +132,13 @@ export async function actorAgain(
   }
 }
 
-/** @param againMs as of `openPlausible` */
+/** @param againMs that of `openPlausible` */
 export const plausibleTokens = (db: Db, keyring: Keyring, againMs?: number): Door['plausible'] =>
   openPlausible(keyring, () => inTime(startsOfOthers(reader(db), keyring.ids)), againMs)
 
 type Authenticated =
   | { readonly real: Actor; readonly judgeRate: Verdict }
-  /** `judgeRate`: of a token that was looked up. */
+  /** `judgeRate` is there for a token that was looked up. */
   | { readonly real: null; readonly judgeRate?: Verdict }
 
 const none: Authenticated = { real: null }
@@ -152,7 +152,7 @@ function authenticator(db: Db, { plausible, countRequest }: Guard) {
   return async (request: FastifyRequest, secret: string): Promise<Authenticated> => {
     const owner = owners.get(secret)
     if (owner === undefined && !(await plausible(secret))) return none
-    // Both are on their way at once: PostgreSQL reads the rights, and Redis counts. A token keeps its user.
+    // Both requests are sent at once: PostgreSQL reads the rights, and Redis counts. A token keeps its user.
     const counting = owner === undefined ? undefined : countRequest(request, owner)
     const [real, counted] = await Promise.all([actorOf(secret), counting])
     if (real === null) owners.delete(secret)
@@ -191,7 +191,7 @@ const maxUsernameLength = 150
 /**
  * `Impersonate-User: <username>` makes that user the effective user. Audit rows name both.
  *
- * @throws {Problem} `permission_denied` before the user is looked up: a caller without the permission learns nothing
+ * @throws {Problem} `permission_denied` before the user is looked up: the answer shows nothing to a caller without the permission
  */
 async function impersonate(db: Db, real: Actor, username: string | string[] | undefined): Promise<Actor> {
   if (username === undefined) return real

@@ -9,7 +9,7 @@ import { alone } from '../turns.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Of a route that takes more than others. */
+    /** The limit of a route that takes longer bodies than others. */
     bodyLimits?: BodyLimits
     /** The handler reports `textErrors` together with its own errors. Without it, they are an answer by themselves. */
     reportsTextErrors?: true
@@ -27,13 +27,13 @@ export const bodyLimits: BodyLimits = { bytes: 1_048_576, depth: 32, nodes: 10_0
 export const limitsOf = ({ routeOptions }: Pick<FastifyRequest, 'routeOptions'>): BodyLimits =>
   routeOptions.config.bodyLimits ?? bodyLimits
 
-/** The longest body of a caller who may write nothing: it is refused before it is parsed, and mostly before it arrives. */
+/** The longest body of a caller who may write nothing. A longer one is refused, mostly before it arrives. */
 const readersBytes = 65_536
 
-/** A longer text takes so long to read that others would wait for it. */
+/** A longer text takes so long to parse that other requests would wait for it. */
 const longBytes = 65_536
 
-/** Reads what a caller sent: a long text when it is the caller's turn (docs/adr/0063-long-work-takes-turns.md). */
+/** Parses the text of a caller. A long one waits for the caller's turn (docs/adr/0063-long-work-takes-turns.md). */
 export async function readLong<Result>(
   { actor, ip }: FastifyRequest,
   bytes: number,
@@ -86,7 +86,7 @@ function takeJson(app: FastifyInstance, limits: BodyLimits): void {
   )
 }
 
-/** Of the API: it needs no body, `{}` and null being none, and takes no other. */
+/** The body of an operation that needs none: `{}` and null count as none, and any other is refused. */
 const takesNoBody = ({ routeOptions: { schema, url } }: FastifyRequest): boolean =>
   schema?.body === undefined && url?.startsWith(versionPath) === true
 
@@ -120,8 +120,8 @@ function refuseEncoded({ headers, server }: FastifyRequest): void {
 }
 
 /**
- * A parsed body. What cannot be stored is reported in `errors` and sanitised in `value`, so that the value can be
- * checked for other errors in the same request. A value with errors is never applied.
+ * A parsed body. Texts and numbers that cannot be stored are reported in `errors` and sanitised in `value`, so that the value can
+ * be checked for other errors in the same request. A value with errors is never applied.
  */
 export type ParsedBody = { readonly value: unknown; readonly errors: ErrorList }
 
@@ -140,16 +140,16 @@ export function parseJson(body: Buffer, limits = bodyLimits): ParsedBody {
   return sanitise(value, limits)
 }
 
-/** Without a byte order mark, which editors and PowerShell write, and a reader may ignore (RFC 8259, section 8.1). */
+/** Removes a byte order mark, which editors and PowerShell write, and a reader may ignore (RFC 8259, section 8.1). */
 const textOf = (body: Buffer) => body.toString('utf8').replace(/^\ufeff/, '')
 
-/** The place of the syntax error. The parser's message is not used: it may quote secrets of the body. */
+/** The line and column of the syntax error. The parser's message is not used: it may quote secrets of the body. */
 function placeOf(error: unknown): string {
   const [, line, column] = /\(line (\d+) column (\d+)\)/.exec(error instanceof Error ? error.message : '') ?? []
   return line === undefined ? '' : ` (line ${line}, column ${column})`
 }
 
-/** The value is changed in its place. No deeper than the limit, so that recursion is safe. */
+/** Sanitises the value in its place. It is no deeper than the limit, so that recursion is safe. */
 function sanitise(root: unknown, limits: BodyLimits): ParsedBody {
   const errors = new ErrorList()
   const path: (string | number)[] = []
@@ -184,7 +184,7 @@ function sanitise(root: unknown, limits: BodyLimits): ParsedBody {
     if (typeof value !== 'object' || value === null) return value
     const names = Object.keys(value)
     nodes += names.length
-    // Counted before the walk into it, so that a large array costs nothing.
+    // Its items are counted before the walk into it, so that a large array costs nothing.
     if (nodes > limits.nodes) return value
     for (const name of names) {
       path.push(Array.isArray(value) ? Number(name) : name.toWellFormed().replaceAll('\0', '\ufffd'))

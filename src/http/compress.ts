@@ -18,7 +18,7 @@ const fromBytes = 1_024
 /** Longer answers are compressed in another thread, while they are sent. */
 const inThisThreadUpTo = 16_384
 
-// Twice as fast as the next level, for a few percent more.
+// This level is twice as fast as the next one, for a few percent more.
 const brotliOptions = { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }
 
 const [br, gz] = [promisify(brotliCompress), promisify(gzip)]
@@ -33,9 +33,9 @@ const options: FastifyCompressOptions = {
 }
 
 /**
- * Compresses answers for clients that take it, streamed ones too, but none with a secret: from the length of a compressed
- * text, a reader of the network can guess what a secret has in common with what it can make the answer repeat
- * (https://www.breachattack.com). A route that may show one says `config.secret`.
+ * Compresses answers for clients that take it, streamed ones too, but none with a secret. An attacker who reads the network, and
+ * whose text the answer repeats, can guess the secret by the length of the compressed answer (https://www.breachattack.com). A
+ * route that may show a secret declares `config.secret`.
  *
  * Call it before the routes are registered.
  */
@@ -45,13 +45,13 @@ export function compressAnswers(app: FastifyInstance): void {
     if (route.config?.secret === true || route.config?.constant === true) route.compress = false
     if (route.config?.constant === true) route.onSend = [constant, route.onSend ?? []].flat()
   })
-  // Called, not registered: a registered plugin would see no route.
+  // The plugin is called and not registered: a registered one would see no route.
   fastifyCompress(app, options, (error) => {
     if (error !== undefined) throw error
   })
 }
 
-/** Compresses each constant text once in each encoding: by its tag, all requests for it get the same bytes. */
+/** Compresses each constant text once in each encoding. All requests for a tag get the same bytes. */
 function compressOnce() {
   const kept = new Map<string, Promise<Buffer>>()
   return async ({ headers }: FastifyRequest, reply: FastifyReply, text: unknown): Promise<unknown> => {

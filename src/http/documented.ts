@@ -5,12 +5,12 @@ import type { Permission } from '../permissions.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** For the API's description, beside the route's schemas and permission. */
+    /** The parts of the API's description beside the route's schemas and permission. */
     document?: Documented
   }
 }
 
-/** What the schemas of a route do not say: a body that the handler validates itself, and its refusals. */
+/** The facts that are not in the schemas of a route: a body that the handler validates itself, and its refusals. */
 export type Documented = {
   /** Error codes beside those that follow from the route's schemas and permission. */
   readonly codes?: readonly ProblemCode[]
@@ -33,6 +33,6 @@ export type Documented = {
 /** A permission that some requests of an operation need. */
 export type Need = {
   readonly permission: 'superuser' | Permission | readonly Permission[]
-  /** Which requests: `for another user`, `to add members`. */
+  /** The requests that need it: `for another user`, `to add members`. */
   readonly when: string
 }

@@ -18,10 +18,10 @@ export const etagHeaders = z.object({
   }),
 })
 
-/** Of the text: the same in every process. Two callers who see different texts get different tags. */
+/** The tag of a text, the same in every process. Two callers who see different texts get different tags. */
 export const etagOf = (text: string): string => `"${hash('sha256', text, 'base64url')}"`
 
-/** RFC 9110, section 13.1.2: a list of tags, of which a weak one counts too, or `*`. What is neither is ignored. */
+/** Whether a header, a list of tags or `*`, names this tag. A weak tag counts too (RFC 9110, section 13.1.2). */
 function names(header: string | undefined, etag: string): boolean {
   if (header === undefined) return false
   if (header.trim() === '*') return true
@@ -31,7 +31,7 @@ function names(header: string | undefined, etag: string): boolean {
 /** Whether `If-None-Match` has the tag of this text. */
 export const hasTag = (header: string | undefined, text: string): boolean => names(header, etagOf(text))
 
-/** Of a change of one object whose reads have a tag. */
+/** The headers of a change of one object whose reads have a tag. */
 export const matchHeaders = z.object({
   'If-Match': withExample(
     z.string().optional(),
@@ -43,20 +43,20 @@ export const matchHeaders = z.object({
   }),
 })
 
-/** RFC 9110, section 13.1.1: a list of tags, of which a weak one does not count, or `*`. What is neither matches nothing. */
+/** Whether a header, a list of tags or `*`, names one of these. A weak tag does not count (RFC 9110, section 13.1.1). */
 function isMatched(header: string, etags: readonly string[]): boolean {
   if (header.trim() === '*') return true
   return header.split(',').some((each) => etags.includes(each.trim()))
 }
 
 /**
- * What `If-Match` and `If-None-Match` say of an object that is changed or deleted (RFC 9110, section 13.2.2).
+ * Judges `If-Match` and `If-None-Match` for an object that is changed or deleted (RFC 9110, section 13.2.2).
  *
- * @param noun what it is called in messages
+ * @param noun its name in messages
  * @param tagsOf the tags with which reads answer the object to this caller as it is now, null for a text that is so long
  *   that it has none; no item: the caller may not read it
- * @returns what judges them, in the transaction that has locked the object: why it is not changed, or null. undefined when
- *   neither was sent
+ * @returns a function that judges them in the transaction that has locked the object: it returns the reason why the object is not
+ *   changed, or null. undefined when neither header was sent
  */
 export function preconditionOf(
   headers: Headers,
@@ -91,11 +91,11 @@ const ofCaller = {
 }
 
 /**
- * Answers with this text and its tag, or with 304 when `If-None-Match` has the tag. What is so long that it is streamed has
- * no tag: it would have to be made twice.
+ * Answers with this text and its tag, or with 304 when `If-None-Match` has the tag. A text that is so long that it is streamed
+ * has no tag: it would have to be made twice.
  *
- * @param noun what it is called in messages
- * @param headers beside the tag
+ * @param noun its name in messages
+ * @param headers those beside the tag
  * @throws {Problem} `precondition_failed` when `If-Match` has another tag, which is judged first (RFC 9110, section 13.2.2)
  */
 export function sendTagged(
@@ -117,7 +117,7 @@ export function sendTagged(
   return reply.type(type).send(text)
 }
 
-/** No tag is that of the answer; `*` names it all the same. */
+/** Sends an answer without a tag. No tag of the request is equal to it; `*` matches it all the same. */
 function sendUntagged(
   reply: FastifyReply,
   text: Readable,
@@ -137,7 +137,7 @@ function sendUntagged(
   return isKnown ? reply.code(304).send() : reply.type(type).send(text)
 }
 
-/** Answers with what was written, and with the tag that a read of it has, unless it is streamed. No cache may keep it. */
+/** Answers with the written object, and with the tag that a read of it has, unless it is streamed. No cache may keep it. */
 export function sendWritten(reply: FastifyReply, written: string | Readable): FastifyReply {
   if (typeof written === 'string') reply.header('etag', etagOf(written))
   return reply.type('application/json; charset=utf-8').send(written)

@@ -9,7 +9,7 @@ export const none = ["'none'"]
 export const self = ["'self'"]
 
 /**
- * A Content-Security-Policy that allows only what it lists, and no frames.
+ * A Content-Security-Policy that allows only the listed sources, and no frames.
  *
  * @param directives `{ 'script-src': ["'self'"] }`
  */
@@ -30,13 +30,13 @@ export const policy = (directives: Directives) => ({
 export const securityHeaders: FastifyHelmetOptions = {
   ...policy({}),
   xFrameOptions: { action: 'deny' },
-  // Not helmet's default `no-referrer`: with it, browsers send `Origin: null` with the dashboard's forms.
+  // Helmet's default is `no-referrer`: browsers then send `Origin: null` with the dashboard's forms.
   referrerPolicy: { policy: 'same-origin' },
   // The proxy that terminates TLS decides this: the header binds every port of the host.
   strictTransportSecurity: false,
 }
 
-/** Of a request. */
+/** The headers of a request. */
 export type Headers = Readonly<Record<string, string | string[] | undefined>>
 
 /** The text of a request's header: Node decodes headers as Latin-1, and clients send other characters as UTF-8. */
@@ -52,8 +52,8 @@ export const headerOf = (text: string): string => Buffer.from(text).toString('la
 export const noStore = 'no-store'
 
 /**
- * No cache keeps an answer, except one that says itself how long: an object with its entity tag, or a public file. A
- * browser could show a kept one to the next user, and an error could outlive its reason (RFC 9111, section 4.2.2).
+ * No cache keeps an answer, except one with a time of its own: an object with its entity tag, or a public file. A browser could
+ * show a kept one to the next user, and an error could outlive its reason (RFC 9111, section 4.2.2).
  */
 export function forbidCaching(app: FastifyInstance): void {
   app.addHook('onSend', (_, reply, payload, done) => {

@@ -4,14 +4,14 @@ export class Html {
   private constructor(text: string) {
     this.#text = text
   }
-  /** For `html` and `trusted` alone. */
+  /** Makes HTML of a text. Only `html` and `trusted` call it. */
   static readonly of = (text: string): Html => new Html(text)
   toString(): string {
     return this.#text
   }
 }
 
-/** What a template may hold: `null`, `undefined` and `false` are empty, and lists are joined. */
+/** A value in a template: `null`, `undefined` and `false` are empty, and lists are joined. */
 export type HtmlValue = Html | string | number | bigint | null | undefined | false | readonly HtmlValue[]
 
 /**
@@ -24,7 +24,7 @@ export function html(parts: TemplateStringsArray, ...values: readonly HtmlValue[
   return Html.of(parts.reduce((text, part, index) => `${text}${textOf(values[index - 1])}${part}`))
 }
 
-/** A text of the product that is HTML already, such as its icon. Never one that a caller sent. */
+/** HTML of the product's own, such as its icon. A text of a caller never goes in here. */
 export const trusted = (text: string): Html => Html.of(text)
 
 function textOf(value: HtmlValue): string {
@@ -42,7 +42,7 @@ export function cutTo(most: number, text: string): string {
   return end === text.length ? text : `${text.slice(0, end)}…`
 }
 
-/** Where a part of a text ends whose HTML is as long as this at most. @param most bytes @param from where it begins */
+/** The end of the longest part of a text whose HTML has at most so many bytes. @param from the start of the part */
 export function endWithin(most: number, text: string, from = 0): number {
   let left = most
   let end = from
@@ -55,7 +55,7 @@ export function endWithin(most: number, text: string, from = 0): number {
   return end
 }
 
-/** Of a character, escaped and in UTF-8. */
+/** The bytes of a character, escaped and in UTF-8. */
 const bytesOfCode = (code: number): number =>
   code < 0x80 ? (entityBytes.get(code) ?? 1) : code < 0x8_00 ? 2 : code <= 0xff_ff ? 3 : 4
 

@@ -14,7 +14,7 @@ const refusals: Readonly<Record<string, () => Problem>> = {
   ERR_HTTP_REQUEST_TIMEOUT: () => new Problem('too_slow', 'The request did not arrive in time.'),
 }
 
-/** Answers on the socket, and closes it: where the next request begins is not known. */
+/** Answers on the socket, and closes it: the start of the next request is not known. */
 export const answerMalformed =
   (log: FastifyBaseLogger) =>
   (error: Error & { code?: string }, socket: Socket): void => {
@@ -63,7 +63,7 @@ const latest = new WeakMap<Socket, Exchange>()
  */
 export function refuseMalformed(app: FastifyInstance): void {
   app.server.on('request', (request, response) => void latest.set(request.socket, { request, response }))
-  // Not by Node's `requireHostHeader`, whose answer is empty.
+  // Node's `requireHostHeader` is not used: its answer is empty.
   app.addHook('onRequest', async ({ raw: { headers, httpVersion, rawHeaders, url = '' } }) => {
     if (headers.host === undefined && httpVersion === '1.1')
       throw new Problem('invalid_http', 'HTTP/1.1 asks for a Host header.')
@@ -73,7 +73,7 @@ export function refuseMalformed(app: FastifyInstance): void {
   })
 }
 
-/** Fastify takes a value that it cannot decode as it is: a search for `%E4` found other rows than one for `ä`. */
+/** Whether a query can be decoded. Fastify keeps other values as text: `%E4` would not find the rows of `ä`. */
 function isEncoded(url: string): boolean {
   if (!url.includes('%')) return true
   try {
@@ -85,8 +85,8 @@ function isEncoded(url: string): boolean {
 }
 
 /**
- * Headers with one value, on which it depends who the caller is or what is written. Of two, Node keeps the first or joins
- * them, and a proxy before it may have judged the other (RFC 9110, section 5.3; RFC 9112, section 3.2).
+ * Headers with one value that decide who the caller is or what is written. When two are sent, Node keeps the first or joins them,
+ * and a proxy before it may have judged the other (RFC 9110, section 5.3; RFC 9112, section 3.2).
  */
 const single: ReadonlySet<string> = new Set([
   ...['authorization', 'host', 'origin', 'content-type'],

@@ -6,17 +6,17 @@ import { openRegistry, type PoolUse } from '../process-metrics.ts'
 import { runFormat } from '../runs/format.ts'
 
 /**
- * The metrics of an API process. Labels are closed sets: route patterns, codes of the catalogue. Never a slug, a user or an
- * id: those are unbounded, and a reader of metrics may not see them. What is counted of runs is in runs/tally.ts.
+ * The metrics of an API process. Labels are closed sets: route patterns, codes of the catalogue. A slug, a user or an id is never
+ * a label: those are unbounded, and a reader of metrics may not see them. The counts of runs are in runs/tally.ts.
  */
 export type Metrics = ReturnType<typeof openMetrics>
 
-/** What refuses requests counts it. */
+/** The counts for the code that refuses requests. */
 export type RefusalCounts = Pick<Metrics, 'countFailedLogin' | 'countLimited'>
 
 const buckets = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20]
 
-/** What limits what one user does: the settings RATE_LIMIT_*, lists that wait, and waits for a change. */
+/** The limits on one user: the settings RATE_LIMIT_*, lists that wait, and waits for a change. */
 export const limitNames = ['requests', 'lists', 'long_answers', 'waiting_runs', 'waits', 'writes'] as const
 export type LimitName = (typeof limitNames)[number]
 
@@ -70,7 +70,7 @@ export function openMetrics(pool: () => PoolUse) {
   }
 }
 
-/** Read at each scrape. */
+/** The gauges that are read at each scrape. */
 function partGauges(registry: Registry) {
   const registers = [registry]
   return {
@@ -138,7 +138,7 @@ function queueGauges(registry: Registry) {
   }
 }
 
-/** Read once a minute at most. */
+/** The gauges that are read once a minute at most. */
 function ledgerGauges(registry: Registry) {
   const registers = [registry]
   return {
@@ -183,7 +183,7 @@ const refusals = (Object.keys(catalogue) as ProblemCode[]).filter((code) => {
   return status >= 400 && ![404, 405, 408, 410, 431].includes(status)
 })
 
-/** @param open how many requests wait, by kind */
+/** @param open the number of waiting requests, by kind */
 export function gaugeWaits(
   { registry }: Pick<Metrics, 'registry'>,
   open: () => Readonly<Record<string, number>>,
@@ -201,7 +201,7 @@ export function gaugeWaits(
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** How long it has waited for a change, as it asked: that is no time of an answer. */
+    /** The time that the request waited for a change by its own wish: it does not count as time of the answer. */
     waitedMs: number
   }
 }

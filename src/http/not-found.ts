@@ -4,7 +4,7 @@ import { weightOf } from './headers.ts'
 import { html } from './html.ts'
 import { htmlPage } from './page.ts'
 
-/** What a person gets who opens an address that does not exist. Programs get JSON, and below `/api/` all do. */
+/** The page for a person who opens an address that does not exist. Programs get JSON, and below `/api/` all callers do. */
 
 export const notFoundPage = htmlPage({
   title: 'Not found - Gatewright',

@@ -7,7 +7,7 @@ import { validatorCompiler } from './zod.ts'
 /**
  * Routes on a port of their own, for programs beside the service: the proxy that publishes the API does not reach them.
  *
- * @param log of the API; it opens and closes with the API
+ * @param log the log of the API; the port opens and closes with the API
  */
 export function onOwnPort(app: Api, log: FastifyBaseLogger, at: { readonly port: number; readonly host: string }): Api {
   const own: Api = Fastify({

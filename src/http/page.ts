@@ -11,11 +11,11 @@ const style = readFileSync(new URL('page.css', import.meta.url), 'utf8')
 /** Allows the one inline style that has this text, in a Content-Security-Policy. */
 export const hashSource = (style: string): string => `'sha256-${createHash('sha256').update(style).digest('base64')}'`
 
-/** For a page without forms. */
+/** The policy of a page without forms. */
 export const plainPolicy = policy({ 'style-src': [hashSource(style)], 'img-src': self })
 
 type Page = {
-  /** Of the tab. */
+  /** The title of the tab. */
   readonly title: string
   readonly heading: string
   readonly subtitle: string
@@ -27,7 +27,7 @@ type Page = {
 /** The icon in a page whose text names the product. */
 export const drawnIcon = trusted(icon.replace('<svg', '<svg aria-hidden="true"'))
 
-/** What all pages begin with. @param iconPath the path of the icon */
+/** The beginning of all pages. @param iconPath the path of the icon */
 export const headOf = (title: string, iconPath: string): Html => html`<!doctype html>
 <html lang="en">
 <head>

@@ -3,7 +3,7 @@ import { sha256 } from '../ids.ts'
 import { isKeyed } from '../token-secret.ts'
 import type { RefusalCounts } from './metrics.ts'
 
-/** What judges tokens before they are looked up. */
+/** Judges tokens before they are looked up. */
 export type Door = Pick<RefusalCounts, 'countFailedLogin'> & {
   /** Whether a token may be valid. One that may not be costs no query. */
   readonly plausible: (secret: string) => Promise<boolean>
@@ -13,10 +13,10 @@ const readAgainMs = 1_000
 
 /**
  * A token that was made under SECRET_KEY carries the proof (docs/adr/0103-tokens-carry-a-keyed-checksum.md). The start of the
- * digest of each other one that is still valid is kept in memory. One that is not among them may be newer: they are read again
- * then, once a second at most, and never when there are none left. So a flood of forged tokens refuses none of them.
+ * digest of each other one that is still valid is kept in memory. A token that is not among them may be newer: they are read
+ * again then, once a second at most, and never when none is left. So a flood of forged tokens makes no valid one be refused.
  *
- * @param readStarts of the digests: 4 bytes each
+ * @param readStarts reads the starts of the digests: 4 bytes each
  */
 export function openPlausible(
   keys: Pick<Keyring, 'digests'>,

@@ -4,7 +4,7 @@ import { reasonOf, StartError } from '../start-error.ts'
 
 type Ports = Pick<Config, 'port' | 'metricsPort' | 'host'>
 
-/** Finds out early, before anything is made or started. @throws {StartError} when the API cannot listen there */
+/** Checks the ports before anything is made or started. @throws {StartError} when the API cannot listen there */
 export async function checkPorts({ port, metricsPort, host }: Ports): Promise<void> {
   await checkPort(port, host, 'PORT')
   if (metricsPort !== null) await checkPort(metricsPort, host, 'METRICS_PORT')

@@ -1,6 +1,6 @@
 /**
- * The preferences of a request (RFC 7240, section 2), by name in lower case. One that is there twice counts as it was first. A value
- * in quotes is kept only if it is a number: no preference of this API takes another one.
+ * The preferences of a request (RFC 7240, section 2), by name in lower case. The first of two with one name counts. A value in
+ * quotes is kept only if it is a number: no preference of this API takes another one.
  */
 export function preferencesIn(header: string | string[] | undefined): ReadonlyMap<string, string> {
   const unquoted = String(header ?? '')

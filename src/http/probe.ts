@@ -2,15 +2,15 @@ import { limitTime } from '../time-limit.ts'
 
 /** A readiness request runs several at once and must end within a second. */
 const quickMs = 700
-/** After this time a pending question is asked again: its connection may be dead. */
+/** The time after which a pending question is asked again: its connection may be dead. */
 const openAtMostMs = 5_000
 
 /**
  * Asks a part that may hang. Callers join a question that is already pending. Anyone may send probes, and still a part
  * that is away gets at most one question in five seconds.
  *
- * @param answerWithinMs how long a caller waits
- * @throws what `ask` throws, or an error when no answer came in time
+ * @param answerWithinMs the time that a caller waits
+ * @throws the errors of `ask`, or one when no answer came in time
  */
 export function probe<Answer>(ask: () => Promise<Answer>, answerWithinMs = quickMs): () => Promise<Answer> {
   let open: { answer: Promise<Answer>; since: number } | undefined
@@ -32,14 +32,14 @@ export function probe<Answer>(ask: () => Promise<Answer>, answerWithinMs = quick
     })
 }
 
-/** Shorter than `quickMs`: what is asked beside it must not seem to be away. */
+/** This time is shorter than `quickMs`: a part that is asked beside it must not seem to be away. */
 const seldomMs = 400
 
 /**
- * Asks what costs more than a question, at most once in `everyMs`. Callers in between get the last answer, and so do callers
- * whose answer is late: a busy part is not one that refuses.
+ * Asks a question that costs more, at most once in `everyMs`. Callers in between get the last answer, and so do callers whose
+ * answer is late: a busy part is not one that refuses.
  *
- * @throws what `ask` throws, or an error when no answer ever came in time
+ * @throws the errors of `ask`, or one when no answer ever came in time
  */
 export function seldom<Answer>(ask: () => Promise<Answer>, everyMs: number): () => Promise<Answer> {
   let asked: { answer: Promise<Answer>; since: number } | undefined

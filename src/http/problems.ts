@@ -19,7 +19,7 @@ export function answerProblems(app: FastifyInstance): void {
   }
   app.setErrorHandler((error, request, reply) => send(toProblem(error, request), request, reply))
   app.setNotFoundHandler(withoutRoute)
-  // Before the body: without a route, Fastify refuses its media type or its length first.
+  // This comes before the body: without a route, Fastify refuses its media type or its length first.
   app.addHook('preParsing', (request, reply, payload, done) => {
     if (request.is404) withoutRoute(request, reply)
     else done(null, payload)
@@ -36,7 +36,7 @@ function nothingHere(request: FastifyRequest, reply: FastifyReply): FastifyReply
   return reply.code(404).type('text/html; charset=utf-8').send(notFoundPage)
 }
 
-/** For a malformed URL, which reaches no route and no hook. */
+/** Answers a malformed URL, which reaches no route and no hook. */
 export function answerUnroutable(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   send(toProblem(error, request), request, reply.headers({ 'X-Request-Id': request.id, 'Cache-Control': noStore }))
 }
@@ -55,14 +55,14 @@ const fastifyProblems: Readonly<Record<string, (request: FastifyRequest) => Prob
   FST_ERR_MAX_PARAM_LENGTH: () => new Problem('not_found', 'There is nothing here.'),
 }
 
-/** @param part of the URL */
+/** @param part the part of the URL */
 export const wronglyEncoded = (part: 'path' | 'query'): Problem =>
   new Problem(
     'invalid_http',
     `The ${part} is not percent-encoded as UTF-8: write % itself as %25, and other characters as encodeURIComponent does.`,
   )
 
-/** Of every other refusal of Fastify or of a plugin, by its status. */
+/** The code of every other refusal of Fastify or of a plugin, by its status. */
 const codeOf = (statusCode: number): ProblemCode =>
   statusCode === 400 ? 'invalid_http' : (codes.find((code) => catalogue[code] === statusCode) ?? 'invalid_http')
 const codes = Object.keys(catalogue) as ProblemCode[]
@@ -76,7 +76,7 @@ function refusalOf(error: unknown, request: FastifyRequest): Problem | undefined
   return new Problem(codeOf(statusCode), message, { cause: error })
 }
 
-/** What is no refusal is logged with its cause. */
+/** Turns an error into a Problem. An error that is no refusal is logged with its cause. */
 export function toProblem(error: unknown, request: FastifyRequest): Problem {
   if (error instanceof Problem) return error
   if (error === request.raw.errored) {
@@ -98,7 +98,7 @@ export function toProblem(error: unknown, request: FastifyRequest): Problem {
   return new Problem('server_error', `Something went wrong inside. Ask for request ${request.id}.`, { cause: error })
 }
 
-/** Other sockets, such as the client's, break with the same codes. Errors of Prisma have `clientVersion`. */
+/** Whether an error comes from the database. The client's socket breaks with the same codes, but without `clientVersion`. */
 const isOfDatabase = (error: unknown): boolean =>
   error instanceof CommitUnknown || (error instanceof Error && 'clientVersion' in error)
 
@@ -114,7 +114,10 @@ function send(problem: Problem, request: FastifyRequest, reply: FastifyReply): F
   return reply.code(status).type('application/json; charset=utf-8').send(bodyOf(problem))
 }
 
-/** A 400 has errors by field, `code` beside them, and all errors one by one in `errors`. Every other answer has one `detail`, a 202 the run's path too. */
+/**
+ * The body of an answer. A 400 has errors by field, `code` beside them, and all errors one by one in `errors`. Every other answer
+ * has one `detail`, a 202 the run's path too.
+ */
 export function bodyOf({ code, message, fields, errors, run }: Problem): Record<string, unknown> {
   if (catalogue[code] !== 400) return { detail: message, code, ...(run !== undefined && { run }) }
   if (fields === undefined) return { non_field_errors: [message], code }
@@ -132,7 +135,7 @@ export function bodyOf({ code, message, fields, errors, run }: Problem): Record<
   }
 }
 
-/** Errors of a field whose name has another meaning in the answer. */
+/** The errors, as sentences, of a field whose name has another meaning in the answer. */
 function sentences(name: string, found: string[] | FieldErrors | undefined): string[] {
   if (found === undefined) return []
   if (Array.isArray(found)) return [`${name}: ${found.join(' ')}`]

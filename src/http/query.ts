@@ -9,15 +9,15 @@ export const queryBoolean = z
   .string(once)
   .regex(/^(true|false)$/i, 'Must be true or false.')
   .transform((text) => text.toLowerCase() === 'true')
-  // For the API's description.
+  // The API's description shows this type.
   .meta({ type: 'boolean' })
 
-/** False unless it is sent. */
+/** A parameter that is false unless it is sent. */
 export const flag = (description: string) => queryBoolean.default(false).meta({ description })
 
 /**
- * A point in time: in UTC, to the microsecond, as PostgreSQL keeps it. As it was sent, PostgreSQL refuses an offset of 16 hours
- * or more, a long fraction, and a time that its offset moves into year 0 or 10000.
+ * A point in time, converted to UTC and microseconds, as PostgreSQL keeps it. PostgreSQL would refuse the sent text when it has
+ * an offset of 16 hours or more, a long fraction, or a time that its offset moves into year 0 or 10000.
  */
 export const queryTime = z
   .string(once)

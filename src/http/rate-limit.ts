@@ -7,7 +7,7 @@ import { ProcessStore } from './rate-store.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Whose it is counted as. */
+    /** The user for whom the request is counted. */
     countedAs: string
   }
 }
@@ -15,21 +15,20 @@ declare module 'fastify' {
 /** The settings RATE_LIMIT_*, which docs/settings.md describes. */
 export type RateLimits = Pick<Config, 'rateLimitRequestsPerSecond' | 'rateLimitLongAnswers' | 'rateLimitWaitingRuns'>
 
-/** What counting has shown: sets headers of the answer. @throws {Problem} `too_many_requests` when there were too many */
+/** Sets the headers of the answer by the count. @throws {Problem} `too_many_requests` when there were too many */
 export type Verdict = (reply: FastifyReply) => void
 
-/** Counts a request, in a window of a second. @param owner whose it is */
+/** Counts a request, in a window of a second. @param owner the user for whom it is counted */
 export type CountRequest = (request: FastifyRequest, owner: string) => Promise<Verdict>
 
 const windowMs = 1_000
 
-/** While Redis does not answer, a request asks it no more often than this: the others are not held up. */
+/** The pause between two questions to a Redis that does not answer: the requests in between do not wait. */
 const awayMs = 2_000
 
 /**
  * Opens the limit on the rate of requests. All processes count together in Redis when there is one, else each process for
- * itself. While Redis is away, nothing is counted and nothing refused. The headers are those of
- * draft-ietf-httpapi-ratelimit-headers-10.
+ * itself. Nothing is counted or refused while Redis is away. The headers are those of draft-ietf-httpapi-ratelimit-headers-10.
  */
 export function openRate(
   app: FastifyInstance,
@@ -37,7 +36,7 @@ export function openRate(
   { redis, onRefused }: { readonly redis: RedisClient | null; readonly onRefused: () => void },
 ): CountRequest {
   app.decorateRequest('countedAs', '')
-  // Called, not registered: a registered plugin loads after the hooks that use it.
+  // The plugin is called and not registered: a registered one loads after the hooks that use it.
   const store = redis === null ? { store: ProcessStore } : { redis, nameSpace: 'gatewright-rate-' }
   void rateLimit.fastifyRateLimit(app, { global: false, skipOnError: true, ...store }, () => {})
   const count = app.createRateLimit({ max, timeWindow: windowMs, keyGenerator: ({ countedAs }) => countedAs })
@@ -46,7 +45,7 @@ export function openRate(
     if (performance.now() < asksAgainAt) return nothing
     request.countedAs = owner
     const counted = await count(request)
-    // Without a window, it was not counted: Redis is away, and is left alone for a while.
+    // A request without a window was not counted: Redis is away, and is not asked for a while.
     if (counted.isAllowed || counted.ttl === 0) {
       asksAgainAt = performance.now() + awayMs
       return nothing

@@ -3,7 +3,7 @@ import { readRedisUrl } from '../redis-url.ts'
 
 type Counted = (error: Error | null, result: { current: number; ttl: number }) => void
 
-/** Keys that are counted in one window. Beyond it, the oldest is forgotten. */
+/** The most keys that are counted in one window. A further one replaces the oldest. */
 const remembered = 10_000
 
 /**

@@ -17,7 +17,7 @@ import { probe, seldom } from './probe.ts'
 
 export type Check = { readonly ok: boolean; readonly detail: string }
 
-/** By part. */
+/** The checks, by part. */
 export type Checks = Readonly<Record<'database' | 'migrations' | 'queue' | 'worker' | 'secrets', Check>>
 
 /** Asks all parts at once, each with a time limit. It never fails. */
@@ -30,7 +30,7 @@ const isUnknown = 'is not known while the database does not answer.'
 
 export function openInspector(db: Db, queue: ApplyQueue, keyring: Keyring, log: FastifyBaseLogger): Inspect {
   /**
-   * Logs a change of a part, with its cause; not every probe.
+   * Logs each change of a part, with its cause, and not every probe.
    *
    * @param silent the detail when there is no answer
    * @param startsWithinS the part may start at the same time as this process: until then, it is not logged as unhealthy
@@ -59,7 +59,7 @@ export function openInspector(db: Db, queue: ApplyQueue, keyring: Keyring, log: 
     }
   }
 
-  // Quicker than the question that it is part of: a queue that is away says nothing about the worker.
+  // Its time limit is shorter than that of the whole check: a queue that is away proves nothing about the worker.
   const pause = probe(() => readPause(queue, db), pauseWithinMs)
   const noChanges = seldom(() => whyNoChanges(db), writesEveryMs)
   const noJobs = seldom(() => whyNoJobs(queue), writesEveryMs)
@@ -84,7 +84,7 @@ export function openInspector(db: Db, queue: ApplyQueue, keyring: Keyring, log: 
   return async () => {
     const found = Object.fromEntries(await Promise.all(parts.map((inspect) => inspect()))) as Checks
     const { database, queue: ofQueue, worker } = found
-    // What looks like a stopped worker follows from these two.
+    // A worker seems stopped when one of these two is away.
     return worker.ok || (database.ok && ofQueue.ok) ? found : { ...found, worker: workerUnknown }
   }
 }
@@ -125,6 +125,6 @@ function workerCheck([seen, pause, workers]: [SeenFormat[], Pause | null, KnownP
     )
   const { ok, detail } = judgeWorkers(seen)
   const silent = silentOnes(workers, 'worker')
-  // The others do its work: that is a warning.
+  // The other workers do the work of a silent one: it is a warning.
   return { ok, detail: ok && silent !== '' ? `${detail} ${silent} The dashboard names them.` : detail }
 }

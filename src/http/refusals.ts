@@ -57,8 +57,14 @@ export function keepRefusals(app: FastifyInstance, db: Db): void {
 function rowOf({ id, actor, routeOptions, failure, submission }: FastifyRequest, status: number) {
   const real = actor?.impersonator ?? actor
   return {
-    ...{ at: new Date(), route: routeOptions.url ?? '', code: failure?.code ?? '', status },
-    ...{ userPk: real?.pk ?? null, username: real?.username ?? null, requestId: id, title: submission?.title ?? null },
+    at: new Date(),
+    route: routeOptions.url ?? '',
+    code: failure?.code ?? '',
+    status,
+    userPk: real?.pk ?? null,
+    username: real?.username ?? null,
+    requestId: id,
+    title: submission?.title ?? null,
     sentence: sentenceOf(failure?.sentence ?? ''),
   }
 }

@@ -6,11 +6,11 @@ import type { RateLimits } from './rate-limit.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** What a request takes of what all users share, from its start to the end of its answer. */
+    /** The share that a request takes, from its start to the end of its answer. */
     takes?: 'list' | 'run'
-    /** Parameters of the query with which it takes nothing: they find one row. */
+    /** Parameters of the query that find one row: a request with one of them takes no share. */
     exceptBy?: readonly string[]
-    /** The parameter of the query with which it waits first, and takes its share then. */
+    /** The parameter of the query that makes a request wait first: it takes its share afterwards. */
     laterBy?: string
   }
   interface FastifyRequest {
@@ -23,7 +23,7 @@ declare module 'fastify' {
     /**
      * Takes a long answer of the user's share.
      *
-     * @returns gives it back
+     * @returns a function that gives it back
      * @throws {Problem} `too_many_requests`
      */
     takeLongAnswer: () => Promise<() => void>
@@ -32,24 +32,24 @@ declare module 'fastify' {
   }
 }
 
-/** The user whose share it is: the real one, whatever the token. */
+/** The user whose share it is: the real one, by any token. */
 export const userOf = ({ impersonator, pk }: Actor): string => String((impersonator ?? { pk }).pk)
 
-/** How long a request waits for a place: for a list or a write, as long as a statement may take. One that waits costs nothing. */
+/** The time that a request waits for a place: a list or a write waits as long as a statement may take. A wait costs nothing. */
 const placeWithinMs = 8_000
 export const longWithinMs = 2_000
 
 type Rules = {
   readonly max: number
-  /** Which part of it may be taken now, up to 1; 1 unless said. */
+  /** The part of it that may be taken now, up to 1; absent: 1. */
   readonly part?: () => number
   readonly refusal: () => Problem
-  /** How long one more waits for a place; 0 unless said. */
+  /** The time that one more waits for a place; absent: 0. */
   readonly waitMs?: number
   readonly onRefused?: () => void
 }
 
-/** Counts what is under way for each owner, in this process: one owner must not take it all. */
+/** Counts the places that each owner has taken in this process: one owner must not take all. */
 export class Share {
   readonly #rules: Rules
   readonly #owners = new Map<string, { taken: number; readonly waiting: Set<() => void> }>()
@@ -58,7 +58,7 @@ export class Share {
     this.#rules = rules
   }
 
-  /** @returns gives it back, once. @throws {Problem} the refusal when no place of the owner gets free in time */
+  /** @returns a function that gives the place back, once. @throws {Problem} the refusal when no place gets free in time */
   async take(name: string): Promise<() => void> {
     const owner = this.#owners.getOrInsertComputed(name, () => ({ taken: 0, waiting: new Set() }))
     const { max, part = () => 1 } = this.#rules
@@ -108,10 +108,10 @@ const writesAtOnce = 4
 const reads = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 /**
- * Limits lists, writes, long answers and waiting runs of each user. After the hooks that authenticate.
+ * Limits lists, writes, long answers and waiting runs of each user. Call it after the hooks that authenticate.
  *
- * @param part of the submissions that are let in at first, those that are let in now: the waiting runs of a user follow, so
- *   that one user never fills what is left
+ * @param part the share of the usual submissions that is admitted now: the limit on waiting runs of a user follows it, so that
+ *   one user never fills the rest
  */
 export function shareOut(
   app: FastifyInstance,
@@ -179,10 +179,10 @@ export function shareOut(
 type AtEnd = { answered(): void; keep(work: Promise<unknown>): void }
 
 /**
- * A client that goes away does not end the work for it: that ends when there is an answer to send, and when nothing is left
+ * A client that goes away does not end the work for it: the work ends when there is an answer to send, and when nothing is left
  * that outlasts the answer.
  *
- * @param untilRead an answer that is read slowly keeps what it takes: that of a write does not
+ * @param untilRead whether an answer that is read slowly keeps its share: that of a write does not
  */
 function atEndOf(reply: FastifyReply, give: () => void, untilRead: boolean): AtEnd {
   let [isClosed, isAnswered, kept] = [reply.raw.destroyed || !untilRead, false, 0]

@@ -27,7 +27,7 @@ export function traceRequests(app: FastifyInstance): void {
     const caller = propagation.extract(ROOT_CONTEXT, headers)
     const span = tracer.startSpan(name, { kind: SpanKind.SERVER, attributes: attributesOf(request, route) }, caller)
     request.traced = trace.setSpan(caller, span)
-    // Comes also when the client goes away.
+    // This event comes also when the client goes away.
     reply.raw.once('close', () => end(span, request, reply))
     context.with(request.traced, done)
   })

@@ -9,12 +9,12 @@ export const validatorCompiler: FastifySchemaCompiler<z.ZodType> =
   (data: unknown) => {
     const parsed = schema.safeParse(data)
     if (parsed.success) return { value: parsed.data }
-    // A malformed key in a path is the key of nothing.
+    // No object has a malformed key.
     if (httpPart === 'params') return { error: new Problem('not_found', 'There is nothing here.') }
     return { error: invalid(parsed.error, schema, data, partOf[httpPart ?? 'body']) }
   }
 
-/** What a route validates besides its body, as errors call it. */
+/** The names, in errors, of the parts of a request besides its body. */
 const partOf: Readonly<Record<string, 'header' | 'parameter'>> = { querystring: 'parameter', headers: 'header' }
 
 function invalid(error: z.ZodError, schema: z.ZodType, data: unknown, part?: 'header' | 'parameter'): Problem {
@@ -25,5 +25,5 @@ function invalid(error: z.ZodError, schema: z.ZodType, data: unknown, part?: 'he
   return errors.problem()
 }
 
-/** For routes that declare no query parameters. */
+/** The query of routes without parameters. */
 export const noQuery = z.strictObject({})

@@ -4,9 +4,9 @@ import type { ProviderModel } from '../models/provider.ts'
 import { type Access, type Actor, allows } from '../permissions.ts'
 import { mayWrite } from '../plan/submission.ts'
 
-/** What a caller needs before a document is judged entry by entry, whichever route brings it. */
+/** The permissions that a caller needs before a document is judged entry by entry, on any route. */
 
-/** Of the routes, by what they take. */
+/** The permissions of the routes, by the kind of their documents. */
 export const applyAccess = {
   blueprint: 'authenticated',
   submission: ['add_application', 'change_application'],
@@ -17,12 +17,12 @@ export function requireKind(actor: Actor, kind: ProviderModel): void {
   if (!mayWrite(actor, kind)) throw denied([`add_${kind.resource}`, `change_${kind.resource}`])
 }
 
-/** Who may apply a former run again, of those who may see it: its submitter, and callers with `roll_back_run`. */
+/** Whether a caller who may view a former run may apply it again: its submitter and callers with `roll_back_run` may. */
 export const mayRollBack = (actor: Actor, submitter: number | null): boolean =>
   allows(actor, 'roll_back_run') || (actor.pk !== null && actor.pk === submitter)
 
 /**
- * Of a former run. Those who may see it know that it is there.
+ * Checks the permissions for a former run. The caller may view it, so the refusal reveals nothing.
  *
  * @throws {Problem} `permission_denied`
  */

@@ -23,7 +23,7 @@ export const applyQuery = z.strictObject({
   ),
 })
 
-/** What the query says about the apply. */
+/** The conditions in the query. */
 export const conditionsIn = ({ dry_run, replace_provider, reset }: z.infer<typeof applyQuery>): SentConditions => ({
   mode: dry_run ? 'plan' : 'apply',
   replaceProvider: replace_provider,
@@ -85,14 +85,14 @@ const undecided: Readonly<Record<Undecided, (path: string) => string>> = {
     `The database went away, or accepted no more changes, before the outcome was known. Once it is back, the outcome stands at ${path}; if nothing is there, nothing was applied.`,
 }
 
-/** An error that the submitter cannot fix in the document is not a 200. @throws {Problem} */
+/** Throws for an error that the submitter cannot fix in the document: it is no 200. @throws {Problem} */
 export function throwIfNotOk({ reason, logs, cancelledBy }: Run): void {
   const detail = logs.join(' ')
   switch (reason) {
     // Another client created it after the check. The answer is the same as that of the check.
     case 'precondition_failed':
       throw new Problem('precondition_failed', detail)
-    // By its submitter, or by an operator: all other cancelled runs are answered before.
+    // Its submitter or an operator cancelled it: all other cancelled runs are answered before.
     case 'cancelled':
       throw new Problem('cancelled_by_user', `The run was cancelled by ${cancelledBy}: nothing was changed.`)
     // Every worker that took it died.

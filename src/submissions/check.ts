@@ -12,8 +12,8 @@ import type { Submitter } from './submission.ts'
 /** The check of a document within its request: it ends when the client goes away, and when the time is up. */
 
 /**
- * A document of more entries is checked by the worker alone, and answered with 202 at once: its check would take longer
- * than a client waits on a busy machine, and be thrown away.
+ * The most entries of a document that the API checks. A longer one is checked by the worker alone, and answered with 202 at once:
+ * its check would take longer than a client waits on a busy machine.
  */
 export const maxChecked = 2_000
 
@@ -21,7 +21,7 @@ type Checking = { readonly plan: Plan; readonly actor: Actor; readonly condition
 
 export const isLarge = ({ steps }: Plan): boolean => steps.length > maxChecked
 
-/** @throws {Problem} what `check` throws, and `unavailable` when the time is up */
+/** @throws {Problem} those of `check`, and `unavailable` when the time is up */
 export async function checkInTime(
   { db, engine, applyWaitMs }: Submitter,
   request: Pick<FastifyRequest, 'keepShare'>,
@@ -51,7 +51,7 @@ function slow(applyWaitMs: number): Problem {
   return new Problem('unavailable', detail, { retryAfterS: 5 })
 }
 
-/** A reader that knows for how long the database has not answered. */
+/** A reader that measures for how long the database has not answered. */
 function clocked(inner: EngineReader): { readonly reader: EngineReader; waitsMs(): number } {
   const waiting = new Set<{ readonly since: number }>()
   return {

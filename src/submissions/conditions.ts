@@ -15,7 +15,7 @@ const words = Object.keys(acknowledgements.shape)
 
 const meanings = Object.entries(acknowledgements.shape).map(([word, schema]) => `\`${word}\` (${schema.description})`)
 
-/** Whose the objects are, and what the caller acknowledges. */
+/** The owner of the objects, and the effects that the caller acknowledges. */
 export const ownerHeaders = z.object({
   'Gatewright-Owner': withExample(
     ownerLabel().optional(),
@@ -29,7 +29,7 @@ export const ownerHeaders = z.object({
   ),
 })
 
-/** Of a request for one row, which names what it takes over. */
+/** The headers of a request for one row, which names the row that it takes over. */
 export const allowHeaders = ownerHeaders.pick({ 'Gatewright-Allow': true })
 
 export const conditionHeaders = z.object({
@@ -46,16 +46,16 @@ const namesOf = ({ shape }: { readonly shape: object }) => Object.keys(shape).ma
 const ofWrites = namesOf(ownerHeaders)
 const ofApplies = [...namesOf(conditionHeaders), ...namesOf(deliveryHeaders)]
 
-/** What the query and the document say about an apply. */
+/** The conditions in the query and in the document. */
 export type SentConditions = Partial<Pick<RequestConditions, 'mode' | 'replaceProvider' | 'prune' | 'reset'>> & {
-  /** Of the document, when it names one. */
+  /** The owner that the document names, if any. */
   readonly owner?: string
-  /** Of the run whose document is applied again. */
+  /** The owner of the run whose document is applied again. */
   readonly formerOwner?: string | null
 }
 
 /**
- * @param asked what is not in the headers
+ * @param asked the conditions that are not in the headers
  * @param errors those of the headers are added, to be reported with those of the body
  */
 export function readConditions(
@@ -116,7 +116,7 @@ export function readOwnership(
   }
 }
 
-/** A mistyped header would apply without its condition. */
+/** Refuses unknown headers: with a mistyped one, the apply would go on without its condition. */
 function refuseUnknown(headers: Headers, errors: ErrorSink, known: readonly string[]): void {
   for (const name of Object.keys(headers))
     if (name.startsWith('gatewright-') && !known.includes(name))
@@ -148,7 +148,7 @@ function readOwner(value: string | string[] | undefined, errors: ErrorSink): str
 
 type Word = keyof Acknowledgements
 
-/** NaN is no number of rows. */
+/** The number of rows that a header names; NaN for any other text. */
 const count = (text: string): number => (/^\d{1,9}$/.test(text) ? Number(text) : Number.NaN)
 
 function readAllowed(value: string | string[] | undefined, errors: ErrorSink): Acknowledgements {

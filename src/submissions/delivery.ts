@@ -6,7 +6,7 @@ import { preferencesIn } from '../http/prefer.ts'
 import { longestMessage, messageOf, whyNoMessage } from '../runs/message.ts'
 import type { Delivery } from './submission.ts'
 
-/** How an apply is delivered, as request headers: once under its key, whether the answer waits, and why it is sent. */
+/** The delivery of an apply, as request headers: once under its key, whether the answer waits, and the message. */
 
 export const deliveryHeaders = z.object({
   'Idempotency-Key': withExample(
@@ -42,7 +42,7 @@ function readMessage(value: string | string[] | undefined, errors: ErrorList): s
   return text
 }
 
-/** A text in quotes, as the draft has it, or bare, as most clients send it. */
+/** The text of a header in quotes, as the draft has it, or bare, as most clients send it. */
 function readKey(value: string | string[] | undefined, errors: ErrorList): string | null {
   if (value === undefined) return null
   const [, quoted, bare] = /^(?:"([^"\\]*)"|([^"]*))$/.exec(String(value).trim()) ?? []

@@ -19,7 +19,7 @@ import { readConditions } from './conditions.ts'
 import type { Submitted, Submitter } from './submission.ts'
 import { type ApplyRequest, submit } from './submit.ts'
 
-/** The stored document of a former run is submitted again, as a new run: by the API, and from the page of the run. */
+/** Submits the stored document of a former run again, as a new run: by the API, and from the page of the run. */
 
 type Asked = {
   readonly id: string
@@ -86,7 +86,7 @@ const unreviewed =
 
 const isBlueprint = ({ slug }: FormerRun): boolean => slug === null
 
-/** What the route requires by which the document was sent. */
+/** The permissions of the route by which the document was sent. */
 function requireSender(actor: Actor, former: FormerRun, { kinds }: Registry): void {
   requireAccess(actor, isBlueprint(former) ? applyAccess.blueprint : applyAccess.submission)
   const kind = kinds.get(former.kind)
