@@ -35,8 +35,8 @@ const blueprintBody = ({ models }: Registry): z.ZodType =>
   })
 
 /**
- * A blueprint, or submissions, as JSON. The list alone, which is taken too, is left out: of a list beside an object,
- * openapi-generator makes Java and TypeScript that do not compile.
+ * A blueprint, or submissions, as JSON. The routes also take the list alone, which the schema leaves out: openapi-generator makes
+ * Java and TypeScript that do not compile of a list beside an object.
  */
 export const blueprintOrSubmissions = (registry: Registry): z.ZodType =>
   z
@@ -57,7 +57,7 @@ export const blueprintOrSubmissions = (registry: Registry): z.ZodType =>
     ])
     .meta({ id: 'BlueprintOrSubmissions' })
 
-/** Of both forms. A build may leave out the examples of submissions. */
+/** Examples of both forms. A build may leave out the examples of submissions. */
 export function bodyExamples(registry: Registry): JsonObject {
   const submissions = Object.values(submissionExamples(registry))
     .slice(0, 2)

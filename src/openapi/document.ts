@@ -10,8 +10,8 @@ import { type Described, describeRoute, type Route } from './operation.ts'
 import { nameOf, problemResponse } from './problems.ts'
 
 /**
- * The description of these routes: what applies a document first, then sorted by path. `@fastify/swagger` makes the paths,
- * parameters and schemas; this adds what it has no word for (docs/adr/0024-openapi-by-fastify-swagger.md).
+ * The description of these routes: first those that apply a document, then the others, sorted by path. `@fastify/swagger` makes
+ * the paths, parameters and schemas; this adds the parts that it lacks (docs/adr/0024-openapi-by-fastify-swagger.md).
  */
 export async function toDocument(routes: readonly Route[]): Promise<JsonObject> {
   const described = routes.map(describeRoute).sort(inOrder)
@@ -40,7 +40,7 @@ export async function toDocument(routes: readonly Route[]): Promise<JsonObject> 
   }
 }
 
-/** A server of its own that only describes: the plugin must know the routes when they are registered. */
+/** Describes the routes by a server that only does this: the plugin must know the routes when they are registered. */
 async function describe(routes: readonly Described[]): Promise<JsonObject> {
   const app = Fastify({ exposeHeadRoutes: false })
   app.setValidatorCompiler(() => () => true)
@@ -96,7 +96,7 @@ and consents around it.
 - \`x-permission\` lists what an operation needs: at least one of these permissions, or \`authenticated\`, or \`superuser\`.
   \`x-also-needs\` lists what some of its requests need as well.`
 
-/** In the order in which the page shows them. */
+/** The tags, in the order in which the page shows them. */
 const tags = [
   { name: 'core', description: 'Applications, groups, tokens, users and their consents.' },
   { name: 'blueprints', description: 'Submissions and their results.' },

@@ -3,10 +3,10 @@ import { isObject, type JsonObject } from '../json-object.ts'
 import type { Components } from './json-schema.ts'
 
 /**
- * An enum with a `title` gets that name, and its places refer to it: generated clients make one type of a named enum, and of
- * the same values without a name a type for each place. Null is no value of it, for generators of languages where it is none.
+ * An enum with a `title` gets that name, and its places refer to it: generated clients make one type of a named enum, but a type
+ * for each place of the same values without a name. Null is no value of it, for generators of languages where it is none.
  *
- * @param paths of the document; changed in place, as the components are
+ * @param paths those of the document; they are changed in place, like the components
  */
 export function nameEnums(paths: unknown, components: Components): void {
   for (const schema of titledEnums([paths, ...components.values()])) {
@@ -35,8 +35,8 @@ function titledEnums(node: unknown): TitledEnum[] {
 
 /**
  * Enums that share a value get names for their values, which start with the name of the enum: `TOKEN_INTENT_API`. The
- * constants of all enums are in one package in Go, where openapi-generator calls them after the value alone. So do orders, of
- * which `name` and `-name` else get one name.
+ * constants of all enums are in one package in Go, where openapi-generator calls them after the value alone. Orders get names
+ * too: `name` and `-name` have one name otherwise.
  */
 function nameValues(components: Components): void {
   const enums = [...components].flatMap(([name, schema]) =>
@@ -52,7 +52,7 @@ function nameValues(components: Components): void {
 
 const isDescending = (value: string) => value.startsWith('-')
 
-/** `TOKEN_INTENT_API` of `TokenIntent` and `api`, `USER_ORDERING_NAME_DESC` of `UserOrdering` and `-name`. */
+/** `TokenIntent` and `api` -> `TOKEN_INTENT_API`, `UserOrdering` and `-name` -> `USER_ORDERING_NAME_DESC`. */
 const constantOf = (name: string, value: string) =>
   `${name}_${isDescending(value) ? `${value.slice(1)}_desc` : value}`
     .replace(/([a-z0-9])(?=[A-Z])/g, '$1_')

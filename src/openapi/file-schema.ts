@@ -7,11 +7,11 @@ import { conversion } from './json-schema.ts'
 import { fieldsOf, usualFirst } from './writable.ts'
 
 /**
- * The JSON Schema of files, for editors: a blueprint, or a submission. An entry has the fields of its model, and none of
- * them is required: what a new row needs, one that is there does not.
+ * The JSON Schema of files, for editors: a blueprint, or a submission. An entry has the fields of its model, and none of them is
+ * required: the fields that a new row needs may be absent for an existing one.
  *
- * An editor knows no tags. It takes `!Env NAME` for a text, and `!Find [...]` for a list. So each value may be a list, and
- * what is no text may be one; and a text follows no pattern, which the name of a variable would not follow.
+ * An editor knows no tags. It takes `!Env NAME` for a text, and `!Find [...]` for a list. So each value may be a text or a list,
+ * and a text has no pattern: the name of a variable would not match it.
  */
 
 /** The tags, for the setting `yaml.customTags` of editors. */
@@ -33,7 +33,7 @@ export function fileSchema(registry: Registry): JsonObject {
     title: 'Gatewright',
     description: 'A blueprint (`entries`), or a submission (`app`, `provider_model`, `provider`).',
     type: 'object',
-    // No union: the errors are those of the form that is meant.
+    // This is no union: an editor shows the errors of the form that the file has.
     ...either({ anyOf: ['app', 'provider_model', 'provider'].map((name) => ({ required: [name] })) }, [
       to('submission'),
       to('blueprint'),
@@ -56,7 +56,7 @@ function toJson(schema: z.ZodType): JsonObject {
   return json
 }
 
-/** What the command line program reads in the place of a secret. */
+/** The forms that the command line program replaces by a secret. */
 const fromCaller = ['env', 'file'].map((name) => toJson(z.strictObject({ [name]: z.string() })))
 
 function ownFields(registry: Registry, model: Model): JsonObject {
@@ -74,7 +74,7 @@ function ownFields(registry: Registry, model: Model): JsonObject {
 
 const identifiersOf = (name: string) => `${name}.identifiers`
 
-/** All fields, and those by which a row is found. */
+/** The schema of all fields, and that of the fields by which a row is found. */
 function definitionsOf(registry: Registry, model: Model): [name: string, schema: JsonObject][] {
   const fields = toTake(ownFields(registry, model))
   const finds = Object.entries(propertiesOf(fields)).filter(([name]) => {
@@ -82,7 +82,7 @@ function definitionsOf(registry: Registry, model: Model): [name: string, schema:
     return storage?.in === 'column' && !storage.json
   })
   const key = toTake({ type: model.key === 'uuid' ? 'string' : 'integer', description: 'The key.' })
-  // What answers show besides is ignored, or null: it is no error, and no editor proposes it.
+  // Fields that only answers show are ignored, or null: they are no error, and no editor proposes them.
   const named = (names: readonly string[] | undefined, schema: JsonObject) =>
     names === undefined || names.length === 0 ? {} : { [`^(${names.join('|')})$`]: schema }
   const patternProperties = { ...named(model.readOnly, {}), ...named(model.alwaysNull, { type: 'null' }) }
@@ -161,7 +161,7 @@ function submissionOf(registry: Registry): JsonObject {
   }
 }
 
-/** The same schema, which also takes what an editor makes of tags. */
+/** The same schema, which also takes the values that an editor makes of tags. */
 function toTake(schema: JsonObject): JsonObject {
   const { pattern, format, type, ...rest } = schema
   const { anyOf, items, properties, additionalProperties } = rest
@@ -188,7 +188,7 @@ const aList = { type: 'array', description: 'A tag.' }
 const eachTaken = (properties: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(properties).map(([name, each]) => [name, toTake(Object(each))]))
 
-/** What counts as left out. */
+/** The same schema, which also takes null: it counts as left out. */
 const orNull = ({ description, ...schema }: JsonObject): JsonObject => ({
   anyOf: [schema, { type: 'null' }],
   ...(description !== undefined && { description }),

@@ -7,10 +7,10 @@ export type Components = Map<string, unknown>
 
 type Node = { zodSchema: z.core.$ZodType; jsonSchema: z.core.JSONSchema.BaseSchema }
 
-/** How the type provider makes JSON Schema 2020-12 of zod schemas. */
+/** The options by which the type provider makes JSON Schema 2020-12 of zod schemas. */
 export const conversion = { target: 'draft-2020-12', unrepresentable: 'any', override } as const
 
-/** zod describes the texts of a query string as texts; a reader needs the types that they are converted to. */
+/** Sets the types to which texts of a query string are converted: a reader needs them, and zod describes the texts. */
 function override({ zodSchema, jsonSchema }: Node): void {
   if (zodSchema instanceof z.ZodPipe) {
     const { in: from, out: to } = zodSchema.def
@@ -52,7 +52,7 @@ function isOfType(value: unknown, type: unknown): boolean {
   return typeof value === type
 }
 
-/** Removes what follows from the rest of the schema. */
+/** Removes the rules that follow from the rest of the schema. */
 function omitImplied(jsonSchema: z.core.JSONSchema.BaseSchema): void {
   const { format, minimum, maximum, type } = jsonSchema
   if (format === 'uuid' || format === 'date-time' || type === 'boolean') delete jsonSchema.pattern
@@ -61,7 +61,7 @@ function omitImplied(jsonSchema: z.core.JSONSchema.BaseSchema): void {
   if (isDeepStrictEqual(jsonSchema.propertyNames, { type: 'string' })) delete jsonSchema.propertyNames
 }
 
-/** What the type provider adds to the names of bodies. */
+/** The suffix that the type provider adds to the names of bodies. */
 const ofBody = 'Input'
 
 /**

@@ -13,11 +13,11 @@ import { headersNamed, nameOf } from './problems.ts'
 /** A route as it was registered. `mediaTypes`: those of its body. */
 export type Route = { readonly options: RouteOptions; readonly mediaTypes: readonly string[] }
 
-/** What `@fastify/swagger` is given of a route, and what it cannot say. */
+/** A route for `@fastify/swagger`, and the parts of its description that the plugin lacks. */
 export type Described = {
   readonly path: string
   readonly method: string
-  /** Of its refusals. */
+  /** The statuses of its refusals. */
   readonly statuses: readonly number[]
   /** Whether it submits a document to be applied. */
   readonly applies: boolean
@@ -106,14 +106,14 @@ const locations = ['path', 'query', 'header']
 function sorted(parameters: unknown): JsonObject[] {
   const shown = (Array.isArray(parameters) ? parameters : [])
     .filter(isObject)
-    // A parameter of no type is declared only to be refused.
+    // A parameter without a type is declared only to be refused.
     .filter(({ schema }) => isObject(schema) && Object.keys(schema).length > 0 && schema['x-internal'] !== true)
     .map(serialised)
   const rank = ({ in: location, name }: JsonObject) => `${locations.indexOf(String(location))} ${name}`
   return shown.toSorted((one, other) => (rank(one) < rank(other) ? -1 : 1))
 }
 
-/** `explode` is of the parameter. Its schema has it, because zod's schemas describe values alone. */
+/** Moves `explode` from the schema to the parameter. The schema has it, because zod's schemas describe values alone. */
 function serialised({ schema, ...parameter }: JsonObject): JsonObject {
   const { explode, ...value } = Object(schema)
   return { ...parameter, ...(explode !== undefined && { style: 'form', explode }), schema: value }
@@ -133,14 +133,14 @@ function answerOf(
   components: Components,
 ): JsonObject {
   const answer = { description: STATUS_CODES[status], headers: headersNamed(...answerHeaders) }
-  // They have no body.
+  // These answers have no body.
   if (status === '204' || status === '304') return answer
   const isPaged = isObject(found.properties) && 'pagination' in found.properties
   const schema = isPaged ? nameList(found, components) : found
   return { ...answer, content: { 'application/json': { schema, example: exampleOf(schema, components) } } }
 }
 
-/** A list is named by what it lists. */
+/** Names a list after its items. */
 function nameList(list: JsonObject, components: Components): JsonObject {
   const { $ref } = Object(Object(Object(list.properties).results).items)
   const name = `Paginated${String($ref).replace('#/components/schemas/', '')}List`

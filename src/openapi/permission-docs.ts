@@ -1,7 +1,7 @@
 import type { Need } from '../http/documented.ts'
 import type { Access } from '../permissions.ts'
 
-/** Who may call an operation, as sentences for its description. */
+/** Sentences for the description of an operation: the callers who may call it. */
 export function sentencesOf(permission: Access, alsoNeeds: readonly Need[]): string {
   const sentence = sentenceOf(permission)
   if (alsoNeeds.length === 0) return sentence

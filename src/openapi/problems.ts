@@ -9,7 +9,7 @@ import { runPath } from '../paths.ts'
 
 /** The refusals of the API, made from the catalogue of error codes. */
 
-/** For each code: when an answer has it, and a message that it may have. */
+/** The case in which an answer has a code, and an example of its message. */
 export const texts: Readonly<Record<ProblemCode, readonly [when: string, example: string]>> = {
   accepted: [
     '`Prefer: respond-async` was sent: it was recorded, and a worker will apply it. The run at `Location` will have the result.',
@@ -132,7 +132,7 @@ const errorDetail = z
   })
   .meta({ id: 'ErrorDetail' })
 
-/** `NotFound` of 404. */
+/** 404 -> `NotFound`. */
 export const nameOf = (status: number): string => (STATUS_CODES[status] ?? String(status)).replace(/\W/g, '')
 
 const ofEarly = ['X-Request-Id', 'Cache-Control']
@@ -180,7 +180,7 @@ export function problemResponse(status: number): JsonObject {
   }
 }
 
-/** @param names of headers, beside those of all answers; `PlanTag` is the `ETag` that only plans have */
+/** @param names headers beside those of all answers; `PlanTag` is the `ETag` that only plans have */
 export const headersNamed = (...names: string[]): JsonObject => named([...ofAll, ...names])
 
 const named = (names: readonly string[]): JsonObject =>

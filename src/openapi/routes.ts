@@ -11,7 +11,7 @@ import { fileSchema } from './file-schema.ts'
 
 /**
  * GET /api/v3/schema/: the API's own description, for programs. GET /docs/: the same for people. GET
- * /api/v3/blueprints/schema/: the JSON Schema of files, for editors. They show what the source says, and nothing of the
+ * /api/v3/blueprints/schema/: the JSON Schema of files, for editors. They show only facts of the source, and none of the
  * installation, so they need no token.
  */
 
@@ -26,7 +26,7 @@ const pagePolicy = policy({ 'script-src': self, 'style-src': self, 'img-src': [.
 const own = new URL('page/', import.meta.url)
 const swaggerUi = new URL('./', import.meta.resolve('swagger-ui-dist/package.json'))
 
-/** The files of the page, by name below `/docs/`. Of Swagger UI it needs two. */
+/** The files of the page, by name below `/docs/`. It needs two files of Swagger UI. */
 const files = [
   ['', new URL('index.html', own), 'text/html'],
   ['page.css', new URL('page.css', own), 'text/css'],

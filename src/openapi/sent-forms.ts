@@ -6,11 +6,11 @@ import { textLimits } from '../models/fields.ts'
 
 /**
  * The forms that the engine takes beside the stored one: names of rows, null for a default, a request for a new value, a secret
- * for a new row only. Items to add to a list and to remove stand in its description: of a union, generated clients make a type
- * in which a list is no list.
+ * for a new row only. Items to add to a list and to remove stand in its description: generated clients make a type of a union, in
+ * which a list is no list.
  */
 
-/** @param target what the field refers to */
+/** @param target the model to which the field refers */
 export function sentForms(
   { schema, reference, initial, secret, generate, overlap }: Field,
   target: ReferenceTarget | undefined,
@@ -21,7 +21,7 @@ export function sentForms(
   const others = [
     ...(generate === undefined ? [] : [z.strictObject({ generate: z.literal(generateForm.generate), ...overlapped })]),
     ...(overlap ? [z.strictObject({ value: schema, overlap: overlapTime })] : []),
-    // An object of any members takes this form as it is: generators make no type of a union of both.
+    // An object with any members allows this form already: generators make no type of a union of both.
     ...(secret && !schema.safeParse({ create: {} }).success ? [z.strictObject({ create: schema })] : []),
     ...(initial === undefined || schema.safeParse(null).success ? [] : [z.null()]),
   ]
@@ -34,7 +34,7 @@ const overlapTime = z
 
 const name = z.string().min(1).max(textLimits.name)
 
-/** A key or a name, one or a list of them. A key that is a text is one text with a name: generated clients make a type of a union. */
+/** A key or a name, or a list of them. Where the key is a text, both are one text: generated clients make a type of a union. */
 function named(schema: z.ZodType): z.ZodType {
   if (schema instanceof z.ZodNullable) {
     const form = named(schema.def.innerType as z.ZodType)

@@ -8,9 +8,8 @@ import { discriminatorOf, schemaName } from '../views/schema-names.ts'
 import { noteOf, sentForms } from './sent-forms.ts'
 
 /**
- * The bodies that the engine validates, as schemas for the description. They are made of the schemas that the engine
- * has for each field. The engine checks field by field, so that it reports every error at once; rules that span fields
- * are not part of a schema.
+ * The bodies that the engine validates, as schemas for the description, made from the engine's schema of each field. The engine
+ * checks field by field, so that it reports every error at once; rules that span fields are not part of a schema.
  */
 
 type Use = 'create' | 'change'
@@ -29,7 +28,7 @@ export function writable(registry: Registry, model: string, use: Use): z.ZodType
   })
 }
 
-/** The body of a submission: one variant for each provider kind. The same schema each time: a name is that of one schema. */
+/** The body of a submission: one variant for each provider kind. The same object is returned each time, as it has a name. */
 export const submission = (registry: Registry): z.ZodType => submissions.getOrInsertComputed(registry, submissionOf)
 
 const submissions = new WeakMap<Registry, z.ZodType>()
@@ -52,7 +51,7 @@ function submissionOf(registry: Registry): z.ZodType {
   return z.xor(variants).meta({ id: 'ApplicationSubmission', discriminator: discriminatorOf('provider_model', named) })
 }
 
-/** The usual kind first: generators and pages show the first. */
+/** The provider kinds, the usual one first: generators and pages show the first. */
 export const usualFirst = ({ kinds }: Registry): ProviderModel[] =>
   [...kinds.values()].sort((one, other) => Number(other.provider.usual) - Number(one.provider.usual))
 
