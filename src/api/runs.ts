@@ -105,7 +105,7 @@ export function runRoutes(app: Api, { db, engine, queue, waits }: Parts): void {
         const text = await read()
         if (standing === undefined || !hasTag(request.headers['if-none-match'], text))
           return sendTagged(reply, text, 'run', sentAs)
-        // The run may stand otherwise without a difference that is shown: the request waits on.
+        // The state may be another one without a difference that is shown: the request waits on.
         const left = (until - performance.now()) / 1_000
         isWaiting = await waits.untilRunChanged(request, reply, standing, left)
         await authenticateAgain(db, request)

@@ -10,8 +10,9 @@ import { applyQueue } from '../queue/define.ts'
 import { answered } from '../queue/enqueue.ts'
 
 /**
- * What stands in the ledger and the queue, as a text: `min:max:open,open~digest`. The first part is a snapshot of PostgreSQL: what
- * is visible in it. The digest is of what is at work, of the pause and of the workers. It is the same in every process.
+ * The state of the ledger and the queue, as a text: `min:max:open,open~digest`. The first part is a snapshot of PostgreSQL: the
+ * transactions that are visible in it. The digest is of the jobs at work, the pause and the workers. It is the same in every
+ * process.
  */
 export type Revision = { readonly snapshot: string; readonly digest: string }
 
@@ -28,7 +29,7 @@ export function parseRevision(text: string): Revision | undefined {
   return isInOrder && max <= 2n ** 62n ? { snapshot, digest } : undefined
 }
 
-/** Of very many open transactions, the snapshot counts all as open: a reader is answered once too often. */
+/** The text of a revision. When very many transactions are open, all count as open: a reader is answered once too often. */
 export function textOf({ snapshot, digest }: Revision): string {
   const text = `${snapshot}~${digest}`
   const [min] = snapshot.split(':')
@@ -38,7 +39,7 @@ export function textOf({ snapshot, digest }: Revision): string {
 export type Now = Revision & {
   /** A run has been recorded or has changed since `since`, or an attempt has failed. */
   readonly isChanged: boolean
-  /** How each of the runs that were asked about stands; a run that is gone is not in it. */
+  /** The state of each requested run; a run that is gone is not in it. */
   readonly runs: ReadonlyMap<string, string>
 }
 
@@ -49,14 +50,14 @@ const row = z.object({
   runs: z.record(z.string(), z.string()),
 })
 
-/** A job counts as at work from then on: its worker has locked the run. */
+/** The age from which a job counts as at work: its worker has locked the run. */
 const atWorkAfterMs = 1_000
 
 /**
- * One statement, and two commands of the queue.
+ * Reads the state by one statement and two commands of the queue.
  *
  * @param since a snapshot; null: nothing counts as changed
- * @param ids of runs
+ * @param ids those of runs
  * @throws {Problem} `unavailable` when the database does not answer in time
  */
 export async function readNow(
@@ -64,7 +65,7 @@ export async function readNow(
   since: string | null,
   ids: readonly string[],
 ): Promise<Now> {
-  // While the queue is away, nothing is known of what is at work.
+  // The jobs at work are not known while the queue is away.
   const [active, isPaused] = await Promise.all([
     activeRuns(queue).catch((): ActiveRun[] => []),
     answered(queue.isPaused()).catch(() => null),

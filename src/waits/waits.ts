@@ -7,17 +7,17 @@ import type { Logger } from '../log.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
 import { type Standing, Watch } from './watch.ts'
 
-/** Requests that wait for a change, for a limited time: of one run, of the list of runs, of a page of the operators. */
+/** Requests that wait a limited time for a change of one run, of the list of runs, or of a page of the operators. */
 
 export const waitKinds = ['run', 'runs', 'pages'] as const
 type WaitKind = (typeof waitKinds)[number]
 
-/** In seconds. */
+/** The longest wait, in seconds. */
 export const longestWait = 30
 
-/** How many requests may wait at once, and how often it is asked what has changed. Tests have others. */
+/** The limits on waiting requests, and the time between two questions for changes. Tests have others. */
 export const waitLimits = {
-  /** Of one user, and of all in a process. The operators' pages have places of their own. */
+  /** The most requests of one user, and of all in a process. The operators' pages have places of their own. */
   user: 32,
   process: 256,
   pagesOfUser: 16,
@@ -29,12 +29,12 @@ export type WaitLimits = typeof waitLimits
 type For = { readonly kind: WaitKind; readonly seconds: number }
 
 export type Waits = {
-  /** How a run stands, for `untilRunChanged`: it is asked before the run is read. */
+  /** The state of a run, for `untilRunChanged`. Call it before the run is read. */
   standing(run: string): Promise<Standing>
   /**
-   * Waits until the run stands otherwise, time is up, the client is gone, or the server stops.
+   * Waits until the run has another state, time is up, the client is gone, or the server stops.
    *
-   * @returns whether the run stands otherwise
+   * @returns whether the run has another state
    * @throws {Problem} `too_many_requests` or `unavailable` when too many wait
    */
   untilRunChanged(request: FastifyRequest, reply: FastifyReply, standing: Standing, seconds: number): Promise<boolean>
@@ -45,7 +45,7 @@ export type Waits = {
    * @throws {Problem} `too_many_requests` or `unavailable` when too many wait
    */
   untilChanged(request: FastifyRequest, reply: FastifyReply, since: string | undefined, of: For): Promise<string>
-  /** How many wait. */
+  /** The number of waiting requests. */
   open(): Readonly<Record<WaitKind, number>>
 }
 

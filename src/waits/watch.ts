@@ -8,13 +8,13 @@ import { type Now, parseRevision, readNow, textOf } from './revision.ts'
 
 type Parts = { readonly db: Db; readonly queue: ApplyQueue; readonly log: Logger }
 
-/** `known`: how the run stands, or the digest of the revision. `resolve` takes what is known when it is another one. */
+/** A waiter. `known` is the state of the run, or the digest of the revision. `resolve` gets the new one. */
 type Waiter = { readonly run?: string; readonly known: string; readonly resolve: (now?: Now) => void }
 
-/** How a run stands, as a text, in a snapshot. */
+/** The state of a run, as a text, in a snapshot. */
 export type Standing = { readonly run: string; readonly known: string; readonly snapshot: string }
 
-/** Asks the database and the queue once in a while for all waiters of this process, and not at all without any. */
+/** Asks the database and the queue at intervals for all waiters of this process, and not at all without any. */
 export class Watch {
   readonly #parts: Parts
   readonly #everyMs: number
@@ -35,7 +35,7 @@ export class Watch {
     return { run, known: standingIn(now, run), snapshot: now.snapshot }
   }
 
-  /** Waits until the run stands otherwise, time is up, or the signal comes. @returns whether it stands otherwise */
+  /** Waits until the run has another state, time is up, or the signal comes. @returns whether it has */
   async untilRunChanged({ run, known, snapshot }: Standing, forMs: number, signal: AbortSignal): Promise<boolean> {
     return (await this.#wait({ run, known }, snapshot, forMs, signal)) !== undefined
   }
@@ -62,7 +62,7 @@ export class Watch {
     await this.#loop
   }
 
-  /** @returns what is known when it is another one */
+  /** @returns the new state, once it is another one */
   async #wait(
     waiting: Omit<Waiter, 'resolve'>,
     snapshot: string,
@@ -110,5 +110,5 @@ export class Watch {
   }
 }
 
-/** '' for a run that is gone. */
+/** The state of a run: '' when it is gone. */
 const standingIn = ({ runs }: Now, run: string): string => runs.get(run) ?? ''
