@@ -29,23 +29,23 @@ import { Writes } from './writes.ts'
 export type ApplyResult = {
   /** The submitter, with the rights at the time of the apply. */
   readonly actor: Actor
-  /** A sentence for each entry, in document order, then what follows from them. */
+  /** A sentence for each entry, in document order, then one for each effect on other rows. */
   readonly logs: readonly string[]
-  /** One for each entry, and for each row that changes because of them. */
+  /** The change of each entry, and of each row that changes because of them. */
   readonly changes: readonly Change[]
-  /** Of each entry, in a plan and in the apply of a reviewed one: what it looked at, and what it does. */
+  /** The digests of each entry's state and change, in a plan and in the apply of a reviewed one. */
   readonly digests: readonly string[]
-  /** Of the rows that were written. */
+  /** The changes of the rows that were written. */
   readonly audited: readonly AuditedChange[]
   /** Values that the service generated, by field, and by entry: its id, or the name of its row. */
   readonly generated: Readonly<Record<string, Readonly<Record<string, string>>>>
   /** The key of the first entry's row. */
   readonly key: string | number | undefined
-  /** The objects of a reviewed plan that stands already: nothing is left of it to apply. */
+  /** The objects of a reviewed plan that was applied before: nothing is left of it to apply. */
   readonly stands?: readonly ObjectName[] | undefined
-  /** In a plan with `reset` under an owner: what the owner manages, and the document does not name. */
+  /** The objects that the owner manages and the document does not name: in a plan with `reset` under an owner. */
   readonly unnamed?: readonly Unnamed[] | undefined
-  /** What the changes and the logs are made of. */
+  /** The findings from which the changes and the logs are made. */
   readonly findings: readonly Finding[]
 }
 
@@ -63,20 +63,20 @@ export type Progress = { readonly done: number; readonly total: number }
 export type OnProgress = (progress: Progress) => void
 
 type Options = {
-  /** The digests of the plan that was reviewed: anything else is refused. */
+  /** The digests of the plan that was reviewed: a difference is refused. */
   readonly reviewed?: readonly string[] | undefined
-  /** What the caller has found already. Nothing is written then, and it is reported with what the judge finds. */
+  /** Objections that the caller has found already. Nothing is written then, and they are reported with those of the judge. */
   readonly objections?: readonly Objection[]
   readonly onProgress?: OnProgress | undefined
 }
 
 /**
- * Applies a plan in the caller's transaction: lock, judge, write, follow, result. In the mode `plan` it does the same, and
- * the caller rolls back: only what a rollback does not undo is left out (docs/adr/0040-a-plan-is-an-apply-that-is-rolled-back.md).
+ * Applies a plan in the caller's transaction: lock, judge, write, follow, result. The mode `plan` does the same, and the caller
+ * rolls back: only effects that a rollback does not undo are left out (docs/adr/0040-a-plan-is-an-apply-that-is-rolled-back.md).
  *
  * @param submitter read again after the locks are taken: a transaction that held them may have changed the submitter's
  *   rights
- * @throws {Refusal} when the judge objects to an entry, with what was found until then
+ * @throws {Refusal} when the judge objects to an entry, with the findings until then
  */
 export async function apply(
   outer: EngineTx,
@@ -94,7 +94,7 @@ export async function apply(
   const objections: Objection[] = [...earlier]
   if (plan.errors.any) objections.push({ is: 'invalid', errors: plan.errors })
   const findings: Finding[] = []
-  /** Sentences, and what they are made of: names are read for all at once. */
+  /** Sentences, with their findings: names are read for all at once. */
   const lines: (string | Finding | Skipped)[] = [...(plan.skipped ?? [])]
   let done = 0
   const entryDone = () => {
@@ -178,7 +178,7 @@ export async function apply(
   return { actor, logs, changes, digests: review?.planned ?? [], audited, generated, key, stands, unnamed, findings }
 }
 
-/** Changes in their order, each with the index of its entry where its place does not say it. */
+/** Changes in their order, each with the index of its entry where the index does not follow from the one before. */
 function withEntries(): (finding: Finding) => Change {
   let next = 0
   return ({ cause, step, change }) => {
@@ -191,8 +191,8 @@ function withEntries(): (finding: Finding) => Change {
 }
 
 /**
- * The rows that will follow, as far as they can be seen before anything is locked. All locks are taken in one order then:
- * two documents that prune or replace do not deadlock.
+ * The rows that will follow from the document, as far as they are known before anything is locked. So all locks are taken in one
+ * order: two documents that prune or replace do not deadlock.
  */
 async function expected(
   tx: EngineTx,

@@ -3,15 +3,15 @@ import type { Keyring } from '../db/seal.ts'
 import type { Actor } from '../permissions.ts'
 import type { Change } from './changes.ts'
 
-/** What a document or a request did to one object, for the object's history. */
+/** The change of one object by a document or a request, for the object's history. */
 export type ObjectChange = {
   /** The object's name afterwards. */
   readonly name: string
-  /** Its name before, of a rename. */
+  /** The name before a rename. */
   readonly was: string | null
-  /** The label under which it is managed afterwards; of a deleted object, until then. */
+  /** The label under which it is managed afterwards, or was managed before it was deleted. */
   readonly owner: string | null
-  /** Which of the document's changes it is; null for one that the document does not name. */
+  /** The index among the document's changes; null for an object that the document does not name. */
   readonly change: number | null
   readonly fields: Change['fields']
   /** The table of an object whose state is recorded, so that a change past the service is noticed. */
@@ -24,11 +24,11 @@ export type AuditedChange = {
   readonly key: string | number
   readonly action: 'create' | 'update' | 'delete' | 'view_key' | 'read'
   readonly fields: readonly string[]
-  /** Of an act on the queue, which has no secrets. */
+  /** The value of an act on the queue, which has no secrets. */
   readonly value?: boolean | number
-  /** Of such an act: why, as the operator said it. */
+  /** The reason of such an act, in the words of the operator. */
   readonly reason?: string
-  /** For the history of the object, when it was written. */
+  /** The change for the history of the object, when it was written. */
   readonly object?: ObjectChange
 }
 
@@ -55,7 +55,7 @@ export const auditRow = ({ actor: { pk, username, impersonator }, action, change
   runId: runId ?? null,
 })
 
-/** Records who did what to which objects, in the transaction of the engine that does it. */
+/** Records the users, the action and the objects, in the transaction of the engine that changes them. */
 export function audit(tx: EngineTx, keyring: Keyring, entry: AuditEntry): void {
   const { actorPk, actorName, realPk, realName, action, changes, requestId, runId } = auditRow(entry)
   const insert = `INSERT INTO audit_rows (actor_pk, actor_name, real_pk, real_name, action, changes, request_id, run_id)
@@ -72,8 +72,8 @@ export function audit(tx: EngineTx, keyring: Keyring, entry: AuditEntry): void {
 /**
  * The part of a statement that writes the history beside the audit row, after the objects were written.
  *
- * @param audited what the audit row is called in the statement: its `pk`, `at` and `run_id`
- * @param list the placeholder of what `listOf` returns
+ * @param audited the name of the audit row in the statement, with `pk`, `at` and `run_id`
+ * @param list the placeholder of the result of `listOf`
  * @param key the placeholder of `digestKey`
  */
 export const insertObjects = (audited: string, list: string, key: string): string =>
@@ -86,12 +86,12 @@ export const insertObjects = (audited: string, list: string, key: string): strin
     FROM ${audited} a, jsonb_to_recordset(${list}::jsonb) AS o(position integer, model text, key text, name text, was text,
       owner text, action text, change integer, fields jsonb, "table" text)`
 
-/** What a row of applications or providers is like, in SQL (docs/adr/0065-changed-outside-is-a-digest.md). */
+/** The digest of a row of applications or providers, in SQL (docs/adr/0065-changed-outside-is-a-digest.md). */
 export const digestOf = (row: string, key: string): string => `object_digest(${key}::bytea, object_state(${row}))`
 
 export const digestKey = (keyring: Keyring): Buffer => keyring.derive('digest of objects')
 
-/** @param isRun the run has the fields of its changes: the history says which of them it is */
+/** @param isRun whether a run has the fields of its changes: then the history has their index */
 export const listOf = (changes: readonly AuditedChange[], isRun: boolean): string =>
   JSON.stringify(
     changes.flatMap(({ model, key, action, object }, position) => {

@@ -19,10 +19,10 @@ import { giveNewKinds } from './deployers.ts'
 const adminName = 'admin'
 
 /**
- * Creates its rows once per installation: those that are deleted later, the admin too, are never created again. Each later
- * start gives the role of deployers the provider kinds that are new.
+ * Creates the rows of the blueprint once per installation: those that are deleted later, the admin too, are never created again.
+ * Each later start gives the role of deployers the provider kinds that are new.
  *
- * @param firstToken the admin's token; called at the first start only, before anything is committed
+ * @param firstToken returns the admin's token; called at the first start only, before anything is committed
  * @returns whether this is the first start
  */
 export async function bootstrap(db: Db, engine: Engine, firstToken: () => string): Promise<boolean> {

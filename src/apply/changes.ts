@@ -9,7 +9,7 @@ import { itemsOf, type ListEdit } from '../plan/list-edit.ts'
 import { Named } from '../plan/named.ts'
 import { endOfOverlap, keysOf } from '../plan/storage.ts'
 
-/** Of a secret: only whether it changes. */
+/** The change of a field; of a secret, only whether it changes. */
 const fieldChange = z
   .union([z.object({ from: z.unknown(), to: z.unknown() }), z.enum(['changed', 'unchanged']).meta({ title: 'Fields' })])
   .meta({
@@ -18,8 +18,8 @@ const fieldChange = z
   })
 
 /**
- * What an entry changes, field by field, as plans and runs show it. A plan and the apply of the same document have equal
- * changes: what only an apply knows (new keys, generated values, the time) is replaced by a marker. It holds no secret.
+ * The change of an entry, field by field, as plans and runs show it. A plan and the apply of the same document have equal
+ * changes: values that only an apply has (new keys, generated values, the time) are replaced by a marker. It holds no secret.
  */
 export const change = z
   .object({
@@ -43,11 +43,11 @@ type FieldChange = z.output<typeof fieldChange>
 /** The new value of a field that the service generates or computes. */
 export const setByServer = { set_by_server: true } as const
 
-/** What earlier entries of the document have written by now. */
+/** The values that earlier entries of the document have written by now. */
 export type Earlier = {
-  /** `!KeyOf id` by the key of a row that the document creates: in a plan it has no key yet. */
+  /** `!KeyOf id` by the key of a row that the document creates: a plan has no key for it yet. */
   readonly tags: ReadonlyMap<unknown, string>
-  /** Of the row itself, what it was given, as the changes show it; undefined when no earlier entry wrote it. */
+  /** The values that the row itself was given, as the changes show them; undefined when no earlier entry wrote it. */
   readonly given?: Readonly<Record<string, unknown>> | undefined
 }
 
@@ -98,13 +98,13 @@ function changeOfField(field: Field, effect: Effect, { tags, given = {} }: Earli
   return { from: own(given, name) ?? asStored(field, shown(before?.[name] ?? null), tags), to }
 }
 
-/** Of a list that is edited, what the document names: the row may have very many other items, or the caller may not view them. */
+/** The items of an edited list that the document names: the row may have very many others, or the caller may not view them. */
 function itemsNamed(list: unknown, edit: ListEdit): unknown {
   const named = new Set(itemsOf(edit))
   return itemsOf(list).filter((item) => named.has(item))
 }
 
-/** What a row has. Links are a set: rows that the document creates stand last, because their keys are not known in a plan. */
+/** The stored value. Links are a set: rows that the document creates stand last, because a plan does not know their keys. */
 function asStored(field: Field, value: unknown, tags: Earlier['tags']): unknown {
   if (field.storage.in !== 'link' || !Array.isArray(value)) return inDocument(field, value, tags)
   const known = value.filter((key) => !tags.has(key))
@@ -112,7 +112,7 @@ function asStored(field: Field, value: unknown, tags: Earlier['tags']): unknown 
   return [...known, ...created.sort()]
 }
 
-/** Until when the secret before is valid: the time is known at the apply. */
+/** The end of the earlier secret: its time is known at the apply. */
 function changeOfOverlap({ name, overlap }: Field, { row, values, isHidden }: Effect): FieldChange | undefined {
   if (!overlap || row === undefined) return undefined
   if (isHidden) return values[expiresOf(name)] === undefined ? undefined : { from: notShown, to: setByServer }
@@ -136,8 +136,9 @@ export const givenBy = ({ fields }: Change, { edits }: Effect['step']): Readonly
   )
 
 /**
- * What an entry looked at, with nothing that only this transaction knows: keys of rows that the document creates stand as
- * tags. Null for a row that is not there, and for one that an earlier entry wrote: the digest of that entry has what it was.
+ * The row that an entry has read, without values that only this transaction knows: keys of rows that the document creates stand
+ * as tags. Null for a row that is not there, and for one that an earlier entry wrote: the digest of that entry has its state
+ * before.
  */
 export function lookedAt({ row, before, step: { model } }: Effect, { tags, given }: Earlier): unknown {
   if (row === undefined || given !== undefined) return null

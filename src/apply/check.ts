@@ -7,11 +7,11 @@ import { judge } from './judge.ts'
 import { Refusal } from './refusal.ts'
 
 /**
- * What the API does before it enqueues: the judgement of the worker, without writing. It reports all objections of one
- * kind at once. The worker judges again, because rows may change in between.
+ * Judges a document before the API enqueues it, like the worker, but without writing. All objections of one kind are reported at
+ * once. The worker judges again, because rows may change in between.
  *
  * @param signal ends it, before the next statement or the next entry
- * @returns what the entries would do
+ * @returns the changes that the entries would make
  * @throws {Problem} `permission_denied`, `precondition_failed`, `invalid` or `conflict`
  */
 export async function check(
@@ -40,7 +40,7 @@ export async function check(
   return findings
 }
 
-/** A reader that asks nothing more once the signal is given. */
+/** A reader that sends no statement once the signal is given. */
 const endedBy = (reader: EngineReader, signal: AbortSignal | undefined): EngineReader => ({
   query: async (row, statement) => {
     signal?.throwIfAborted()

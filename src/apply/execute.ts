@@ -30,7 +30,7 @@ export async function lock(tx: EngineTx, steps: readonly Step[]): Promise<void> 
   tx.send({ text: 'SELECT pg_advisory_xact_lock(k) FROM unnest($1::bigint[]) k', values: [keys] })
 }
 
-/** Locks rows that follow from a document: as others name them, and by their keys, because a row may be renamed meanwhile. */
+/** Locks rows that follow from a document by their names and by their keys, because a row may be renamed meanwhile. */
 export async function lockRows(tx: EngineTx, rows: readonly NamedRow[]): Promise<void> {
   await lock(
     tx,
@@ -43,7 +43,7 @@ export async function lockRows(tx: EngineTx, rows: readonly NamedRow[]): Promise
     })
 }
 
-/** Up to this number, locks fit into every PostgreSQL beside those of others. */
+/** The most locks that fit into every PostgreSQL beside those of others. */
 const alwaysFit = 2_000
 
 const capacity = z.object({ capacity: z.int() })
@@ -74,7 +74,7 @@ function locksOf({ model, identifiers, attrs, was }: Step): string[] {
 /**
  * Writes the finding, as soon as something else is read or written.
  *
- * @param origin of a new row
+ * @param origin that of a new row
  */
 export function execute(writes: Writes, { keyring }: Engine, finding: Finding, origin: Origin): void {
   const { step, action, row, values, changed, identity } = finding

@@ -9,26 +9,26 @@ import type { Gains } from '../rights/gains.ts'
 import type { Change } from './changes.ts'
 import type { Ownership } from './ownership.ts'
 
-/** What the judge finds. A finding carries structure: `words.ts` makes the sentences. */
+/** The findings of the judge. They carry structure: `words.ts` makes the sentences. */
 
-/** One row, and what a document does to it. */
+/** One row, and the change that a document makes to it. */
 export type Finding = Effect & {
   /**
-   * Why the row is judged: an entry names it; an entry takes it through a reference; the document prunes it; an
+   * The cause of the judgement: an entry names the row; an entry takes it through a reference; the document prunes it; an
    * application loses it.
    */
   readonly cause: 'entry' | 'taken' | 'pruned' | 'replaced'
-  /** Whose the row is; undefined for a new row, and for one of a model without owners. */
+  /** The owner of the row; undefined for a new row, and for one of a model without owners. */
   readonly ownership: Ownership | undefined
-  /** From -> to. */
+  /** The fields, from -> to. */
   readonly change: Change
-  /** What the entry looked at, for the digest of a plan; undefined where no plan is made or compared. */
+  /** The row that the entry has read, for the digest of a plan; undefined where no plan is made or compared. */
   readonly looked?: unknown
   /** The keys of a new row; undefined in a check, which takes none. */
   readonly identity: Identity | undefined
-  /** What stands for the key of a new row in `change`, because a plan has none. */
+  /** The text in place of the key of a new row in `change`, because a plan has no key. */
   readonly tag: string | undefined
-  /** Why it is not applied, or not as it stands. Nothing else keeps a finding from being written. */
+  /** The reasons against it. A finding without any is written. */
   readonly objections: readonly Objection[]
 }
 
@@ -41,7 +41,7 @@ export type Given = { readonly cause: 'given'; readonly gains: Gains; readonly o
 /** The document is refused before any of its rows is judged. */
 export type Refused = { readonly cause: 'refused'; readonly objections: readonly Objection[] }
 
-/** The codes of refusals. A denial hides everything else; what is fixed first goes before what follows from it. */
+/** The codes of refusals. A denial hides all others; an error comes before those that follow from it. */
 export const precedence = ['permission_denied', 'not_found', 'precondition_failed', 'invalid', 'conflict'] as const
 export type Reason = (typeof precedence)[number]
 
@@ -56,10 +56,10 @@ export type Objection =
       /** The row follows from the document, which does not name it. */
       readonly follows?: boolean
     }
-  /** The entry looks up what the submitter may not view. */
+  /** The entry looks up rows that the submitter may not view. */
   | ({ readonly is: 'unseen'; readonly actor: Actor } & Unseen)
   /**
-   * The caller may write nothing for the owner that the request names. @property owners for whose rows it may
+   * The caller may write nothing for the owner that the request names. @property owners those for whose rows it may write
    * @property step the entry that names it
    */
   | {
@@ -73,7 +73,7 @@ export type Objection =
   | { readonly is: 'gone' }
   | { readonly is: 'missing'; readonly step: Step }
   | { readonly is: 'exists'; readonly effect: Effect }
-  /** The entry does something else than in the plan that was reviewed. @property by undefined when that is not recorded */
+  /** The entry has another change than in the plan that was reviewed. @property by undefined when no user is recorded */
   | { readonly is: 'changed'; readonly effect: Effect; readonly by?: string | undefined }
   /** Other users gain rights than in the plan that was reviewed. */
   | { readonly is: 'regranted' }
@@ -84,7 +84,7 @@ export type Objection =
   | { readonly is: 'both'; readonly effect: Effect }
   /** @property label the owner that the entry, or the request, names */
   | { readonly is: 'owned'; readonly effect: Effect; readonly ownership: Ownership; readonly label: string | null }
-  /** @property actor who is answered: names of users are for those who may view them */
+  /** @property actor the reader of the answer: names of users are for actors who may view them */
   | { readonly is: 'grants'; readonly gains: Gains; readonly actor: Actor }
   | {
       readonly is: 'prunes'

@@ -19,15 +19,15 @@ import { type Key, RowSet } from '../plan/row-set.ts'
 import type { Finding, Objection } from './finding.ts'
 
 /**
- * What follows from a document for rows that it does not name: a provider that no application has any more, an application
- * that lost its provider. They are reported in the logs, or deleted if the submitter asked for it
+ * The rows that a document affects and does not name: a provider that no application has any more, an application that lost its
+ * provider. They are reported in the logs, or deleted at the request of the submitter
  * (docs/adr/0044-what-follows-from-a-document.md).
  */
 
 /**
- * The deletion of a row, by its name: it takes the lock that documents take which name the row.
+ * The deletion of a row, by its name: it takes the same lock as documents that name the row.
  *
- * @property under the label in whose name it is deleted; undefined: that of the request
+ * @property under the label under which it is deleted; undefined: that of the request
  */
 export const removal = ({ model, pk, name, under }: NamedRow & Partial<Following>): Step => {
   const [[identifier] = []] = model.identifiers
@@ -64,14 +64,14 @@ export async function replacedBy(
   const orphans = await orphansOf(reader, registry, findings)
   return orphans.flatMap(({ row, isReplaced, by }) => {
     if (!isReplaced || named.has(row.model, row.pk)) return []
-    // It goes with an application: in the name of that one, and of the row's own owner where it is one of several.
+    // A row that goes with an application is deleted under the label of the application, or its own where that is one of several.
     const owners = by.map((step) => ownerFor(step, conditions))
     const [first = conditions.owner] = owners
     return [{ ...row, under: owners.includes(row.owner) ? row.owner : first }]
   })
 }
 
-/** What the document deletes because no entry names it. @returns as `unnamedBy` */
+/** The rows that the document deletes because no entry names them. @returns those of `unnamedBy` */
 export const prunedBy = (
   reader: EngineReader,
   registry: Registry,
@@ -80,8 +80,8 @@ export const prunedBy = (
 ): Promise<Following[]> => unnamedBy(reader, registry, findings, prunedOwners(conditions))
 
 /**
- * What the owners manage and the document neither names nor refers to. Rows that claim others go first, such as an
- * application before its provider. A provider of an application that stays does, too.
+ * The rows that the owners manage and the document neither names nor refers to. Rows that claim others come first, such as an
+ * application before its provider. A provider of an application that stays is kept.
  *
  * @returns one more than may be pruned at once, when there are more
  */
@@ -126,7 +126,7 @@ export function pruneObjections(
   return isPlanned ? [] : [{ is: 'prunes', rows, acknowledged: deletes, actor }]
 }
 
-/** @property name of the row that is deleted */
+/** @property name that of the deleted row */
 type Named = Awaited<ReturnType<typeof claimsOn>>[number] & { readonly name: string | undefined }
 
 /** Remembers the rows that the deletions of a document leave empty. */
@@ -151,7 +151,7 @@ export class Losses {
     const claims = claimsOn(reader, this.#registry, table, keys).then((found) =>
       found.map((each) => ({ ...each, name: this.#names.get(table)?.get(each.claimed) })),
     )
-    // `left` reports a failure. Until then it is handled.
+    // `left` reports a failure later. It is no unhandled rejection meanwhile.
     claims.catch(() => {})
     this.#reads.push(claims)
   }

@@ -6,7 +6,7 @@ import type { ReferenceNames } from './reference-names.ts'
 /** The history of objects (docs/adr/0062-history-is-of-objects.md). */
 
 /**
- * @param change the place of the finding's change among those of the document
+ * @param change the index of the finding's change among those of the document
  * @param label the owner that the request names
  */
 export function objectOf(finding: Finding, change: number, label: string | null): ObjectChange {

@@ -29,12 +29,12 @@ import { rowName } from './words.ts'
 type Case = {
   readonly engine: Engine
   readonly plan: Plan
-  /** The submitter. A promise may be answered together with the snapshot. */
+  /** The submitter. A promise is answered together with the snapshot. */
   readonly actor: Actor | Promise<Actor>
   readonly conditions: Conditions
   /**
-   * Locks the rows that follow from the document, before they are judged. Given by an apply, which writes each finding
-   * before it asks for the next; a check has none.
+   * Locks the rows that follow from the document, before they are judged. Only an apply has it: it writes each finding before it
+   * takes the next.
    */
   readonly lock?: (rows: readonly LabelledRow[]) => Promise<void>
   /** Ends a check. */
@@ -42,10 +42,9 @@ type Case = {
 }
 
 /**
- * Walks the entries of a document, in their order, and then what follows from them. It yields one finding for each row:
- * what happens to it, whose it is, and all that objects to it. The check collects the findings, the apply executes
- * them, a single write is the apply of one entry. So a rule that is written here holds on every path
- * (docs/adr/0050-one-judge.md).
+ * Judges the entries of a document, in their order, and then the rows that follow from them. It yields one finding for each row:
+ * its change, its owner, and all objections. The check collects the findings, the apply executes them, a single write is the
+ * apply of one entry. So a rule that is written here holds on every path (docs/adr/0050-one-judge.md).
  *
  * It only reads, and it does not stop at an objection: the caller decides how far to go.
  */
@@ -71,7 +70,7 @@ export async function* judge(
     return
   }
   const tags = new Map<unknown, string>()
-  /** By table and key: what the rows that entries wrote were given. */
+  /** The values that entries gave to rows, by table and key. */
   const given = new Map<string, Readonly<Record<string, unknown>>>()
   const findings: Finding[] = []
   const judged = new RowSet()
@@ -80,7 +79,7 @@ export async function* judge(
   const takeTurns = turns(signal)
   let entry = 0
   const ids = new Set(steps.map(({ id }) => id))
-  /** Names a new row in changes, where its entry has no id: as no entry of the document is called. */
+  /** The name of a new row in changes, where its entry has no id. It differs from the ids of all entries. */
   const nameOf = (effect: Effect): string => {
     let name = rowName(effect)
     while (ids.has(name)) name = `${name}'`
@@ -94,7 +93,7 @@ export async function* judge(
   ): AsyncGenerator<Finding> {
     const { step, row, isForeign, action } = effect
     const identity = action === 'create' && !isCheck ? identify(step.model, effect.pk) : undefined
-    // What is pruned is the owner's: a takeover is for what the document names.
+    // Pruned rows are those of the owner: a takeover is for rows that the document names.
     const takeover = conditions.allow.takeover && cause !== 'pruned'
     const ownership = ownershipOf(effect, actor, { ...conditions, allow: { ...conditions.allow, takeover } })
     const at = `${step.model.table} ${row?.pk ?? identity?.pk}`
@@ -111,7 +110,7 @@ export async function* judge(
     yield finding
     if (change.action === 'create' || change.action === 'update')
       given.set(at, { ...earlier.given, ...givenBy(change, step) })
-    // A check takes no keys: it knows those that the document chooses.
+    // A check generates no keys: it knows only those that the document chooses.
     const chosen = action === 'create' ? effect.pk : undefined
     const key = (isForeign ? undefined : row?.pk) ?? identity?.pk ?? chosen ?? pending
     if (!isCheck) snapshot.wrote(effect, key)
@@ -158,7 +157,7 @@ export async function* judge(
     yield* judgeTaken(effect)
   }
 
-  /** A row that is there and that an entry takes through a reference is changed by it, as if an entry named it. */
+  /** An existing row that an entry takes through a reference. It is changed as if an entry named it. */
   async function* judgeTaken(effect: Effect): AsyncGenerator<Finding> {
     for (const taken of effect.takes) {
       const { model } = taken.step
@@ -181,7 +180,7 @@ export async function* judge(
       yield { cause: 'skipped', step: each }
     }
   }
-  /** Found again behind the locks: another transaction may have changed, renamed or deleted some of them before. */
+  /** The rows, read again behind the locks: another transaction may have changed, renamed or deleted some of them before. */
   const locked = async (find: () => Promise<Following[]>): Promise<Following[]> => {
     const found = await find()
     if (lock === undefined || found.length === 0) return found
@@ -195,7 +194,7 @@ export async function* judge(
     yield* judgeStep(removal(row), 'pruned', index === 0 ? pruneObjections(pruned, conditions, actor) : [])
   const replaced = await locked(() => replacedBy(reader, registry, findings, conditions))
   for (const row of replaced) yield* judgeStep(removal(row), 'replaced')
-  // A check of what the worker decides asks nothing: it would throw the answer away.
+  // The worker reads the gains of these documents: a check would not use them.
   if (isCheck && (conditions.mode === 'plan' || conditions.reviewed !== null || conditions.allow.grants)) return
   if (plan.errors.any || findings.some(({ objections }) => objections.some((each) => reasonOf(each) !== 'conflict')))
     return
@@ -205,7 +204,7 @@ export async function* judge(
   yield { cause: 'given', gains, objections: isMeant ? [] : [{ is: 'grants', gains, actor }] }
 }
 
-/** A rename whose names are both there: its errors follow from that. */
+/** Whether both names of a rename are there: its other errors follow from that. */
 function ofEntry(effect: Effect): Objection[] {
   if (effect.step.rename === 'both') return [{ is: 'both', effect }]
   return effect.errors.any ? [{ is: 'invalid', errors: effect.errors }] : []

@@ -9,11 +9,11 @@ import { digestKey, digestOf } from './audit.ts'
 import { objectsNamed } from './history.ts'
 
 /**
- * Applications and providers that are not as their last recorded change left them: changed or deleted past the service
+ * Applications and providers that differ from their last recorded change: they were changed or deleted past the service
  * (docs/adr/0065-changed-outside-is-a-digest.md).
  */
 
-/** Of the last recorded change `o` and the `present` row: null when they cannot be compared. */
+/** Whether the last recorded change `o` and the `present` row differ; null when they cannot be compared. */
 const differs = 'CASE WHEN left(o.digest, 8) = left(present.digest, 8) THEN o.digest <> present.digest END'
 
 /**
@@ -34,7 +34,7 @@ type Placeholders = Readonly<Record<'applications' | 'providers' | 'key', string
  * Whether an application or its provider was changed past the service, in SQL.
  *
  * @param row the alias of the application
- * @param values placeholders: of the models of each table, and of `digestKey`
+ * @param values the placeholders of the models of each table, and of `digestKey`
  */
 export const isOutsideWithProvider = (row: string, { applications, providers, key }: Placeholders): string =>
   `(${isOutside(row, applications, key)} OR (${row}.provider_pk IS NOT NULL
@@ -46,8 +46,8 @@ export const lastOf = (models: string, key: string): string =>
     WHERE r.model = ANY (${models}::text[]) AND r.key = ${key} ORDER BY r.audit_pk DESC, r.position DESC LIMIT 1`
 
 /**
- * Whether an object whose last recorded change is `o`, and whose row is gone, was put back: under another key. Not asked of
- * rows that are there, whose histories may be long.
+ * Whether an object whose last recorded change is `o`, and whose row is gone, was put back under another key. It is not asked for
+ * existing rows, whose histories may be long.
  *
  * @param models the placeholder of the models of its table
  */
@@ -69,9 +69,9 @@ export function recordedTables({ models }: Pick<Registry, 'models'>): Recorded[]
 const answer = z.object({ isOutside: z.boolean().nullable() })
 
 /**
- * @param owners under which the caller sees applications; null: all
- * @returns whether an application that has, or had, this slug, or that has this key, was changed or deleted past the service, or its provider was;
- *   null when that is not known
+ * @param owners those under which the caller sees applications; null: all
+ * @returns whether an application that has, or had, this slug, or that has this key, or its provider, was changed or deleted past
+ *   the service; null when that is not known
  */
 export async function isApplicationOutside(
   db: Db,
@@ -91,25 +91,25 @@ export async function isApplicationOutside(
   return row?.isOutside ?? null
 }
 
-/** Rows of one statement. */
+/** The rows of one statement. */
 const portion = 2_000
-/** More are counted, and not written down. */
+/** The most rows that are written down. Others are counted. */
 const mostKept = 10_000
 
 const found = z.object({ model: z.string(), key: z.string(), name: z.string(), isDeleted: z.boolean() })
 type Found = z.output<typeof found>
 
-/** @property after the oldest transaction that is not over */
+/** @property after the oldest transaction that has not ended */
 const beginning = z.object({ after: z.bigint() })
 
-/** @property last where the next portion begins; null after the last one */
+/** @property last the key before the next portion; null after the last one */
 const part = z.object({ rows: z.array(found), last: z.string().nullable() })
 
 /**
- * Looks at every application and provider, in portions, and writes down which of them were changed or deleted past the
- * service. It writes nothing else.
+ * Compares every application and provider, in portions, and records those that were changed or deleted past the service. It
+ * writes nothing else.
  *
- * @returns how many there are
+ * @returns their number
  */
 export async function findOutside(db: Db, registry: Registry, keyring: Keyring): Promise<number> {
   const all: Found[] = []
@@ -143,7 +143,7 @@ async function* partsOf(db: Db, text: string, values: readonly unknown[]): Async
 const listed = (isDeleted: boolean): string =>
   `coalesce(jsonb_agg(jsonb_build_object('model', o.model, 'key', o.key, 'name', o.name, 'isDeleted', ${isDeleted})), '[]')`
 
-/** Rows that are there. Parameters: the key before, the models, how many rows, and `digestKey`. */
+/** The existing rows. Parameters: the key before, the models, the number of rows, and `digestKey`. */
 const changedPart = (table: string, key: string): string =>
   `WITH part AS MATERIALIZED (
       SELECT t FROM ${quoted(table)} t WHERE $1 = '' OR t.pk > nullif($1, '')::${key} ORDER BY t.pk LIMIT $3
@@ -154,7 +154,7 @@ const changedPart = (table: string, key: string): string =>
     FROM part`
 
 /**
- * Objects whose last recorded change is no deletion, whose row is gone, and that were not put back. Parameters: as above, and
+ * Objects whose last recorded change is no deletion, whose row is gone, and that were not put back. Parameters: those above, with
  * the models of the table in place of `digestKey`.
  */
 const deletedPart = (table: string, key: string): string =>

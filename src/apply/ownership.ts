@@ -7,18 +7,18 @@ import { ownerFor, prunedOwners } from '../plan/owners.ts'
 import type { Row } from '../plan/statements.ts'
 
 /**
- * Who manages a row that is there: the label that an earlier apply put on it, and the user who made it
+ * The manager of an existing row: the label that an earlier apply put on it, and the user who made it
  * (docs/adr/0032-owners-are-labels.md).
  */
 export type Ownership = {
   /** The label that it has. */
   readonly owner: string | null
-  /** By whom and when it was made: `by "ada" on 2026-11-23`. To a caller who may not see users, `by another user`. */
+  /** Its maker and time: `by "ada" on 2026-11-23`; `by another user` for a caller who may not view users. */
   readonly made: string
   /**
-   * `ours`: the entry, or the request, names the same owner, or the submitter made the row and it has none. `made by another`: neither
-   * has an owner, and another user made it. `taken over`: it was another's, which the submitter acknowledges.
-   * `another's`: it is another's, and that is a conflict.
+   * `ours`: the entry, or the request, names the same owner, or the submitter made the row and it has no owner. `made by
+   * another`: neither has an owner, and another user made it. `taken over`: another owner had it, which the submitter
+   * acknowledges. `another's`: another owner has it, and that is a conflict.
    */
   readonly is: 'ours' | 'made by another' | 'taken over' | "another's"
   /** The label that the row gets; undefined when it keeps its own. */
@@ -44,7 +44,7 @@ export function ownershipOf(
   return allow.takeover ? { ...origin, ...becomes, is: 'taken over' } : { ...origin, is: "another's" }
 }
 
-/** For whose rows the submitter needs the permission: the owner that a row has, and the one that it gets. */
+/** The owners for whose rows the submitter needs the permission: the present owner of a row, and the next one. */
 export function ownersConcerned(
   { step, row, isForeign, action }: Pick<Effect, 'step' | 'row' | 'isForeign' | 'action'>,
   ownership: Ownership | undefined,
@@ -57,7 +57,7 @@ export function ownersConcerned(
   return becomes === undefined ? [owner] : [owner, becomes]
 }
 
-/** The owners for whose rows the actor may write, of a label for whose rows it may not. */
+/** A label for whose rows the actor may not write, with the owners for whose rows it may. */
 type Claim = {
   readonly owner: string
   readonly owners: readonly string[]
@@ -66,9 +66,9 @@ type Claim = {
 }
 
 /**
- * The owners that a request names, itself or by an entry, for whose rows its caller may write nothing. Asked of callers
- * whose rights are bound to owners, and before a document prunes: what an owner manages is not reported to those without
- * rights for it.
+ * The owners that a request names, itself or by an entry, for whose rows its caller may write nothing. They are found for callers
+ * whose rights are bound to owners, before a document prunes: the rows of an owner are not reported to a caller without rights
+ * for them.
  */
 export function claimedWithout(
   actor: Actor,

@@ -11,9 +11,8 @@ import type { Change } from './changes.ts'
 import type { Finding } from './finding.ts'
 
 /**
- * Names instead of keys, in what a document changed: of rows to which its fields refer. The judge compares keys, and so does
- * the digest of a plan: a flow that is renamed meanwhile is no reason to plan again
- * (docs/adr/0075-changes-show-names.md).
+ * The names of the rows to which changed fields refer, in place of their keys. The judge compares keys, and so does the digest of
+ * a plan: a flow that is renamed meanwhile is no reason to plan again (docs/adr/0075-changes-show-names.md).
  */
 
 /** A field with more keys than this shows keys. */
@@ -28,7 +27,7 @@ type Known = { readonly name: string; readonly model: Model; readonly owner: unk
 export class ReferenceNames {
   readonly #registry: Registry
   readonly #actor: Actor
-  /** By table, and key or tag. */
+  /** The known rows, by table, and key or tag. */
   readonly #known = new Map<string, Known>()
 
   private constructor(registry: Registry, actor: Actor) {
@@ -36,7 +35,7 @@ export class ReferenceNames {
     this.#actor = actor
   }
 
-  /** Reads the names of what updates refer to: one statement, and none when no update changes a reference. */
+  /** Reads the names of rows to which updates refer: one statement, and none when no update changes a reference. */
   static async read(
     reader: EngineReader,
     registry: Registry,
@@ -111,7 +110,7 @@ export class ReferenceNames {
     return Object.fromEntries(named)
   }
 
-  /** A row with an owner is named where the row that refers to it has the same: an actor that sees one of them sees both. */
+  /** The name of a row. A row with an owner is named only in rows of the same owner: an actor sees both or none. */
   #nameOf({ table }: ReferenceTarget, key: Key, owner: string | null): string | undefined {
     const row = this.#known.get(placeOf(table, key))
     if (row === undefined) return undefined
@@ -136,7 +135,7 @@ export class ReferenceNames {
       this.#known.set(placeOf(model.table, row.pk), { name: text, model, owner: row.owner })
   }
 
-  /** A row that the document deletes is not there any more, and one that it creates has another key in each plan. */
+  /** Adds a row that the document deletes, which cannot be read any more, or creates, which has another key in each plan. */
   #addWritten({ action, step: { model }, label: name, row, tag }: Finding): void {
     if (action === 'delete' && row !== undefined)
       this.#known.set(placeOf(model.table, row.pk), { name, model, owner: row.owner })
@@ -148,7 +147,8 @@ const placeOf = (table: string, key: Key): string => `${table} ${key}`
 
 const columnsOf = (target: ReferenceTarget): string[] => [
   ...new Set([
-    ...['pk', ...nameColumns(target).map(({ column }) => column)],
+    'pk',
+    ...nameColumns(target).map(({ column }) => column),
     ...target.models.flatMap(({ discriminator, isLabelled }) => [
       ...Object.keys(discriminator),
       ...(isLabelled ? ['owner'] : []),
@@ -160,7 +160,7 @@ const uuid = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/
 
 const isTag = (key: Key): boolean => typeof key === 'string' && key.startsWith('!KeyOf ')
 
-/** The keys on both sides, and what stands for one. */
+/** The keys on both sides, and the tags in place of keys. */
 const keysIn = (sides: Fields[string]): Key[] =>
   typeof sides === 'string'
     ? []
@@ -168,7 +168,7 @@ const keysIn = (sides: Fields[string]): Key[] =>
         (key) => typeof key === 'number' || uuid.test(key) || isTag(key),
       )
 
-/** The names by which an entry refers to rows, by the keys that they stand for. */
+/** The names by which an entry refers to rows, by the keys of the rows. */
 function namesSent(
   { attrs, identifiers }: Finding['step'],
   field: string,

@@ -3,14 +3,14 @@ import { sentence } from '../messages.ts'
 import { type Objection, precedence, type Reason, reasonOf } from './finding.ts'
 import { hintsOf, maxListed, textsOf } from './words.ts'
 
-/** Why a document was not applied, as the submitter can read and fix it. Rolls the transaction back. */
+/** The refusal of a document, with reasons that the submitter can read and fix. It rolls the transaction back. */
 export class Refusal extends Error {
   override readonly name = 'Refusal'
   readonly reason: Reason
-  /** All of this reason. */
+  /** All objections with this reason. */
   readonly objections: readonly Objection[]
 
-  /** @param objections one at least: of several reasons, the first in `precedence` is reported */
+  /** @param objections one at least; those with the first reason in `precedence` are reported */
   constructor(objections: readonly Objection[], cause?: unknown) {
     const reasons = new Set(objections.map(reasonOf))
     const reason = precedence.find((each) => reasons.has(each)) ?? 'conflict'
@@ -20,7 +20,7 @@ export class Refusal extends Error {
     this.objections = reported
   }
 
-  /** The lines of the run's log. That it was rolled back is said once, first: each reason is a line of its own. */
+  /** The lines of the run's log. `rolled back` stands once, first; each reason is a line of its own. */
   get logs(): string[] {
     const [texts, more] = this.#texts()
     const [text = '', ...others] = texts
@@ -46,7 +46,7 @@ export class Refusal extends Error {
     return this.objections[0]?.is === 'changed' ? 'changed after the plan' : 'are not listed'
   }
 
-  /** A denial, and a row that is there already, stand alone: the others follow from the same mistake. */
+  /** The sentences. A denial, or a row that exists already, stands alone: the others follow from the same mistake. */
   #texts(who?: string): [string[], number] {
     const isOne = this.reason === 'permission_denied' || this.objections[0]?.is === 'exists'
     const texts = (isOne ? this.objections.slice(0, 1) : this.objections).flatMap((each) => textsOf(each, who))
@@ -55,7 +55,7 @@ export class Refusal extends Error {
   }
 }
 
-/** Another transaction took a value, or a row that this one refers to, since the row was judged. Trying again tells which. */
+/** Another transaction took a value, or a row that this one refers to, since the row was judged. Another try finds which. */
 export class Overtaken extends Refusal {}
 
 /** @throws {Refusal} when there is any objection */

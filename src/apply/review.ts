@@ -3,7 +3,7 @@ import type { Finding, Given, Objection } from './finding.ts'
 
 /** The comparison of an apply with the plan that was reviewed (docs/adr/0072-a-reviewed-plan-that-stands.md). */
 
-/** Begins the digest of who gains rights, which stands behind those of the entries. */
+/** The beginning of the digest of gained rights, which stands behind those of the entries. */
 const ofGains = 'gains '
 
 export class Review {
@@ -21,7 +21,7 @@ export class Review {
   }
 
   compare(finding: Finding): void {
-    // A row that an entry takes as it is: the entry's own digest names it.
+    // An unchanged row that an entry takes is part of the digest of the entry.
     if (finding.cause === 'taken' && finding.change.action !== 'update') return
     this.#changesNothing &&= finding.change.action === 'unchanged'
     const digest = digestOfEntry(finding, this.#keyring)
@@ -30,32 +30,32 @@ export class Review {
     this.#digests.push(digest)
   }
 
-  /** That fewer users gain rights than planned is no surprise: then there is nothing to compare. */
+  /** Compares the gained rights. It is not called when no user gains any, which is no reason to plan again. */
   compareGains({ gains }: Given): void {
     const digest = `${ofGains}${gains.digest}`
     if (this.#reviewed !== undefined && !this.#reviewed.includes(digest)) this.#changed.push({ is: 'regranted' })
     this.#gains.push(digest)
   }
 
-  /** Of all that was compared, for the plan. */
+  /** The digests of the plan. */
   get planned(): readonly string[] {
     return [...this.#digests, ...this.#gains]
   }
 
-  /** The entries that do something else than planned, as far as the document was compared. */
+  /** The entries with other changes than planned, as far as the document was compared. */
   get changed(): readonly Objection[] {
     return this.#changed
   }
 
   /**
-   * Once the whole document was compared: whether all that it says stands already, though not by this apply. It was
-   * applied before, so that there is nothing left to apply.
+   * Whether the document was applied before: nothing is left to apply, though the plan had changes. It is known once the whole
+   * document was compared.
    */
   get stands(): boolean {
     return this.#reviewed !== undefined && this.#changesNothing && (this.#changed.length > 0 || this.#fewer > 0)
   }
 
-  /** Once the whole document was compared. */
+  /** The objections, once the whole document was compared. */
   get objections(): readonly Objection[] {
     if (this.stands) return []
     return this.#changed.length === 0 && this.#fewer > 0 ? [{ is: 'fewer', count: this.#fewer }] : this.#changed
@@ -68,7 +68,7 @@ export class Review {
 }
 
 /**
- * A digest of what an entry looked at, and of what it does. Secrets are part of it, so it is keyed.
+ * A digest of the row that an entry has read, and of its change. Secrets are part of it, so it is keyed.
  *
  * @returns 16 characters
  */

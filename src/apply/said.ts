@@ -9,40 +9,40 @@ import { alsoPresent, entryName, otherValue } from '../plan/rows-named.ts'
 import { isSame } from '../plan/same-value.ts'
 import { keysOf } from '../plan/storage.ts'
 
-/** What the entries of a document say of one row: its owner, and the values of its fields, each with the entry that has it. */
+/** One row in the entries of a document: its owner, and the values of its fields, each with the entry that has it. */
 type Row = {
   /** The first entry without conditions. */
   entry?: string | undefined
-  /** Under which label that entry manages the row. */
+  /** The label under which that entry manages the row. */
   owner?: string | null
   readonly values: Map<string, { readonly value: unknown; readonly entry: string }>
-  /** Of the lists that they edit: whether an item is to be there. */
+  /** Whether an item of an edited list shall be there. */
   readonly items: Map<string, Map<unknown, { readonly isThere: boolean; readonly entry: string }>>
   /** All fields that they name, those with conditions too. */
   readonly named: Set<string>
 }
 
 /**
- * What entries have said of rows. `plan/rows-named.ts` compares them by their names and plain values; here the keys are
- * known, so that a row is found that is named in two ways, and a value that is written in two forms.
+ * The rows of the entries so far. `plan/rows-named.ts` compares them by their names and plain values; here the keys are known, so
+ * that a row with two names is found, and a value in two forms.
  */
 export class Said {
   readonly #isCheck: boolean
   readonly #request: Pick<Conditions, 'owner'>
   readonly #rows = new Map<string, Row>()
 
-  /** @param isCheck rows are as they were before the document */
+  /** @param isCheck whether rows are still as they were before the document */
   constructor(isCheck: boolean, request: Pick<Conditions, 'owner'>) {
     this.#isCheck = isCheck
     this.#request = request
   }
 
-  /** Adds an error for each field of which an earlier entry says something else, and for another owner. */
+  /** Adds an error for each field that has another value in an earlier entry, and for another owner. */
   check({ step, row, sent, isForeign, errors }: Effect): void {
     const { model, path, state } = step
     const earlier = isForeign || step.conditions !== undefined ? undefined : this.#earlier(step, row?.pk)
     if (earlier?.entry === undefined) return
-    // Each apply would give the row to the one owner, and then to the other.
+    // Each apply would give the row to one owner, and then to the other.
     if (state !== 'absent' && model.isLabelled === true && earlier.owner !== ownerFor(step, this.#request))
       errors
         .of('entry')
@@ -58,7 +58,7 @@ export class Said {
       }
   }
 
-  /** Keeps what an entry says of its row. @param key of the row */
+  /** Keeps the owner and the values of an entry. @param key the key of the row */
   keep({ step, row: before, sent, changed, isForeign }: Effect, key: KnownRow['key'], index: number): void {
     if (isForeign || step.state === 'absent') return
     const entry = entryName(step, index)
@@ -79,7 +79,7 @@ export class Said {
     }
   }
 
-  /** A check finds no row where an earlier entry makes it: that entry has to name the fields that are required. */
+  /** Removes errors of absent fields where an earlier entry creates the row, and so has them. A check finds no row. */
   asWritten(effect: Effect): Effect {
     const isMade = effect.row === undefined && effect.step.state !== 'absent' && this.#earlier(effect.step, undefined)
     return isMade ? { ...effect, errors: effect.errors.without('required') } : effect
@@ -96,7 +96,7 @@ export class Said {
   }
 }
 
-/** The entry that says something else of a field. */
+/** The entry with another value of a field. */
 function otherEntry({ values, items }: Row, field: Field, value: unknown): string | undefined {
   if (!isKnown(value)) return undefined
   const before = values.get(field.name)
@@ -105,7 +105,7 @@ function otherEntry({ values, items }: Row, field: Field, value: unknown): strin
   return [...(items.get(field.name) ?? [])].find(([item, { isThere }]) => has.has(item) !== isThere)?.[1].entry
 }
 
-/** The entry that says of one of the items that it is not to be there, or that it is. */
+/** The entry that adds an item which this one removes, or removes one which this one adds. */
 function otherEditor({ values, items }: Row, name: string, edit: ListEdit): string | undefined {
   const list = values.get(name)
   const has = new Set(itemsOf(list?.value))
@@ -127,7 +127,7 @@ const saidOf = ({ add, remove }: ListEdit): [item: unknown, isThere: boolean][] 
   ...keysOf(remove).map((item): [unknown, boolean] => [item, false]),
 ]
 
-/** By its key, and by the first entry that names it: in a check, a new row has no key. */
+/** The places of a row: by its key, and by the first entry that names it, because a new row has no key in a check. */
 const placesOf = (step: Step, key: KnownRow['key'] | undefined): string[] => [
   ...(key === undefined || typeof key === 'symbol' ? [] : [placeOfKey(step, key)]),
   ...(step.row === undefined ? [] : [`entry ${step.row}`]),
@@ -140,6 +140,6 @@ function otherOwner(entry: string, owner: string | null): string {
   return `${entry} names the same row ${whose}: a row has one owner.`
 }
 
-/** Neither with errors nor a row whose key only the apply knows. */
+/** Whether a value has no errors, and no row whose key only the apply knows. */
 const isKnown = (value: unknown): boolean =>
   Array.isArray(value) ? value.every(isKnown) : value !== undefined && typeof value !== 'symbol'

@@ -8,7 +8,7 @@ import { columnOf } from '../plan/statements.ts'
  * check does not write, so it remembers the names that its entries have given.
  */
 export class Spellings {
-  /** By table, field and the name as names compare: as it was given, and to the row with which key, where that is known. */
+  /** The given names, by table, field and folded name: the spelling, and the key of the row, where it is known. */
   readonly #given = new Map<string, { readonly name: string; readonly key: unknown }>()
 
   /** Adds an error for each new name that an earlier entry gives in another spelling. */

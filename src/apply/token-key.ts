@@ -17,7 +17,7 @@ import { audit } from './audit.ts'
 type Found = { readonly pk: string; readonly userPk: number }
 
 /**
- * @param permission that allows the caller to see tokens of other users
+ * @param permission the permission to view tokens of other users
  * @throws {Problem} `not_found`, the same for a token that does not exist and one that may not be seen
  */
 export async function findToken(tx: Db | Tx, actor: Actor, identifier: string, permission: Permission): Promise<Found> {
@@ -29,7 +29,7 @@ export async function findToken(tx: Db | Tx, actor: Actor, identifier: string, p
 /**
  * Finds a token that the caller may delete. Its policy decides again in the transaction that deletes it.
  *
- * @throws {Problem} as `viewKey` does
+ * @throws {Problem} those of `viewKey`
  */
 export async function findRemovable(db: Db, actor: Actor, identifier: string): Promise<Removable> {
   const { pk, userPk } = await findToken(db, actor, identifier, 'delete_token')
@@ -39,7 +39,7 @@ export async function findRemovable(db: Db, actor: Actor, identifier: string): P
   return { pk, actor }
 }
 
-/** @property actor the caller, as it may write the token */
+/** @property actor the caller, with the rights for writing the token */
 type Removable = { readonly pk: string; readonly actor: Actor }
 
 type End = { readonly expiring: boolean; readonly expires: Date | null }
@@ -49,8 +49,8 @@ const endOf = ({ expiring, expires }: End): number =>
 const ceilingSchema = z.array(z.string()).nullable()
 
 /**
- * Whether a token is the one of the request, which has a ceiling, or is no more: an `api` token of the same user, which
- * carries no more and ends no later. The holder may view its key and delete it. It stays so: no ceiling is ever raised.
+ * Whether a token is the one of the request, which has a ceiling, or no more than that: an `api` token of the same user, which
+ * has no more rights and ends no later. The holder may view its key and delete it. That never changes: no ceiling is ever raised.
  */
 async function isNoMore(tx: Db | Tx, { tokenPk, ceiling }: Actor, pk: string): Promise<boolean> {
   if (tokenPk === undefined || ceiling === undefined) return false
@@ -62,8 +62,8 @@ async function isNoMore(tx: Db | Tx, { tokenPk, ceiling }: Actor, pk: string): P
 }
 
 /**
- * Who creates a token, and its fields: by default it is the caller's own. By a token with a ceiling it ends with that
- * token, and has the same owners; one that ends no later is no more (see `isNoMore`), and gets the same ceiling.
+ * The creator of a token, and its fields: its user is the caller by default. A token that is made by one with a ceiling ends with
+ * it and has the same owners; one that ends no later is no more (see `isNoMore`), and gets the same ceiling.
  */
 export async function newToken(db: Db, actor: Actor, body: unknown): Promise<{ actor: Actor; fields: unknown }> {
   if (!isObject(body)) return { actor, fields: body }
@@ -73,19 +73,19 @@ export async function newToken(db: Db, actor: Actor, body: unknown): Promise<{ a
   if (own === null || fields.user !== actor.pk || (body.intent ?? 'api') !== 'api') return { actor, fields }
   if (!areShared(body.owners ?? own.owners, own.owners)) return { actor, fields }
   const expires = body.expires ?? own.expires?.toISOString()
-  // What is no date is refused for that.
+  // A text that is no date is refused for that.
   if (endOf({ expiring: body.expiring !== false, expires: new Date(String(expires)) }) > endOf(own))
     return { actor, fields }
   return { actor: { ...actor, renews: true }, fields: { owners: own.owners, ...fields, ...(expires && { expires }) } }
 }
 
-/** A token with none of the owners of the one of the request would carry nothing: it is refused. */
+/** Refuses a token with none of the owners of the request's token: it would have no rights. */
 function areShared(sent: unknown, owners: readonly string[]): boolean {
   const named = [sent].flat()
   return named.length * owners.length === 0 || named.some((each) => owners.includes(comparedName(String(each))))
 }
 
-/** What is done with a token outlasts an impersonation: the real user needs the permission, too. */
+/** The use of a token outlasts an impersonation: the real user needs the permission, too. */
 function refuseImpersonator({ impersonator }: Actor, permission: Permission): void {
   if (impersonator !== undefined && !allows(impersonator, permission))
     throw new Problem(
@@ -99,9 +99,9 @@ const notFound = () => new Problem('not_found', 'There is no such token.')
 /**
  * Returns a new token's secret, once, and only within a day of its creation. Afterwards only its hash is kept.
  *
- * @throws {Problem} `not_found` for a caller who may not see it: the owner may, a token that carries no less, and a caller
- *   with `view_token_key` and all rights of the owner; `permission_denied` for a caller who impersonates the owner without that; `key_gone`
- *   afterwards
+ * @throws {Problem} `not_found` for a caller who may not view it: the owner may, a token with no fewer rights, and a caller with
+ *   `view_token_key` and all rights of the owner; `permission_denied` for a caller who impersonates the owner without that;
+ *   `key_gone` afterwards
  */
 export function viewKey(
   db: Db,
@@ -128,13 +128,13 @@ export function viewKey(
   })
 }
 
-/** How long a new token's secret is kept for its one view. */
+/** The time that a new token's secret is kept for its one view. */
 export const keyViewHours = 24
 
 const sealedRow = z.object({ sealed: z.string(), isFresh: z.boolean(), ceiling: z.array(z.string()).nullable() })
 
 /**
- * In the hands of another user than its owner, the token carries no more than that user's rights of this moment
+ * The ceiling of a token that another user than its owner gets: that user's rights of this moment
  * (docs/adr/0031-tokens-carry-a-ceiling.md). null: no limit.
  */
 function limitOf(actor: Actor, { userPk }: Found): readonly string[] | null {
@@ -142,7 +142,7 @@ function limitOf(actor: Actor, { userPk }: Found): readonly string[] | null {
   return userPk === self ? null : permissions
 }
 
-/** The row lock makes sure that of two callers at the same time only one gets the key. */
+/** The row lock makes sure that only one of two callers at the same time gets the key. */
 async function takeKey(tx: Tx, keyring: Keyring, pk: string, limit: readonly string[] | null): Promise<string> {
   const [row] = await query(tx, sealedRow, {
     text: `SELECT sealed_key AS sealed, created_at > now() - make_interval(hours => $2::integer) AS "isFresh", ceiling

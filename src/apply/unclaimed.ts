@@ -6,8 +6,8 @@ import type { Unnamed } from './unnamed.ts'
 import { maxListed, nameOf } from './words.ts'
 
 /**
- * The lines of the log about what a document leaves without each other. Rows that the submitter may not know are as if they
- * were not there (docs/adr/0058-roles-are-bound-to-owners.md).
+ * The lines of the log about rows that a document leaves empty or unclaimed. Rows that the submitter may not know are left out
+ * (docs/adr/0058-roles-are-bound-to-owners.md).
  */
 
 /** A line for each row that no row claims any more, with the remedy. */
@@ -39,7 +39,7 @@ export function emptyLines(
   return limited(lines)
 }
 
-/** A line for each row of the owner that the document does not name, though it is to be all that there is. */
+/** A line for each row of the owner that the document does not name, though it shall name all. */
 export const unnamedLines = (unnamed: readonly Unnamed[]): string[] =>
   limited(
     unnamed.map(
@@ -48,7 +48,7 @@ export const unnamedLines = (unnamed: readonly Unnamed[]): string[] =>
     ),
   )
 
-/** A line for each row of which the document before named more fields. */
+/** A line for each row with fields that the document before named, and this one does not. */
 export const unmanagedLines = (
   rows: readonly { readonly name: string; readonly fields: readonly string[] }[],
 ): string[] =>

@@ -12,18 +12,18 @@ import { unnamedBy } from './follow.ts'
 export type Unnamed = {
   readonly model: string
   readonly displayName: string
-  /** As in changes: the identifiers. */
+  /** The identifiers, like those in changes. */
   readonly key: Readonly<Record<string, string>>
   readonly name: string
   readonly owner: string
 }
 
 /**
- * What the owners of the entries manage beside the document, as a plan with `reset` reports it: the document is to be all that there is. An
- * apply leaves it alone, and a document that prunes deletes it.
+ * The objects that the owners of the entries manage beside the document, for a plan with `reset`, whose document shall name all.
+ * An apply does not change them, and a document that prunes deletes them.
  *
- * @returns those that the submitter may know, as many as a document may prune at most; none of one that prunes; undefined when it
- *   was not asked for
+ * @returns those that the submitter may know, as many as a document may prune at most; none for a document that prunes; undefined
+ *   when they were not requested
  */
 export async function readUnnamed(
   reader: EngineReader,

@@ -13,10 +13,10 @@ import type { Finding, Given, Objection, Skipped } from './finding.ts'
 
 /** The sentences about findings and objections, for logs and answers. They are made here and nowhere else. */
 
-/** An answer lists at most this many of a kind. */
+/** The most items of a kind in an answer. */
 export const maxListed = 20
 
-/** A row in messages: `flow "login"`. One that the caller may not view has no other name than the document sent. */
+/** A row in messages: `flow "login"`. A row that the caller may not view has only the name that the document sent. */
 export const rowName = ({ step, label, isHidden }: Pick<Effect, 'step' | 'label' | 'isHidden'>): string =>
   isHidden ? nameSent(step) : `${step.model.displayName} ${JSON.stringify(label)}`
 
@@ -79,20 +79,20 @@ export function textsOf(objection: Objection, who?: string): string[] {
   }
 }
 
-/** What to do next, where the objections do not say it. */
+/** The next steps, where the sentences of the objections do not have them. */
 export function hintsOf(objections: readonly Objection[]): string[] {
   const isOfPlan = objections.some(({ is }) => is === 'changed' || is === 'fewer' || is === 'regranted')
   const stated = objections.flatMap((each) => (each.is === 'stated' && each.hint !== undefined ? [each.hint] : []))
   return [...(isOfPlan ? ['Plan again, and review that plan.'] : []), ...stated]
 }
 
-/** A denial may be for what the other one lacks. */
+/** The hint that a former document takes the rights of two users. */
 const ofAuthors = ({ authors }: Actor): string =>
   authors === undefined ? '' : ' (the document of a former run takes what both its submitter and you may do)'
 
 /**
- * For an actor without any permission for rows of the model, or for this one, the text is the same whether the row exists
- * or not: it has no verb and no stored name. Nor has the text about a row that the document did not send the name of.
+ * The text of a denial. An actor without any permission for rows of the model, or for this one, gets the same text whether the
+ * row exists or not: it has no verb and no stored name. Nor has the text about a row whose name the document did not send.
  */
 function denied(who: string, { actor, effect, why, follows }: Extract<Objection, { is: 'denied' }>): string {
   const { model } = effect.step
@@ -112,13 +112,13 @@ function knowledgeOf(actor: Actor, effect: Effect): [boolean, boolean] {
   return [mayAny, mayKnow(actor, model, effect.row.owner)]
 }
 
-/** With what to do next: the owners that the caller may name. */
+/** The text of a claim, with the owners that the caller may name. */
 function claimed(who: string, { owner, owners, step }: Extract<Objection, { is: 'claimed' }>): string {
   const what = `${who} may not write ${step === undefined ? 'rows' : nameSent(step)} of owner ${JSON.stringify(owner)}`
   return owners.length === 0 ? what : `${what}: the permissions hold for rows of ${ownersText(owners)} only`
 }
 
-/** @param word of `Gatewright-Allow` */
+/** @param word a word of `Gatewright-Allow` */
 const unless = (word: keyof Conditions['allow'], conflict: string): string =>
   `${conflict}. Gatewright-Allow: ${word} applies it all the same`
 
@@ -131,10 +131,10 @@ function anothers({ effect, ownership, label }: Extract<Objection, { is: 'owned'
   return `${what} belongs to owner ${JSON.stringify(owner)} (made ${made}), and ${asked}`
 }
 
-/** At most this many rights of a user are listed. */
+/** The most rights of a user that are listed. */
 const maxRights = 5
 
-/** Names of users are for those who may view them. */
+/** Names of users are shown to actors who may view them. */
 function gainsText({ users, total }: Gains, actor: Actor, gain: string): string {
   const what = `${total === 1 ? '1 user' : `${total} users`} whom the request does not name ${gain} rights`
   if (!allows(actor, 'view_user')) return what
@@ -166,7 +166,7 @@ export function superuserLines(found: NewSuperusers | null, actor: Actor): strin
   ]
 }
 
-/** Names are for those who may know the rows. */
+/** Names are shown to actors who may know the rows. */
 function prunes({ rows, acknowledged, actor }: Extract<Objection, { is: 'prunes' }>): string {
   if (rows.length > maxLabelled) return `prune would delete more than ${maxLabelled}: that is too much for one document`
   const known = rows.filter(({ model, owner }) => mayKnow(actor, model, owner))
@@ -193,7 +193,7 @@ function why({ effect, rule }: Extract<Objection, { is: 'broken' }>): string {
   }
 }
 
-/** The lines of the log about a finding: what was done, and what to know about it. */
+/** The lines of the log about a finding: its change, and remarks. */
 export function linesOf(finding: Finding | Skipped, mode: Mode): string[] {
   if (finding.cause === 'skipped') {
     const { entry = 0, model, identifiers } = finding.step
@@ -250,7 +250,7 @@ function ownerNote({ ownership, action, ...finding }: Finding): string[] {
   }
 }
 
-/** Shorter secrets can be guessed. They are applied all the same: what they open may take no longer one. */
+/** Shorter secrets can be guessed. They are applied all the same: the system that they open may take no longer one. */
 const minSecret = 20
 
 /** A line for each secret that the document sets and that is short. An empty text is no secret. */
@@ -271,7 +271,7 @@ const maxShownFields = 20
 function fieldsAsText({ change: { fields }, step, values }: Finding, mode: Mode): string {
   const ends = new Set(Object.keys(fields).map(expiresOf))
   const shown = Object.entries(fields).flatMap(([name, change]) => {
-    // A line of its own says whose the row is now, and the line of a secret says until when the one before is valid.
+    // The new owner and the end of the earlier secret stand in lines of their own.
     if (change === 'unchanged' || name === 'owner' || ends.has(name)) return []
     if (change !== 'changed') return sidesAsText(name, change)
     const end = values[expiresOf(name)]
@@ -286,7 +286,7 @@ function fieldsAsText({ change: { fields }, step, values }: Finding, mode: Mode)
   return [...shown.slice(0, maxShownFields), ...(more > 0 ? [`${more} more`] : [])].join(', ')
 }
 
-/** `name "a" -> "b"`, and of lists the items that differ: `owners - "a" + "b"`. */
+/** One field: `name "a" -> "b"`; a list shows the items that differ: `owners - "a" + "b"`. */
 function sidesAsText(name: string, sides: Sides): string[] {
   const { listed, more } = differences(name, sides)
   const texts = [...Map.groupBy(listed, ({ path }) => path)].map(([path, there]) =>

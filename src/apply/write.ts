@@ -17,24 +17,24 @@ import { lock } from './execute.ts'
 import type { Objection } from './finding.ts'
 import { Overtaken, Refusal } from './refusal.ts'
 
-/** One row as a request writes it: the apply of one entry, in a transaction of its own. */
+/** Writes one row for a request: the apply of one entry, in a transaction of its own. */
 
 /** A row by its key. */
 export type Write = {
   readonly model: string
   /** `create` needs a model with UUID keys: integer keys come from the table's sequence. */
   readonly mode: { readonly create: true } | { readonly change: string | number } | { readonly remove: string | number }
-  /** The body, of what is not removed. Fields that it omits are kept, or get their defaults in a new row. */
+  /** The body, unless the row is removed. Fields that it omits are kept, or get their defaults in a new row. */
   readonly fields?: unknown
   /** Errors of the body's text and of headers, reported with the others. */
   readonly textErrors?: ErrorList | undefined
-  /** What the request acknowledges beside what it names. */
+  /** The effects on other rows that the request acknowledges. */
   readonly allow?: Pick<Acknowledgements, 'grants'> | undefined
   readonly requestId: string
   readonly precondition?: Precondition | undefined
 }
 
-/** @returns why the row, which is locked, is not as the caller has seen it; null when it is */
+/** @returns the reason why the row, which is locked, is not as the caller has seen it; null when it is */
 type Precondition = (tx: Tx) => Promise<string | null>
 
 /** A row that a request deletes, by the field that names it. */
@@ -75,11 +75,11 @@ export function write<Answer>(
   return applyOne(db, engine, actor, { plan, conditions, requestId, precondition }, read)
 }
 
-/** A request for one row names what it takes over. */
+/** The conditions of a request for one row: it names the row that it takes over. */
 const acknowledged: Acknowledgements = { ...nothingAllowed, takeover: true }
 
 /**
- * Deletes one row by its name, and what follows from it.
+ * Deletes one row by its name, and the rows that follow from it.
  *
  * @throws {Problem} `permission_denied`, `not_found`, `precondition_failed`, `conflict` for a row of another owner or one
  *   that others refer to, `unavailable`
@@ -102,10 +102,10 @@ function planOf({ registry }: Engine, entry: Parameters<typeof compile>[0]['entr
   return compile({ version: 1, metadata: { name: entry.model }, entries: [entry] }, registry, () => [])
 }
 
-/** For writes that collide. */
+/** The tries of a write that collides with others. */
 const tries = { max: 5, stepMs: 5 }
 
-/** Another transaction took the name or a referenced row since it was judged, or collided: another try reports the field. */
+/** Whether another transaction took the name or a referenced row since it was judged, or collided: a retry reports the field. */
 const canRetry = (error: unknown) => error instanceof Overtaken || isCollision(error)
 
 type One = Pick<Removal, 'conditions' | 'requestId' | 'precondition'> & { readonly plan: Plan }
@@ -148,10 +148,10 @@ async function applyOne<Answer>(
   }
 }
 
-/** Locks the row, after the lock of the name, as all others who write it. */
+/** Locks the row, after the lock of its name, in the order of all who write it. */
 async function judgePrecondition(tx: Tx, { steps }: Plan, precondition: Precondition): Promise<Objection[]> {
   const isThere = await withEngine(tx, (engineTx) => lockNamed(engineTx, steps))
-  // What is not there is reported as that.
+  // A missing row is reported by the judge.
   const text = isThere ? await precondition(tx) : null
   return text === null ? [] : [{ is: 'stated', reason: 'precondition_failed', text }]
 }
@@ -169,7 +169,7 @@ async function lockNamed(tx: EngineTx, steps: Plan['steps']): Promise<boolean> {
   return isThere
 }
 
-/** A caller whose rights are gone is not authenticated any more. */
+/** The actor with the rights of this moment. A caller whose rights are gone is not authenticated any more. */
 async function explainGone(tx: EngineTx, { username, impersonator }: Actor, error: unknown): Promise<never> {
   if (!(error instanceof Refusal) || error.objections[0]?.is !== 'gone') throw error
   const realPk = impersonator?.pk ?? null

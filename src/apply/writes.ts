@@ -11,7 +11,7 @@ import { keysOf } from '../plan/storage.ts'
  * anything is read from it. A write joins earlier ones only where that changes nothing: docs/adr/0046-writes-are-collected.md.
  */
 
-/** Turns the failure of a write into the error for the caller. @param count how many rows the statement wrote */
+/** Turns the failure of a write into the error for the caller. @param count the number of rows that the statement wrote */
 export type Explain = (error: unknown, count: number) => unknown
 
 /** Called before rows are deleted. It reads by this `tx`, in turn. */
@@ -32,7 +32,7 @@ type Batch = {
   readonly explain: Explain
 }
 
-/** Rows that are collected at most. */
+/** The most rows that are collected. */
 const maxRows = 1_000
 
 export class Writes {
@@ -40,7 +40,7 @@ export class Writes {
   readonly #registry: Registry
   #batches: Batch[] = []
   #rows = 0
-  /** The transaction as all others have to use it: what was collected goes first. */
+  /** The transaction for all other statements: the collected writes are sent before them. */
   readonly tx: EngineTx
   readonly #beforeRemoval: BeforeRemoval
 
@@ -70,7 +70,7 @@ export class Writes {
     this.#add({ kind: 'insert', pk, row, references }, { model, shape, explain }, named)
   }
 
-  /** @param isNaming it changes a name, or what one row may have only: such writes keep their order */
+  /** @param isNaming whether it changes a name, or another value that only one row may have: such writes keep their order */
   update(model: Model, change: Updated, isNaming: boolean, explain: Explain): void {
     const { row, referring, references, edits = new Map() } = change
     const written = [...row.columns.keys(), '', ...row.links.keys(), '', ...referring, '', ...edits.keys()].join()
@@ -112,7 +112,7 @@ export class Writes {
     if (this.#rows >= maxRows) this.flush()
   }
 
-  /** Sends what was collected. Does not wait for it. */
+  /** Sends the collected writes, and does not wait for them. */
   flush(): void {
     const batches = this.#batches
     this.#batches = []
@@ -128,7 +128,7 @@ export class Writes {
 
 /** Whether a write must stay behind those of a batch: it may depend on them. */
 function mustFollow(kind: Write['kind'], model: Model, named: ReadonlySet<Key>, batch: Batch): boolean {
-  // What refers to a row is deleted before it, in any document that can be applied.
+  // Rows that refer to a row are deleted before it, in any document that can be applied.
   if (kind === 'delete' && batch.kind === 'delete') return false
   if (kind === 'delete' || batch.kind === 'delete') return true
   return !tablesOf(batch.model).isDisjointFrom(tablesOf(model)) || !batch.keys.isDisjointFrom(named)
@@ -143,7 +143,7 @@ const tablesOf = (model: Model): ReadonlySet<string> =>
     return new Set([model.table, ...links, ...(model.referenceRows === undefined ? [] : [model.referenceRows.table])])
   })
 
-/** All that a row may name another by. */
+/** All values by which a row may name another. */
 const valuesIn = ({ columns, links }: StoredRow): unknown[] => [...columns.values(), ...links.values()]
 
 function statementsOf({ model, kind, writes }: Batch, registry: Registry): Statement[] {

@@ -328,7 +328,7 @@ export const filesAreShort: Rule = (files) =>
 const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2328,
   'src/api': 1626,
-  'src/apply': 3095,
+  'src/apply': 3098,
   'src/cli': 5807,
   'src/dashboard': 4805,
   'src/db': 1978,
