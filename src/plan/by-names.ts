@@ -4,18 +4,18 @@ import { waysToFind } from './ways-to-find.ts'
 
 type Node<Row> = { readonly row: Row; readonly index: number; into?: Node<Row> }
 
-/** What is known of each row that entries name, by all names under which they name it, without the database. */
+/** Facts about each row that entries name, by all names under which they name it, without the database. */
 export class ByNames<Row> {
   readonly #nodes = new Map<string, Node<Row>>()
   readonly #merge: (row: Row, other: Row) => void
   #count = 0
 
-  /** @param merge adds to a row what is known of another, when an entry names both as one */
+  /** @param merge adds the facts of one row to another, when an entry names both as one */
   constructor(merge: (row: Row, other: Row) => void) {
     this.#merge = merge
   }
 
-  /** @param make of a row that no entry has named yet */
+  /** @param make makes a row that no entry has named yet */
   of(step: Step, make: () => Row): Row {
     const places = placesOf(step)
     let node: Node<Row> | undefined
@@ -43,7 +43,7 @@ function whole<Row>(node: Node<Row>): Node<Row> {
   return last
 }
 
-/** All names by which an entry names its row, the one before a rename too; none that only the database knows. */
+/** All names by which an entry names its row, also the one before a rename, but none that only the database knows. */
 function placesOf({ model, identifiers, was }: Step): string[] {
   const [first = ''] = identifiers.keys()
   const ways = waysToFind(model, [...identifiers.keys()]).map((way) => way.map((name) => [name, identifiers.get(name)]))

@@ -10,7 +10,7 @@ import { type Key, RowSet } from './row-set.ts'
 import { columnOf, keysIn, labelColumn, quoted } from './statements.ts'
 import { keysOf, storedKeys } from './storage.ts'
 
-/** Which rows claim others, by the fields that a model declares for it: an application its providers. */
+/** The claims of rows on others, by the fields that a model declares for it: an application claims its providers. */
 
 const key = z.union([z.string(), z.int()])
 
@@ -31,9 +31,9 @@ type Claim = Readonly<z.output<typeof claim>>
 /** A row that no other row claims any more. */
 export type Orphan = {
   readonly row: LabelledRow
-  /** What claimed it, in messages: `application`. */
+  /** The kind of row that claimed it, in messages: `application`. */
   readonly claimant: string
-  /** It was the one row of its field, such as the provider of an application, and not one of several. */
+  /** Whether it was the one row of its field, such as the provider of an application, and not one of several. */
   readonly isReplaced: boolean
   /** The entries that leave it. */
   readonly by: readonly Step[]
@@ -42,7 +42,7 @@ export type Orphan = {
 /** The label under which a row is managed, in SQL. */
 const ownerColumn = ({ isLabelled }: Model): string => (isLabelled === true ? 't."owner"' : 'NULL')
 
-/** At most one more than this many rows are read of a table at once. */
+/** The most rows of a table that are handled at once. One more is read. */
 export const maxLabelled = 1_000
 
 /** @param by the keys of the rows, or the labels under which they are managed, and those to leave out */
@@ -94,7 +94,7 @@ export async function claimsOn(
 
 const claimingFields = ({ claims = [], fields }: Model): Field[] => claims.flatMap((name) => fields.get(name) ?? [])
 
-/** What an entry releases, and what its row claims afterwards, by field. */
+/** The rows that an entry releases, and those that its row claims afterwards, by field. */
 const claimChanges = ({ step: { model }, action, row, isForeign, values }: Effect) =>
   claimingFields(model).map((field) => {
     const had = row === undefined || isForeign ? [] : storedKeys(field, row)
@@ -115,7 +115,7 @@ export function addClaimed(rows: RowSet, registry: Registry, effects: readonly E
   return rows
 }
 
-/** The rows that the effects leave unclaimed. Right before they are written, and afterwards too. */
+/** The rows that the effects leave unclaimed. The result is right before the effects are written, and afterwards. */
 export async function orphansOf(
   reader: EngineReader,
   registry: Registry,
@@ -159,7 +159,7 @@ export async function orphansOf(
 /** A row that claimed one which is gone. */
 export type LeftEmpty = Claim & { readonly of: Model; readonly isLink: boolean }
 
-/** Of these claims, those whose row is there and claims nothing else in that field, or claims fewer of several. */
+/** The claims whose row is there and claims nothing else in that field, or claims fewer of several. */
 export async function leftEmpty<Lost extends Claim>(
   reader: EngineReader,
   registry: Registry,

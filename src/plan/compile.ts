@@ -27,26 +27,26 @@ import { wasOf } from './was.ts'
 export type { Step } from './step.ts'
 
 /**
- * The checked entries, in document order. `errors` are those that need no database; `skipped` has a line of the log for
- * each entry whose conditions are false.
+ * The checked entries, in document order. `errors` has those that are found without the database; `skipped` has a line of the log
+ * for each entry whose conditions are false.
  */
 export type Plan = { readonly steps: readonly Step[]; readonly errors: ErrorList; readonly skipped?: readonly string[] }
 
 /**
- * Checks a document against the models. A pure function. It collects all errors, so that one answer reports them all.
+ * Checks a document against the models. This is a pure function. It collects all errors, so that one answer reports them all.
  *
- * @param pathOf where an entry's errors are reported
+ * @param pathOf the path at which an entry's errors are reported
  */
 export const compile = (blueprint: Blueprint, registry: Registry, pathOf?: PathOf, use?: Use): Plan =>
   atOnce(compiling(blueprint, registry, pathOf, use))
 
-/** The same, in turns with other work of the process: a large document takes longer than others should wait. */
+/** Does the same, in turns with other work of the process: a large document takes longer than others should wait. */
 export const compileInTurns = (blueprint: Blueprint, registry: Registry, pathOf?: PathOf, use?: Use): Promise<Plan> =>
   inTurns(compiling(blueprint, registry, pathOf, use))
 
 type PathOf = (entry: Entry, index: number) => FieldPath
 
-/** @property reset fields that no entry names go back to their defaults */
+/** @property reset whether fields that no entry names go back to their defaults */
 type Use = Pick<Conditions, 'reset' | 'without'>
 
 function* compiling(
@@ -72,7 +72,7 @@ function* compiling(
       return { steps: [], errors, skipped: [] }
     }
     const model = registry.byName(entry.model)
-    // The row that the other entries may refer to is there already.
+    // The row of the entry exists, and other entries may refer to it.
     const isKept = left.has(index) && entry.state === 'created'
     if (entry.conditions?.includes(false) || (left.has(index) && !isKept)) {
       const name = model?.displayName ?? entry.model
@@ -115,7 +115,7 @@ function* compiling(
   return { steps: reset ? withDefaults(steps) : steps, errors, skipped }
 }
 
-/** A label on a row that keeps none would have no effect: it is refused. */
+/** The label of an entry. One on a row that keeps none would have no effect: it is refused. */
 function ownerOf({ owner }: Entry, { displayName, isLabelled }: Model, path: FieldPath, errors: ErrorSink) {
   if (isLabelled === true) return owner
   if (typeof owner === 'string')
@@ -127,7 +127,7 @@ type Context = {
   registry: Registry
   model: Model
   targets: Targets
-  /** Those that the entry asks for. */
+  /** The overlaps that the entry requests. */
   overlaps: Map<string, string>
   errors: ErrorSink
   path: FieldPath
@@ -177,7 +177,7 @@ function checkTagged(value: unknown, field: Field, check: typeof checkValue, con
   return isLater ? defer(value, field, check, context) : check(value, field, context)
 }
 
-/** The value of a field that only the database can tell: it is checked once it is known. */
+/** The value of a field that depends on the database: it is checked once it is known. */
 function defer(value: unknown, field: Field, check: typeof checkValue, context: Context): Deferred | undefined {
   const { path, registry, targets } = context
   if (!checkLookups(value, [...path, field.name], context)) return undefined
@@ -194,7 +194,7 @@ function defer(value: unknown, field: Field, check: typeof checkValue, context: 
   })
 }
 
-/** `null` stands for the default of a field that has one, unless null is a value of its own. */
+/** Checks the value of a field. `null` stands for the default of a field that has one, unless null is a value of its own. */
 function checkAttribute(sent: unknown, field: Field, context: Context): unknown {
   const { initial, generate, schema } = field
   if (sent === null && !schema.safeParse(null).success) {
@@ -221,7 +221,7 @@ function checkSent(sent: unknown, field: Field, context: Context): unknown {
   return refusePlaceholders(sent, field, at, context.errors) ? undefined : checkValue(sent, field, context)
 }
 
-/** `{"generate": true, "overlap": "hours=24"}` or `{"value": "...", "overlap": "hours=24"}`. */
+/** Checks `{"generate": true, "overlap": "hours=24"}` or `{"value": "...", "overlap": "hours=24"}`. */
 function checkOverlap({ overlap: time, ...asked }: JsonObject, field: Field, context: Context): unknown {
   const at = [...context.path, field.name]
   if (isOverlap(time)) context.overlaps.set(field.name, time)
@@ -297,7 +297,7 @@ function parseValue(value: unknown, field: Field, at: FieldPath, errors: ErrorSi
 const validKeys = (list: readonly unknown[], { schema }: Field): unknown[] =>
   list.flatMap((key) => schema.safeParse([key]).data ?? [undefined])
 
-/** Drops the other errors of a value that has the wrong type: they follow from it. */
+/** Removes the other errors of a value that has the wrong type: they follow from it. */
 function withoutConsequences(issues: readonly z.core.$ZodIssue[]): z.core.$ZodIssue[] {
   const pathOf = ({ path }: z.core.$ZodIssue) => JSON.stringify(path.map(String))
   const mistyped = new Set(issues.filter(({ code }) => code === 'invalid_type').map(pathOf))

@@ -11,8 +11,8 @@ import type { Row } from './statements.ts'
 import { toValues } from './storage.ts'
 
 /**
- * Adds the values that the model computes from the others, from the time and from the row as it was, and the ends of the
- * overlaps of secrets that change.
+ * Adds the values that the model computes from other values, the time and the row before, and the ends of the overlaps of secrets
+ * that change.
  */
 export async function compute(
   reader: EngineReader,

@@ -6,10 +6,10 @@ import { isObject } from '../json-object.ts'
 import type { Field } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 
-/** Checks the value of a field, as `compile` does with one that is known. */
+/** Checks the value of a field, like `compile` does for a known one. */
 export type Check = (value: unknown, path: FieldPath, errors: ErrorList) => unknown
 
-/** The value of a field with tags that only the database can answer. `resolve.ts` evaluates it, and then checks it. */
+/** The value of a field with tags that need the database. `resolve.ts` evaluates it, and then checks it. */
 export class Deferred {
   readonly value: unknown
   readonly check: Check
@@ -18,7 +18,7 @@ export class Deferred {
     this.check = check
   }
 
-  /** In messages and logs, as it was written. */
+  /** Returns the value as it was written, for messages and logs. */
   toJSON(): unknown {
     return this.value
   }
@@ -34,9 +34,9 @@ const isPlainTag = (value: unknown): boolean =>
   value instanceof KeyOf || (value instanceof Find && !holdsTag(value.identifiers))
 
 /**
- * Puts keys in the place of what was looked up.
+ * Replaces tags by the keys of the rows that were found.
  *
- * @param targetOf the reference target of what a tag finds
+ * @param targetOf the reference target of the row that a tag finds
  * @throws {TagError} for the key of a row that the field does not refer to
  */
 export function withKeys(

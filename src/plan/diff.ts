@@ -9,7 +9,7 @@ import { nameSent } from './step.ts'
 import { toValues } from './storage.ts'
 import { waysToFind } from './ways-to-find.ts'
 
-/** What an entry changes. A diff with errors is never written: only its action is used, to check the permission. */
+/** The changes of an entry. A diff with errors is never written: only its action is used, to check the permission. */
 export type Diff = {
   readonly action: 'create' | 'update' | 'unchanged' | 'delete' | 'leave'
   /** The whole row as it will be; a field that has errors or is missing is undefined. */
@@ -24,13 +24,13 @@ export type Diff = {
 export const noChange: Diff = { action: 'leave', values: {}, changed: [], before: undefined, generated: {} }
 
 /**
- * How an entry is compared with its row. A row that the caller may not view is compared `blind` in a plan, and in the apply of
- * a reviewed one: not at all. In every other apply it is compared, `hidden`: each guess is a write that is recorded
+ * The way to compare an entry with its row. `blind` compares nothing: it is for a row that the caller may not view, in a plan and
+ * in the apply of a reviewed one. Every other apply compares such a row, as `hidden`: each guess is a write that is recorded
  * (docs/adr/0040-a-plan-is-an-apply-that-is-rolled-back.md).
  */
 export type Comparison = 'open' | 'hidden' | 'blind'
 
-/** Fields that count as changed whatever the row holds: else the answer would tell whether a guess was right. */
+/** Fields that count as changed with any values of the row: the answer would otherwise show whether a guess was right. */
 export const unseenFields = ({ model, identifiers }: Step, sent: ReadonlyMap<string, unknown>): readonly string[] => {
   const finding = new Set(waysToFind(model, [...identifiers.keys()]).flat())
   return [...sent.keys()].filter((name) => !finding.has(name))
@@ -39,7 +39,7 @@ export const unseenFields = ({ model, identifiers }: Step, sent: ReadonlyMap<str
 /**
  * Compares an entry with its row, and checks the row that would result.
  *
- * @param asked fields by name; one that has errors is undefined
+ * @param asked the sent fields by name; one that has errors is undefined
  * @param errors the errors known so far; more are added
  */
 export async function diff(
@@ -70,14 +70,14 @@ export async function diff(
   const isChanged = new Set(changed.map(({ name }) => name))
   const written = [...sent].filter(([name]) => isChanged.has(name) || !model.fields.has(name))
   const values = { ...stored, ...Object.fromEntries(written) }
-  // A refusal would tell that a guess was wrong, and cost nothing: a right one is refused for the same rules.
+  // A refusal of wrong guesses alone would reveal them at no cost: a right guess is refused for the same rules.
   const guesses = comparison === 'hidden' && [...sent.keys()].some((name) => model.fields.get(name)?.secret)
   if (changed.length > 0 || guesses) checkRules(step, values, errors)
   if (changed.length === 0) return { ...noChange, action: 'unchanged', values, before: stored }
   return { action: 'update', values, changed: changed.map(({ name }) => name), before: stored, generated }
 }
 
-/** Generates the values that the document asks for. */
+/** Generates the values that the document requests. */
 function generate({ model }: Step, asked: ReadonlyMap<string, unknown>) {
   const sent = new Map(asked)
   const generated: Record<string, string> = {}
@@ -108,7 +108,7 @@ async function create(
   }
   const created: Diff = { action: 'create', values, changed: [...model.fields.keys()], before: undefined, generated }
   const isValid = !errors.any && ![...sent.values()].includes(undefined)
-  // Missing values are generated for a row without errors only, and the rules need them.
+  // Missing values are generated only for a row without errors, and the rules need them.
   if (model.generateMissing !== undefined && !isValid) return created
   const whole = model.generateMissing === undefined ? values : await model.generateMissing(values)
   checkRules(step, whole, errors)

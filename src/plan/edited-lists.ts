@@ -10,10 +10,10 @@ import { keysOf, storedKeys } from './storage.ts'
 type Asked = { readonly step: Step; readonly sent: ReadonlyMap<string, unknown> }
 
 /**
- * The entry as if it had sent the lists that result: they are judged, compared and shown as lists are. What is stored is the
- * difference.
+ * The entry with whole lists in place of its edits: they are judged, compared and shown as lists are. Only the difference is
+ * stored.
  *
- * @param row as it is, behind the locks of an apply; of a link that may be very large, with the items that the edit names
+ * @param row the row behind the locks of an apply; a link that may be very large has only the items that the edit names
  * @param resolved fields with keys in the place of references
  */
 export function withResults(
@@ -39,7 +39,7 @@ export function withResults(
     sent.set(name, edit.remove === undefined ? undefined : [...kept, ...added.map(({ key }) => key)])
     attrs.set(name, [...kept, ...added.map(({ key, tag = key }) => tag)])
     const target = targets.get(field.reference?.target ?? '')
-    // A link that may be very large has no limit of its own, as where a user is added to the group.
+    // A link that may be very large has no limit on its length, like the route that adds a user to a group.
     const isWhole = field.storage.in !== 'link' || field.storage.many !== true
     const error =
       isWhole && target && added.length > 0 ? listError(field, target, kept.length + added.length) : undefined

@@ -13,22 +13,22 @@ import type { Step } from './compile.ts'
 import type { Diff } from './diff.ts'
 import { columnOf, type Row } from './statements.ts'
 
-/** What an entry would do to its row. */
+/** The effect of an entry on its row. */
 export type Effect = Diff & {
   readonly step: Step
   readonly row: Row | undefined
   /** The fields that the entry names, with tags replaced by keys. */
   readonly sent: ReadonlyMap<string, unknown>
-  /** The row belongs to another model: later entries may not refer to it by this entry's id. */
+  /** Whether the row belongs to another model: later entries may not refer to it by this entry's id. */
   readonly isForeign: boolean
   /** The row's name in messages. */
   readonly label: string
   /** The key of a new row, when it is known before the insert. */
   readonly pk: string | number | undefined
   readonly errors: ErrorList
-  /** The caller may not view the row: nothing that is reported tells what it holds. */
+  /** Whether the caller may not view the row: no report shows its values. */
   readonly isHidden: boolean
-  /** Rows that are there, and that the entry's row claims and did not claim before. Nothing else changes in them. */
+  /** Existing rows that the entry's row claims and did not claim before. Nothing else changes in them. */
   readonly takes: readonly Effect[]
 }
 
@@ -43,7 +43,7 @@ function permissionFor({ action, step }: Effect): Permission {
     case 'delete':
       return `delete_${step.model.resource}`
     case 'leave':
-      // Its log says whether the row is there: that takes the permission too.
+      // Its log shows whether the row exists: that needs the permission too.
       return `${step.state === 'absent' ? 'delete' : step.state === 'present' ? 'change' : 'add'}_${step.model.resource}`
     default:
       return action satisfies never
@@ -54,8 +54,8 @@ function permissionFor({ action, step }: Effect): Permission {
 export const verbOf = ({ action }: Effect): string => (action === 'unchanged' ? 'update' : action)
 
 /**
- * The labels of a row, as it is and as it will be: the actor needs the permission for rows of each of them. Undefined in a
- * model without labels. None for a row that is not there, and will not be.
+ * The labels of a row before and after: the actor needs the permission for rows of each of them. Undefined in a model without
+ * labels; none for a row that does not exist and will not.
  */
 export type Owners = readonly (string | null)[] | undefined
 
@@ -66,7 +66,7 @@ export const allowsAll = (actor: Actor, permission: Permission, owners: Owners):
     : owners.every((owner) => allowsFor(actor, permission, owner))
 
 /**
- * Whether a name of a row may be reported to the actor: any permission for the row does, to view or to write it.
+ * Whether a name of a row may be reported to the actor: any permission to view or write the row is enough.
  *
  * @param owner its label, in a model that has labels
  */
@@ -90,8 +90,8 @@ export function lacking(actor: Actor, effect: Effect, owners: Owners): Permissio
 }
 
 /**
- * Whether the actor owns the row: an existing one as it is, a new one as it will be. A new row whose owner has errors
- * counts as owned: it is refused for those errors.
+ * Whether the actor owns the row: an existing one before the change, a new one after it. A new row whose owner has errors counts
+ * as owned: it is refused for those errors.
  */
 export function isOwn(actor: Actor, { step: { model }, row, values }: Effect): boolean {
   const { pk } = actor

@@ -3,7 +3,7 @@ import type { Keyring } from '../db/seal.ts'
 import type { Prune } from '../document/document.ts'
 import type { Registry } from '../models/registry.ts'
 
-/** What compiling, checking and applying a document needs, apart from the database. */
+/** The parts for compiling, checking and applying a document, apart from the database. */
 export type Engine = {
   readonly registry: Registry
   readonly keyring: Keyring
@@ -11,7 +11,7 @@ export type Engine = {
   readonly tokenMaxDays: number
 }
 
-/** What a submitter acknowledges beforehand: the words of `Gatewright-Allow`. */
+/** The effects that a submitter acknowledges beforehand: the words of `Gatewright-Allow`. */
 export const acknowledgements = z.object({
   takeover: z.boolean().default(false).meta({
     description: 'apply to what another owner manages or another user made; it belongs to your owner afterwards',
@@ -29,39 +29,46 @@ export type Acknowledgements = Readonly<z.output<typeof acknowledgements>>
 
 export const nothingAllowed: Acknowledgements = acknowledgements.parse({})
 
-/** A plan does all that an apply does, and is rolled back. */
+/** A plan is an apply that is rolled back. */
 export type Mode = 'apply' | 'plan'
 
-/** Conditions of a request on what it applies. */
+/** The conditions of a request on its document. */
 export type Conditions = {
   readonly mode: Mode
-  /** `If-Match`: the tag of the plan that was reviewed. Nothing else than what it planned is applied. */
+  /** `If-Match`: the tag of the plan that was reviewed. Only its changes are applied. */
   readonly reviewed: string | null
   /** `If-None-Match: *`: no row that the document names may exist yet. */
   readonly createOnly: boolean
   /** The keys that rows must have, by entry id. */
   readonly expectedKeys: Readonly<Record<string, number>>
   /**
-   * `Gatewright-Owner`: the label under which the submitter manages what is applied; null without one. An entry may have
-   * one of its own (`owners.ts`).
+   * `Gatewright-Owner`: the label under which the submitter manages the objects; null without one. An entry may have one of its
+   * own (`owners.ts`).
    */
   readonly owner: string | null
   /** `Gatewright-Allow`. */
   readonly allow: Acknowledgements
   /** `replace_provider=true`: the provider that an application loses, and that no other one has, is deleted too. */
   readonly replaceProvider: boolean
-  /** `prune` of the document: what its owner manages, or what these owners manage, and no entry names, is deleted. */
+  /** `prune` of the document: objects of its owner, or of these owners, that no entry names are deleted. */
   readonly prune: Prune
   /** `reset=true`: fields that the document does not name go back to their defaults. */
   readonly reset: boolean
-  /** Of a former document: the indexes of entries that its run skipped or left. They are no part of it. */
+  /** The indexes of entries of a former document that its run skipped or left. They are no part of it. */
   readonly without?: readonly number[] | undefined
 }
 
-/** Conditions that do not depend on what is applied. */
+/** The conditions that do not depend on the document. */
 export type RequestConditions = Omit<Conditions, 'expectedKeys'>
 
 export const unconditional: Conditions = {
-  ...{ mode: 'apply', reviewed: null, createOnly: false, expectedKeys: {}, owner: null },
-  ...{ allow: nothingAllowed, replaceProvider: false, prune: false, reset: false },
+  mode: 'apply',
+  reviewed: null,
+  createOnly: false,
+  expectedKeys: {},
+  owner: null,
+  allow: nothingAllowed,
+  replaceProvider: false,
+  prune: false,
+  reset: false,
 }

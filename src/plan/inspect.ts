@@ -23,10 +23,10 @@ import { labelColumn, type Row } from './statements.ts'
 import { keysOf, storedKeys } from './storage.ts'
 
 /**
- * Finds out what one entry would do. Only reads. The API calls it before it enqueues, the worker before it writes, so
- * that both report the same errors in the same words (docs/adr/0005-one-statement-per-snapshot.md).
+ * Computes the effect of one entry, and only reads. The API calls it before it enqueues, the worker before it writes, so that
+ * both report the same errors in the same words (docs/adr/0005-one-statement-per-snapshot.md).
  *
- * @param isReviewed of a plan, and of the apply of a reviewed one: a row that the caller may not view is not compared
+ * @param isReviewed true for a plan, and for the apply of a reviewed one: a row that the caller may not view is not compared
  */
 export async function inspect(
   reader: EngineReader,
@@ -46,7 +46,7 @@ export async function inspect(
   if (isAmbiguous) errors.add(path, 'ambiguous', await ambiguous(model, seen.rows, resolver))
   const isForeign = row !== undefined && refuseForeign(engine.registry, asked, identifiers, row, errors)
   addErrors(asked, row, resolved, errors)
-  // A foreign row: the entry needs another name, and is checked as for a new row.
+  // The entry needs another name than a foreign row, and is checked like one for a new row.
   const own = isForeign ? undefined : row
   const { step, sent } = withResults(engine.registry, asked, own, resolved.values, errors)
   checkReferences(engine.registry, asked, seen, resolved.values, resolver, errors)
@@ -67,7 +67,7 @@ export async function inspect(
   return { ...base, ...(await compute(reader, step, own, rowDiff, engine, errors)) }
 }
 
-/** Each identifier may find another row. */
+/** The message for identifiers that find several rows. */
 async function ambiguous(model: Model, rows: readonly Row[], resolver: Resolver): Promise<string> {
   const names: string[] = []
   for (const row of rows)
@@ -75,7 +75,7 @@ async function ambiguous(model: Model, rows: readonly Row[], resolver: Resolver)
   return `The identifiers match more than one ${model.displayName}${names.length === 0 ? '' : ': '}${names.join(' and ')}.`
 }
 
-/** The owner of a row that is there is fixed, which the model says: it says the same of a user who exists. */
+/** Adds errors of the entry. The model reports that the owner of an existing row is fixed, also for a user who does not exist. */
 function addErrors(
   { model, path, conditionErrors = [] }: Step,
   row: Row | undefined,
@@ -86,7 +86,7 @@ function addErrors(
     if (row === undefined || at[path.length] !== model.owner) errors.add(at, code, message)
 }
 
-/** Rows that this document creates are not among them: the snapshot has not seen them. */
+/** Rows that have a unique value already. Those that this document creates are not among them: the snapshot has not read them. */
 async function takenBy(
   registry: Registry,
   { model, path, owner }: Step,
@@ -141,7 +141,7 @@ function refuseForeign(
   const foreign = Object.entries(model.discriminator).some(([column, value]) => row[column] !== value)
   if (!foreign) return false
   const owner = modelOf(registry, model.table, row)
-  // Only what was sent is quoted: a key does not tell the name of a row of another kind.
+  // Only the sent value is quoted: a key must not reveal the name of a row of another kind.
   const [[field, value] = ['pk', row.pk]] = identifiers
   errors.add(
     [...path, field],
@@ -162,7 +162,7 @@ function checkReferences(
   for (const [name, value] of sent) {
     const reference = model.fields.get(name)?.reference
     if (reference === undefined) continue
-    // A map, because a list may have ten thousand keys that do not exist.
+    // This is a map, because a list may have ten thousand keys that do not exist.
     const unfit = new Map<unknown, string | null>(
       seen.unfit[referenceName(reference)]?.map(({ key, found }) => [key, found]),
     )
@@ -179,7 +179,7 @@ function checkReferences(
       const what = sentAs(tag, key)
       const found = String((only && entry?.value(only.column)) ?? '')
       const isNone = entry === undefined ? unfit.get(key) === null : entry.isGone
-      // A row that is not there needs no removing.
+      // A missing row need not be removed.
       if (at[0] === 'remove' && isNone) continue
       if (entry?.isGone) report(what, null, at)
       else if (found !== '' && only?.values.includes(found) === false && !isLate) report(what, found, at)
@@ -189,14 +189,14 @@ function checkReferences(
   }
 }
 
-/** @param found what the row has instead of what fits; null without a row */
+/** @param found the row's value, which does not fit; null without a row */
 function misfit({ target }: Reference, only: Only | undefined, what: string, found: string | null): string {
   if (found === null || only === undefined) return `There is no ${target} with the key ${what}.`
   const noun = target.split(' ').at(-1)
   return `The ${noun} ${what} has the ${only.column} ${found}: this field takes ${only.values.join(', ')}.`
 }
 
-/** A row is named to a caller who may view it, or who sent its name. */
+/** The name of a row, for a caller who may view it or who sent the name. */
 async function checkUnique(
   registry: Registry,
   { model, path, state }: Step,
@@ -229,7 +229,7 @@ async function checkUnique(
   }
 }
 
-/** A row of a reference, in a sentence that has its target: by its key where the caller may not view it. */
+/** A referenced row, in a sentence that has its target: the key where the caller may not view it. */
 async function referredName(
   registry: Registry,
   { target }: Reference,
@@ -242,7 +242,7 @@ async function referredName(
   return row && of && (await resolver.views(of, row)) ? JSON.stringify(row[labelColumn(of)]) : String(key)
 }
 
-/** @param name that a row has @param written the same name in another spelling */
+/** @param name the name of a row @param written the same name in another spelling */
 export const takenApart = ({ displayName }: Model, name: string, written: string): string =>
   `${displayName} ${JSON.stringify(name)} exists; names are compared without ${writtenApart(name, written)}.`
 
@@ -261,7 +261,7 @@ function labelOf(
   if (row !== undefined) return String(row[labelColumn(model)])
   const [[first = 'pk'] = []] = model.identifiers
   const tag = identifiers.get(first) ?? attrs.get(first)
-  // The key of a row that this document makes says nothing.
+  // The key of a row that this document creates has no meaning for a reader.
   if (tag instanceof Named || tag instanceof KeyOf) return tag instanceof Named ? tag.name : tag.id
   return String(sent.get(first) ?? pk ?? '')
 }

@@ -11,11 +11,11 @@ export const pending = Symbol('pending')
 
 /** A row as it is after the entries so far: `entry` is the index of the last one that wrote it. */
 export type KnownRow = {
-  /** By column, of the columns that are looked up. */
+  /** The values of the columns that are looked up. */
   readonly values: ReadonlyMap<string, unknown>
   readonly key: Key | typeof pending
   readonly entry: number | undefined
-  /** This document creates the row. */
+  /** Whether this document creates the row. */
   readonly isNew: boolean
 }
 
@@ -28,16 +28,16 @@ export type Match =
   | { readonly is: 'unknown' }
 
 /**
- * The rows of one table that a document looks up, as they are after each of its entries. So a name finds what an earlier
- * entry creates or renames, and no longer what it had named before: in a check, in which nothing is written, too.
+ * The rows of one table that a document looks up, as they are after each of its entries. So a name finds a row that an earlier
+ * entry creates or renames, and no longer the row that had the name before. This holds in a check too, which writes nothing.
  */
 export class KnownRows {
   readonly model: Model
   readonly columns = new Set<string>(['pk'])
   readonly #asked = new Set<string>()
-  /** By column and folded value. */
+  /** The rows, by column and folded value. */
   readonly #index = new Map<string, Set<KnownRow>>()
-  /** By key, of rows that were read, written or deleted. */
+  /** The rows that were read, written or deleted, by key. */
   readonly #rows = new Map<Key, KnownRow | 'deleted'>()
   readonly #gone = new Map<string, { entry: number; verb: 'deletes' | 'renames' }>()
 
@@ -48,7 +48,7 @@ export class KnownRows {
         this.columns.add(column)
   }
 
-  /** Of what is looked up, what was not read yet. It counts as read from now on. */
+  /** The look-ups that were not read yet. They count as read from now on. */
   unread(by: readonly By[]): By[] {
     return by.filter((each) => {
       const place = JSON.stringify([each.columns, each.values, each.folded])
@@ -56,7 +56,7 @@ export class KnownRows {
     })
   }
 
-  /** Rows as the database has them. What entries have written since is known better. */
+  /** Adds rows as the database has them. Rows that entries have written since are kept. */
   read(rows: readonly FoundRow[]): void {
     for (const { pk, ...columns } of rows)
       if (!this.#rows.has(pk))
@@ -71,8 +71,8 @@ export class KnownRows {
   }
 
   /**
-   * The row that a name stands for: the exact name goes first, in the first of the fields that name rows. Who makes a row does
-   * not choose what the documents of others mean: `namesakes.ts` refuses one that shares a name.
+   * The row with a name: the exact name comes first, in the first of the fields that name rows. A user who creates a row must not
+   * change the meaning of other users' documents: `namesakes.ts` refuses a row that shares a name.
    *
    * @param shows whether the submitter may know of a row
    */
@@ -97,7 +97,7 @@ export class KnownRows {
     return gone === undefined ? { is: 'unknown' } : { is: 'gone', ...gone }
   }
 
-  /** Does what an entry of this table does. */
+  /** Repeats the write of an entry of this table. */
   wrote({ step: { model }, action, row, values, isForeign }: Effect, key: KnownRow['key'], entry: number): void {
     if (isForeign || action === 'leave' || action === 'unchanged') return
     const known = typeof key === 'symbol' ? undefined : this.#rows.get(key)
@@ -118,7 +118,7 @@ export class KnownRows {
     else if (typeof key !== 'symbol') this.#rows.set(key, 'deleted')
   }
 
-  /** Rows that no entry has written may have changed with one that is deleted. */
+  /** Forgets the rows that no entry has written: they may have changed with one that is deleted. */
   forgetRead(): void {
     this.#asked.clear()
     for (const row of this.#rows.values())
@@ -128,7 +128,7 @@ export class KnownRows {
       }
   }
 
-  /** New rows that an earlier entry has named by the same identifiers: it is one row. */
+  /** The new rows that an earlier entry has named by the same identifiers: they are one row. */
   #identified(model: Model, values: Effect['values']): KnownRow[] {
     return model.identifiers.flatMap((set) => {
       const columns = set.map((name) => columnOf(model, name))
@@ -171,13 +171,13 @@ export function namesOf(name: string, target: ReferenceTarget): By[] {
 
 const placeOf = (column: string, value: unknown): string => `${column} ${comparedName(String(value))}`
 
-/** A value that the document leaves to an existing row is not known: `inspect` checks it. */
+/** Whether a row fits a restriction. A value that the document leaves to an existing row is not known: `inspect` checks it. */
 export function fits(values: ReadonlyMap<string, unknown>, only: Only | undefined): boolean {
   const value = only === undefined ? undefined : values.get(only.column)
   return typeof value !== 'string' || only?.values.includes(value) === true
 }
 
-/** One of several rows with the same name: what tells it from the others. */
+/** One of several rows with the same name, with the values that differ. */
 function describe({ values, key, entry, isNew }: KnownRow, target: ReferenceTarget, only: Only | undefined): string {
   const others = nameColumns(target).flatMap(({ column, field }) => {
     const value = values.get(column)

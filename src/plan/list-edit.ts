@@ -4,11 +4,11 @@ import { unknownName } from '../messages.ts'
 import type { Field } from '../models/define.ts'
 
 /**
- * `{"add": [...], "remove": [...]}` in place of a list of references: what the list gets and loses. Its other items stay, and
- * are not named by the document.
+ * `{"add": [...], "remove": [...]}` in place of a list of references: the items that the list gets and loses. Its other items
+ * stay, and the document does not name them.
  */
 export class ListEdit {
-  /** A list, as that of a field: of references first, then of keys. Undefined when it has errors. */
+  /** A list, like that of a field: of references first, then of keys. Undefined when it has errors. */
   readonly add: unknown
   readonly remove: unknown
   constructor(add: unknown, remove: unknown) {
@@ -19,17 +19,17 @@ export class ListEdit {
 
 const words = ['add', 'remove'] as const
 
-/** What a document says of a field, item by item: of an edit, what it adds and then what it removes. */
+/** The items of a field in a document: for an edit, those that it adds and then those that it removes. */
 export const itemsOf = (value: unknown): unknown[] => {
   const items: readonly unknown[] = value instanceof ListEdit ? words.map((word) => value[word]) : [value]
   return items.flat()
 }
 
-/** A plain object, and no tag, where a list of references is taken. */
+/** Whether a value is an edit: a plain object, and no tag, in place of a list of references. */
 export const isEdit = ({ reference }: Field, sent: unknown): sent is JsonObject =>
   reference?.many === true && isObject(sent) && Object.getPrototypeOf(sent) === Object.prototype
 
-/** @param check one of the lists, at its place */
+/** @param check checks one of the lists, at its path */
 export function editOf(
   sent: JsonObject,
   at: FieldPath,
@@ -46,7 +46,7 @@ export function editOf(
   return new ListEdit(add, remove)
 }
 
-/** Keys that stand in both lists. @param written what stood for each key: a row that is not written yet has none */
+/** Refuses keys that stand in both lists. @param written the sent value of each key: a row that is not written yet has none */
 export function refuseBoth(edit: ListEdit, written: ListEdit, at: FieldPath, errors: ErrorSink): void {
   const known = ({ key, tag }: Item) => (typeof key === 'symbol' ? JSON.stringify(tag) : key)
   const removed = new Set(placesOf(edit.remove, written.remove).map(known))
@@ -57,7 +57,7 @@ export function refuseBoth(edit: ListEdit, written: ListEdit, at: FieldPath, err
 
 type Item = { readonly key: unknown; readonly tag: unknown; readonly at: FieldPath }
 
-/** The keys in a field, each with what was written for it and its place in the field. */
+/** The keys in a field, each with the sent value and its place in the field. */
 export function placesOf(value: unknown, written: unknown): Item[] {
   if (value instanceof ListEdit)
     return words.flatMap((word) =>

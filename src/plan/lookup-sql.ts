@@ -4,18 +4,18 @@ import { type Statement, unprepared } from '../db/raw.ts'
 import type { Model, Only, ReferenceTarget } from '../models/define.ts'
 import { columnOf, quoted } from './statements.ts'
 
-/** Reads the rows that a document looks up, and those that it probably means. */
+/** Statements that read the rows that a document looks up, and those that it probably means. */
 
 const key = z.union([z.string(), z.int()])
 const foundRow = z.looseObject({ pk: key })
 
-/** A row with the columns that were asked for. */
+/** A row with the requested columns. */
 export type FoundRow = z.output<typeof foundRow>
 
 /**
- * Columns and the values that they have, as texts. All of them find a row. Folded: as names compare.
+ * Columns and their values, as texts. All of them together find a row. `folded`: they are compared like names.
  *
- * `!Find [service_flows.flow, {slug: login}]` asks for one, a name for one of each column that names a row.
+ * `!Find [service_flows.flow, {slug: login}]` needs one of these, a name needs one for each column that names a row.
  */
 export type By = { readonly columns: readonly string[]; readonly values: readonly string[]; readonly folded?: true }
 
@@ -26,10 +26,10 @@ export type TableLookups = {
   readonly by: readonly By[]
 }
 
-/** Of rows that are found together. More than one is an error. */
+/** The most rows that one look-up reads. More than one is an error. */
 const maxRows = 10
 
-/** One statement for all. @returns the rows by table; a row may be there twice */
+/** Reads all look-ups by one statement. @returns the rows by table; a row may be there twice */
 export async function readRows(
   reader: EngineReader,
   asked: readonly TableLookups[],
@@ -40,7 +40,7 @@ export async function readRows(
       const [{ columns: named, folded } = { columns: [] }] = group
       const select = `SELECT ${columns.map((column) => `t.${quoted(column)}`).join(', ')} FROM ${quoted(table)} t`
       const places = named.map((_, index) => `$${values.push(group.map((each) => each.values[index]))}::text[]`)
-      // Each look-up is by an index, as in `snapshot-sql.ts`.
+      // Each look-up uses an index, like those of `snapshot-sql.ts`.
       const where = named.map((column, index) => comparison(model, column, `n.v${index}`, folded))
       const given = `unnest(${places.join(', ')}) n(${named.map((_, index) => `v${index}`).join(', ')})`
       return `SELECT '${table}' AS found_in, to_jsonb(r) AS row
@@ -66,10 +66,10 @@ function comparison(model: Model, column: string, value: string, folded: true | 
     : `${name} = CASE WHEN pg_input_is_valid(${value}, 'uuid') AND ${value} = lower(${value}) THEN ${value}::uuid END`
 }
 
-/** A column whose value names a row. Folded: no two rows have it, as names compare. */
+/** A column whose value names a row. `folded`: no two rows have the same, compared like names. */
 export type NameColumn = { readonly column: string; readonly field: string; readonly folded: boolean }
 
-/** Where a target's names are stored: all models of a target have the same. */
+/** The columns of a target's names: all models of a target have the same. */
 export function nameColumns({ models: [model] }: ReferenceTarget): readonly NameColumn[] {
   return (model?.names ?? []).map((field) => ({
     field,
@@ -88,10 +88,10 @@ export type Similar = z.output<typeof similarRow>
 
 const maxSimilar = 10
 
-/** A table of more rows has similar names for everything: fewer of them are looked at. */
+/** A table with more rows has similar names for everything: fewer of them are compared. */
 const manyRows = 10_000
 
-/** How similar a name must be, by pg_trgm; about how many rows there are is known from their last ANALYZE. */
+/** Sets the least similarity of a name, by pg_trgm. The last ANALYZE gives the approximate number of rows. */
 const thresholdFor = (table: string): Statement => ({
   text: `SELECT set_config('pg_trgm.similarity_threshold', CASE WHEN reltuples > $2 THEN '0.6' ELSE '0.3' END, true)
     FROM pg_class WHERE oid = $1::text::regclass`,
@@ -99,7 +99,7 @@ const thresholdFor = (table: string): Statement => ({
 })
 
 /**
- * @param withinMs how long PostgreSQL may take
+ * @param withinMs the time that PostgreSQL may take
  * @returns names that are similar to an unknown one, of rows that the reference takes, the most similar first; null when
  *   that takes too long
  */

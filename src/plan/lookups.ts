@@ -3,7 +3,7 @@ import { Expression } from '../document/tags.ts'
 import type { ErrorSink, FieldPath } from '../errors.ts'
 import type { Registry } from '../models/registry.ts'
 
-/** What `!KeyOf` and `!Find` of a document name: an earlier entry, a model. */
+/** The entries and models that `!KeyOf` and `!Find` of a document name. */
 
 export const skippedEntry = Symbol('skipped')
 
@@ -20,7 +20,7 @@ export function lookupsIn(value: unknown): (KeyOf | Find)[] {
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(lookupsIn) : []
 }
 
-/** Different ones in a document. Each is a search of its own in the database. */
+/** The most different `!Find` of a document. Each is a search of its own in the database. */
 export const maxFinds = 1_000
 
 /** All `!Find` in a value, as texts: those that read the same row by the same fields are equal. */
@@ -32,7 +32,7 @@ export const findsIn = (value: unknown): string[] =>
 /**
  * Checks every `!KeyOf` and `!Find` in a value.
  *
- * @param asks whether it matters only if there is such a row: an entry that is skipped has none
+ * @param asks whether only the existence of the row counts: an entry that is skipped has none
  */
 export function checkLookups(value: unknown, at: FieldPath, context: Context, asks = false): boolean {
   const isSkipped = (tag: KeyOf | Find) => tag instanceof KeyOf && context.targets.get(tag.id) === skippedEntry
@@ -41,7 +41,7 @@ export function checkLookups(value: unknown, at: FieldPath, context: Context, as
     .every(Boolean)
 }
 
-/** @returns the reference target of what the tag finds; undefined for one with errors, which are added */
+/** @returns the reference target of the row that the tag finds; undefined for a tag with errors, which are added */
 export function checkLookup(
   tag: KeyOf | Find,
   at: FieldPath,

@@ -7,18 +7,18 @@ import { type Actor, allows } from '../permissions.ts'
 import type { Match } from './known-rows.ts'
 import { readSimilar, type Similar, type Unknown } from './lookup-sql.ts'
 
-/** The errors of names that stand for no row, or for several. Those of unknown names say which one was probably meant. */
+/** The errors of names that no row has, or several rows. Those of unknown names suggest the one that was probably meant. */
 
 type Miss = Exclude<Match, { is: 'row' }>
 
 export class Misses {
   readonly #reader: EngineReader
   readonly #actor: Actor | Promise<Actor>
-  /** By target and name: similar names are looked for once for each, and for a few names only. */
+  /** Similar names, by target and name: they are searched once for each, and only for a few names. */
   readonly #hints = new Map<string, Promise<readonly Similar[]>>()
   #leftMs = suggestionsMs()
 
-  /** @param actor to whom similar names are offered, as far as the actor may see them */
+  /** @param actor the reader of similar names, as far as the actor may see them */
   constructor(reader: EngineReader, actor: Actor | Promise<Actor>) {
     this.#reader = reader
     this.#actor = actor
@@ -68,15 +68,15 @@ export class Misses {
   }
 }
 
-/** Of rows with the same name. */
+/** The most rows with the same name that are listed. */
 const maxListed = 5
 const maxSuggestions = 10
-/** Of one document, for all of its suggestions: an error without them is better than none. More where a database is slow. */
+/** The time for all suggestions of a document: an error without them is better than none. It is longer for a slow database. */
 const suggestionsMs = () => (300 * patience()) / quickMs
 /** Longer names are compared with no other. */
 const maxLength = 100
 
-/** A model with several names has `!Find` by one of them, too. */
+/** The remedy for a name of several rows: in a model with several names, `!Find` by one of them. */
 const insteadOf = ({ models: [model, ...others] }: ReferenceTarget): string => {
   const [name, another] = model?.names ?? []
   return model === undefined || another === undefined || others.length > 0
@@ -84,11 +84,11 @@ const insteadOf = ({ models: [model, ...others] }: ReferenceTarget): string => {
     : `, or !Find [${model.name}, {${name}: ...}]`
 }
 
-/** What rows of a target are called in messages. */
+/** The name of a target's rows in messages. */
 const nounOf = ({ models: [model, ...others] }: ReferenceTarget): string =>
   (others.length === 0 ? model?.displayName : model?.target) ?? 'row'
 
-/** Names of what is only configuration are offered to all who may write what refers to it; others, to those who may view them. */
+/** Names of mere configuration are offered to all who may write a row that refers to it; others to those who may view them. */
 const offers = ({ models }: ReferenceTarget, actor: Actor): boolean =>
   models.every(({ offersNames, resource }) => offersNames === true || allows(actor, `view_${resource}`))
 
@@ -108,5 +108,5 @@ function hintOf(name: string, only: Only | undefined, similar: readonly Similar[
   return only === undefined ? '' : ` This field takes one with the ${only.column} ${only.values.join(', ')}.`
 }
 
-/** By PostgreSQL's pg_trgm: about half of all runs of three letters are the same. */
+/** The least similarity by PostgreSQL's pg_trgm: about half of all sequences of three letters are the same. */
 const minSimilarity = 0.5

@@ -1,7 +1,7 @@
 import type { Model } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 
-/** Of the models that share a table, the one whose rows have these values. */
+/** The model whose rows have these values, among those that share a table. */
 export const modelOf = (
   { models }: Registry,
   table: string,

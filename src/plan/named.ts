@@ -11,20 +11,20 @@ export class Named {
     this.name = name
   }
 
-  /** In messages. */
+  /** Returns the name, for messages. */
   toJSON(): string {
     return this.name
   }
 }
 
 const keySchemas = { uuid: uuid(), integer: int32(1) } as const
-/** As long as the longest name of any model. */
+/** The limit is the longest name of any model. */
 const nameSchema = filledLine(255)
 
 /**
- * Reads texts that are no keys as names, where rows have names. A text in the form of a key is a key.
+ * Takes texts that are no keys for names, where rows have names. A text in the form of a key is a key.
  *
- * @param value as it was sent: one reference, or a list
+ * @param value the sent value: one reference, or a list
  */
 export function withNames(value: unknown, target: ReferenceTarget | undefined): unknown {
   if (target === undefined || target.models.every(({ names }) => names.length === 0)) return value
@@ -35,11 +35,11 @@ export function withNames(value: unknown, target: ReferenceTarget | undefined): 
   return Array.isArray(value) ? value.map(read) : read(value)
 }
 
-/** @returns what is wrong with the text, before any row is looked for */
+/** @returns the error of the text, before any row is searched */
 export const nameError = ({ name }: Named): Complaint | undefined =>
   complaint(nameSchema.safeParse(name).error?.issues[0], name)
 
-/** @returns what is wrong with a list as a whole, such as its length: its items are looked up afterwards */
+/** @returns the error of a list as a whole, such as its length: its items are looked up afterwards */
 export function listError({ schema }: Field, { key }: ReferenceTarget, length: number): Complaint | undefined {
   const keys = Array.from({ length }, (_, index) =>
     key === 'integer' ? index + 1 : `00000000-0000-4000-8000-${index.toString(16).padStart(12, '0')}`,

@@ -12,9 +12,9 @@ import { waysToFind } from './ways-to-find.ts'
 type Context = { readonly registry: Registry; readonly resolver: Resolver }
 
 /**
- * Rows of a model with several names share none of them where a reference could mean both, or one kind: who makes the second
- * would choose what documents of others mean. No index keeps them apart. Adds an error for each name that is new among its
- * kind and that another row has; rows that share one already stay.
+ * Adds an error for each new name that another row has already, where a reference could mean both rows, or rows of one kind: a
+ * user who creates the second row would change the meaning of other users' documents. No index guards this, because a row has
+ * several names. Rows that share one already stay.
  */
 export async function checkNamesakes(
   { registry, resolver }: Context,
@@ -42,7 +42,7 @@ export async function checkNamesakes(
     const at = isNew ? field : changed.find((each) => onlys.some(({ column }) => column === each))
     if (typeof name !== 'string' || at === undefined) continue
     for (const other of await resolver.called(name, model)) {
-      // What is unique by itself is reported for that.
+      // A field that is unique has its own error.
       const isReported = model.unique.includes(field) && other.values.get(columnOf(model, field)) === name
       if (isReported || isOwn(step, row, other) || !onlys.some(meets(other))) continue
       const holder =
@@ -53,7 +53,7 @@ export async function checkNamesakes(
   }
 }
 
-/** In a check, a row that an earlier entry makes by the same identifiers has no key yet. */
+/** Whether it is the row of the entry itself. A check has no key yet for a row that an earlier entry creates. */
 function isOwn({ model, identifiers }: Step, row: Row | undefined, { key, isNew, values }: KnownRow): boolean {
   if (row !== undefined) return key === row.pk
   const ways = waysToFind(model, [...identifiers.keys()])

@@ -1,7 +1,7 @@
 import type { Step } from './compile.ts'
 import type { Conditions } from './engine.ts'
 
-/** Under which labels a document manages rows (docs/adr/0073-entries-have-owners.md). */
+/** The labels under which a document manages rows (docs/adr/0073-entries-have-owners.md). */
 
 /** The label under which the submitter manages the row of an entry: its own, or that of the request; null without one. */
 export const ownerFor = ({ owner }: Pick<Step, 'owner'>, request: Pick<Conditions, 'owner'>): string | null =>

@@ -5,7 +5,10 @@ import { isObject } from '../json-object.ts'
 import type { Field } from '../models/define.ts'
 import { hasPlaceholder, isPlaceholder } from '../models/placeholder.ts'
 
-/** What was to be replaced before the document was sent: no value, and no secret. Objects of free form, names and expressions may hold it. */
+/**
+ * Placeholders should have been replaced before the document was sent: they are no values, and no secrets. Objects of free form,
+ * names and expressions may hold them.
+ */
 
 const readBy =
   'gatewright apply reads it from !Env NAME, without quotes in YAML, or from {"env": "NAME"} in JSON; !File and "file" name a file.'
@@ -16,7 +19,7 @@ const messages = {
     '{"env": ...} and {"file": ...} are read on the side of the caller: apply the file with gatewright apply, or send the value.',
 } as const
 
-/** @returns whether there is any: an error is added for each */
+/** @returns whether there is any; an error is added for each */
 export function refusePlaceholders(sent: unknown, field: Field, at: FieldPath, errors: ErrorSink): boolean {
   let isAny = false
   const refuse = (path: FieldPath, message: string) => {
@@ -41,5 +44,5 @@ export function refusePlaceholders(sent: unknown, field: Field, at: FieldPath, e
   return isAny
 }
 
-/** Whether such an object is not a value of the field itself, as `{"env": "prod"}` is one of `attributes`. */
+/** Whether such an object is a placeholder: `{"env": "prod"}` is a value of the field `attributes` itself. */
 export const isForm = (value: unknown, { secret, schema }: Field): boolean => secret || !schema.safeParse(value).success

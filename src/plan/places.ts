@@ -5,12 +5,12 @@ import type { Effect } from './effect.ts'
 import { keysOf, storedKeys } from './storage.ts'
 
 /**
- * What entries have written, as places: a table, a field and a value that a row had or has there. A row is one place too,
- * by its key. What was read ahead for an entry holds as long as no earlier entry wrote a place that it asked for.
+ * The places that entries have written: a table, a field and a value that a row had or has there. A row is one place too, by its
+ * key. An answer that was prefetched for an entry holds until an earlier entry writes one of its places.
  */
 export class Places {
   readonly #written = new Set<string>()
-  /** Written since a place was asked for: after the last entry of a document none is, and a row may have very many. */
+  /** Effects since the last question. Their places are computed when the next one comes: a row may have very many. */
   readonly #pending: { readonly effect: Effect; readonly key: unknown }[] = []
   readonly #registry: Registry
 
@@ -23,14 +23,14 @@ export class Places {
     return this.#written.has(placeOf(table, field, value))
   }
 
-  /** Adds all that an entry writes. @param key of its row */
+  /** Adds the write of an entry. @param key the key of its row */
   add(effect: Effect, key: unknown): void {
     if (effect.action !== 'leave' && effect.action !== 'unchanged') this.#pending.push({ effect, key })
   }
 
   #addNow({ step: { model }, action, row, values }: Effect, key: unknown): void {
     this.#written.add(placeOf(model.table, 'pk', key))
-    // References to a row that is gone are gone with it.
+    // References to a deleted row are deleted with it.
     if (action === 'delete') this.#written.add(placeOf(model.table, 'gone', key))
     for (const field of model.fields.values()) {
       const had = row === undefined ? [] : storedKeys(field, row)
@@ -42,7 +42,7 @@ export class Places {
     }
   }
 
-  /** Whether a row refers to one that is gone: it has changed with it. */
+  /** Whether a row refers to a deleted one: it has changed with it. */
   refersToGone = (model: Model, row: Readonly<Parameters<typeof storedKeys>[1]>): boolean =>
     [...model.fields.values()].some(
       (field) =>

@@ -8,7 +8,7 @@ import { compile } from './compile.ts'
 /** A blueprint as it was sent: text in YAML, or a value that was parsed from JSON. */
 export type SentBlueprint = {
   readonly value: unknown
-  /** Undefined for JSON. */
+  /** The text; undefined for JSON. */
   readonly text: string | undefined
 }
 
@@ -17,8 +17,8 @@ export const readSent = (body: unknown): SentBlueprint =>
   typeof body === 'string' ? { value: readSentText(body), text: body } : { value: body, text: undefined }
 
 /**
- * The errors in the entries that have the right form, of a document that does not have it: one answer lists both. A
- * `!KeyOf` may name an entry without its form, so an unknown one is no error here.
+ * The errors in the entries with the right form, when the document as a whole has another form: one answer lists both. A `!KeyOf`
+ * may name an entry with another form, so an unknown one is no error here.
  */
 export function errorsOfEntries({ value }: SentBlueprint, registry: Registry): ErrorList {
   const read = readEntries(value)

@@ -14,22 +14,22 @@ import { nameSent, type Step } from './step.ts'
 import { keysOf, toMaskedValues } from './storage.ts'
 
 /**
- * Rows that refer to a row. It may not change so that these references stop making sense: a flow in use keeps its
- * designation, and a pair that signs its private key. Nor may it be deleted while a reference holds it.
+ * Rows that refer to a row. A change may not make these references wrong: a flow in use keeps its designation, and a pair that
+ * signs keeps its private key. A row that a reference holds may not be deleted.
  */
 
 type Context = { readonly reader: EngineReader; readonly registry: Registry; readonly resolver: Resolver }
 type Referring = { readonly model: Model; readonly field: Field & { readonly reference: Reference } }
 type Referrer = Referring & { readonly name: string | null; readonly values: Values }
 
-/** Of one field, up to this number of rows is read. */
+/** The most rows of one field that are read. */
 const mostRead = 1_000
-/** Of one field, up to this number of rows is named. */
+/** The most rows of one field that are named. */
 const mostNamed = 20
 
 const found = z.object({ index: z.int(), row: z.looseObject({ pk: z.union([z.string(), z.int()]) }) })
 
-/** The rows that refer to this one after the entries so far, by these fields. `name` is null for a row that the caller may not view. */
+/** The rows that refer to this one by these fields, after the entries so far. A row that the caller may not view has no name. */
 async function referrersOf(
   { reader, registry, resolver }: Context,
   { model, pk }: { readonly model: Model; readonly pk: string | number },
@@ -58,7 +58,7 @@ async function referrersOf(
   return referrers
 }
 
-/** Adds an error where a row does not fit any more, once it is changed or deleted. @param row as it is */
+/** Adds an error where a row does not fit any more, once it is changed or deleted. @param row the row before */
 export async function checkReferrers(
   context: Context,
   step: Step,
@@ -101,7 +101,7 @@ export async function checkReferrers(
   for (const referrer of needed) {
     const { needs } = referrer.field.reference
     const why = needs?.misfit(values, referrer.values)
-    // One that did not fit before is not made worse.
+    // A row that did not fit before gets no worse.
     if (why === undefined || (before && needs?.misfit(before, referrer.values) !== undefined)) continue
     const at = changed.find((name) => needs?.fields.includes(name)) ?? ''
     errors.add([...path, at], 'in_use', `${referringText(referrer)}. So changed, it ${why}`)
@@ -122,7 +122,7 @@ function listOf(named: readonly string[], by: readonly Referrer[]): string {
   return [named.join(', '), ...others].filter((each) => each !== '').join(' and ')
 }
 
-/** Adds an error for each row that does not have what a reference of the entry needs of it. */
+/** Adds an error for each row without the value that a reference of the entry needs. */
 export async function checkNeeds(
   { reader, registry, resolver }: Context,
   { model, path, attrs }: Step,
@@ -153,7 +153,7 @@ export async function checkNeeds(
   }
 }
 
-/** What the snapshot did not read: the entry does not name it. */
+/** Reads a row that the snapshot did not read: the entry does not name it. */
 async function readOne(reader: EngineReader, model: Model, key: unknown, fields: readonly string[]) {
   if (typeof key === 'symbol') return undefined
   const columns = ['pk', labelColumn(model), ...fields.map((field) => columnOf(model, field))]

@@ -3,8 +3,8 @@ import { ByNames } from './by-names.ts'
 import type { Step } from './step.ts'
 
 /**
- * `reset`: the fields that a document does not name go back to their defaults. They count as sent, so that everything that
- * holds for a sent field holds for them (docs/adr/0081-a-reset-sends-the-defaults.md).
+ * `reset`: the fields that a document does not name go back to their defaults. They count as sent, so that all rules for sent
+ * fields hold for them (docs/adr/0081-a-reset-sends-the-defaults.md).
  */
 
 /**
@@ -18,22 +18,22 @@ const isReset = (model: Model, { name, initial, secret, generate, reference }: F
   reference?.target !== 'user' &&
   !model.identifiers.some((set) => set.includes(name))
 
-/** Users, and what belongs to one (tokens, consents, devices), are no configuration. */
+/** Whether a model is configuration. Users are not, nor are their tokens, consents and devices. */
 export const isConfiguration = ({ target, fields }: Model): boolean =>
   target !== 'user' && ![...fields.values()].some(({ required, reference }) => required && reference?.target === 'user')
 
 type Row = {
-  /** By all entries, those with conditions too. */
+  /** The fields that any entry names, those with conditions too. */
   readonly named: Set<string>
   /** The last entry that is present, without conditions. */
   last?: Step | undefined
-  /** Those with conditions. */
+  /** The entries with conditions. */
   readonly others: Step[]
 }
 
 /**
- * @returns the steps: of each row, the last that is present sends the defaults of what no entry names. Where only entries with
- *   conditions are present, each of them does
+ * @returns the steps. The last step of a row that is present sends the defaults of the fields that no entry names; where only
+ *   entries with conditions are present, each of them does
  */
 export function withDefaults(steps: readonly Step[]): readonly Step[] {
   const rows = new ByNames<Row>((row, other) => {

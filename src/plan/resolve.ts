@@ -25,20 +25,20 @@ import { labelColumn, type Row } from './statements.ts'
 import { byOf, lookupsOf, type StepLookup, storedIn } from './step-lookups.ts'
 import { toMaskedValues } from './storage.ts'
 
-/** What `!KeyOf` of an entry refers to, by the entry's id. */
+/** The rows to which `!KeyOf` refers, by the entry's id. */
 export type Keys = Map<string, EntryKey>
 
 export type EntryKey = {
   readonly key: string | number | typeof pending
-  /** This document creates the row, so no other row refers to it yet. */
+  /** Whether this document creates the row, so that no other row refers to it yet. */
   readonly isNew: boolean
-  /** The document deletes it. */
+  /** Whether the document deletes it. */
   readonly isGone?: boolean
-  /** The row's value of a field, as it will be; undefined where it is not known. A secret one may be masked. */
+  /** The row's future value of a field; undefined where it is not known. A secret may be masked. */
   readonly value: (field: string) => unknown
 }
 
-/** The fields of an entry with keys instead of references. What cannot be replaced is an error, and undefined. */
+/** The fields of an entry with keys instead of references. A reference that cannot be replaced is undefined, with an error. */
 export type Resolved = {
   readonly identifiers: ReadonlyMap<string, unknown>
   /** All fields: those of the identifiers, and the others. */
@@ -46,7 +46,7 @@ export type Resolved = {
   readonly errors: readonly FieldError[]
   /** Keys of rows that were looked up, or that an earlier entry writes: such a row is there, and fits. */
   readonly known: ReadonlySet<unknown>
-  /** Of these, the keys of rows that this document creates. */
+  /** The keys among them of rows that this document creates. */
   readonly created: ReadonlySet<unknown>
 }
 
@@ -55,24 +55,24 @@ type Context = {
   readonly errors: ErrorList
   readonly known: Set<unknown>
   readonly created: Set<unknown>
-  /** Stands in `remove` of a list. */
+  /** Whether it stands in `remove` of a list. */
   readonly isRemoved?: boolean
 }
 
 /**
- * Replaces what a document says instead of a key: a name, `!KeyOf`, `!Find`, and tags around them. All are looked up in one
- * way: rows are read ahead for many entries, and what earlier entries do to them is kept in mind (`known-rows.ts`).
+ * Replaces the values in place of keys: a name, `!KeyOf`, `!Find`, and tags around them. All are looked up in one way: rows are
+ * prefetched for many entries, and the changes of earlier entries are remembered (`known-rows.ts`).
  */
 export class Resolver {
   readonly keys: Keys = new Map()
   readonly #reader: EngineReader
   readonly #registry: Registry
-  /** Rows that entries wrote, by table and key: a document may refer to them by keys, too, as to a new row of which it chooses the key. */
+  /** Rows that entries wrote, by table and key: a document may refer to a new row by the key that it chooses. */
   readonly #written = new Map<string, EntryKey>()
   readonly #entries = new Map<number | undefined, EntryKey>()
-  /** By table: those in which the document looks something up. */
+  /** The tables in which the document looks rows up. */
   readonly #tables = new Map<string, KnownRows>()
-  /** What each entry looks up. */
+  /** The look-ups of each entry. */
   readonly #lookups: ReadonlyMap<Step, readonly StepLookup[]>
   readonly #misses: Misses
   readonly #sight: Sight
@@ -89,12 +89,12 @@ export class Resolver {
     }
   }
 
-  /** Reads ahead what these steps look up by plain values, by one statement; none when they look up nothing. */
+  /** Prefetches the rows that these steps look up by plain values, by one statement; none when they look up nothing. */
   async readAhead(steps: readonly Step[]): Promise<void> {
     await this.#read(await this.#sight.readable(steps.flatMap((step) => this.#lookups.get(step) ?? [])))
   }
 
-  /** The fields as far as the rows that they refer to are known now. What is not known yet is left out. */
+  /** The fields whose rows are known now. The others are left out. */
   knownFields(step: Step, sent: ReadonlyMap<string, unknown>): Map<string, unknown> {
     const known = new Map<string, unknown>()
     for (const [name, value] of sent) {
@@ -116,7 +116,7 @@ export class Resolver {
     return known
   }
 
-  /** The fields of an entry, when it is its turn. */
+  /** The fields of an entry. Call it when it is the entry's turn. */
   async entry(step: Step): Promise<Resolved> {
     const context = { errors: new ErrorList(), known: new Set(), created: new Set(), path: step.path }
     const identifiers = await this.#fields(step, step.identifiers, context)
@@ -176,7 +176,7 @@ export class Resolver {
   }
 
   /**
-   * Conditions that only the database can answer. All others are known when a document is read.
+   * Evaluates the conditions that need the database. All others are known when a document is read.
    *
    * @returns the step, with the errors of its conditions; null when they are false
    */
@@ -185,7 +185,7 @@ export class Resolver {
       try {
         if (!isTrue(await this.#evaluate(condition, true))) return null
       } catch (error) {
-        // What depends on a row that this document creates is true or not once it is applied.
+        // A condition on a row that this document creates is decided when the document is applied.
         if (error instanceof NotKnownYet) continue
         if (!(error instanceof TagError)) throw error
         const path = [...step.path, 'conditions']
@@ -195,7 +195,7 @@ export class Resolver {
     return step
   }
 
-  /** What the caller asked for since this was called last, and may not view. */
+  /** The look-ups since the last call that the caller may not do. */
   unseen = (): readonly Unseen[] => this.#sight.take()
 
   /** Whether the caller may view a row: by permission, or as its owner. */
@@ -218,7 +218,7 @@ export class Resolver {
   /** The row that an entry wrote, by its key. */
   written = (table: string, key: unknown): EntryKey | undefined => this.#written.get(`${table} ${String(key)}`)
 
-  /** The row that an entry wrote, as a field refers to it. @param tag what was sent @param key what that stands for */
+  /** The row that an entry wrote, by the value of a field. @param tag the sent value @param key its key */
   entryOf(tag: unknown, key: unknown, reference: Reference): EntryKey | undefined {
     if (tag instanceof KeyOf) return this.keys.get(tag.id)
     const { table = '' } = this.#registry.targets.get(reference.target) ?? {}
@@ -228,7 +228,7 @@ export class Resolver {
     return this.#entries.get(row?.entry)
   }
 
-  /** In a check, an entry whose conditions are false: the apply may find what an earlier one writes, so that they are true there. */
+  /** Adds the row of an entry whose conditions are false in a check: an earlier entry may make them true in the apply. */
   skipped({ id, model: { table }, identifiers }: Step): void {
     const open = { key: pending, isNew: true, value: () => undefined } as const
     const pk = identifiers.get('pk')
@@ -236,7 +236,10 @@ export class Resolver {
     if (typeof pk === 'string') this.#written.set(`${table} ${pk}`, { ...open, key: pk })
   }
 
-  /** Keeps in mind what an entry does. @param key `pending` while that of a new row is not known @param entry its index in the document */
+  /**
+   * Remembers the effect of an entry. @param key `pending` while that of a new row is not known
+   * @param entry its index in the document
+   */
   wrote(effect: Effect, key: KnownRow['key'], entry: number): void {
     const { step, row, isForeign, action, values } = effect
     const { id, model } = step
@@ -280,9 +283,9 @@ export class Resolver {
   }
 
   /**
-   * @param asks whether it matters only if the value is true: no row is no error then
-   * @throws {TagError} for what has no value
-   * @throws {NotKnownYet} for what depends on a row that is not written yet
+   * @param asks whether only the truth of the value counts: a missing row is no error then
+   * @throws {TagError} for a tag without a value
+   * @throws {NotKnownYet} for a tag that depends on a row that is not written yet
    */
   async #evaluate(value: unknown, asks = false): Promise<unknown> {
     const evaluation = evaluate(value, { ...scopeOf(value), asks })
@@ -317,10 +320,10 @@ export class Resolver {
     }
     const found = tag instanceof Named ? await this.#named(tag, reference) : await this.#find(tag)
     if ('row' in found) {
-      // `!Find` names a row, and not what it must be: whether it fits is checked with the keys that were sent.
+      // `!Find` names a row without a restriction: the fit is checked together with the keys that were sent.
       return tag instanceof Named ? noteKnown(found.row, context) : noteCreated(found.row, context)
     }
-    // A row that is not there needs no removing: the same again is unchanged.
+    // A missing row need not be removed: the same document again is unchanged.
     if (!isRemoved || (found.code !== 'unknown_name' && found.code !== 'no_such_row'))
       errors.add(path, found.code, found.message)
     return undefined
@@ -376,7 +379,7 @@ export class Resolver {
   }
 }
 
-/** The judge denies it: no other error of the document is reported. */
+/** The error of a denied look-up. The judge denies the document: no other error is reported. */
 const unseen = (what: string): Found => ({ code: 'invalid_value', message: `${what} may not be looked up.` })
 
 type Found = { readonly row: KnownRow } | { readonly code: ErrorCode; readonly message: string }
@@ -393,7 +396,7 @@ function noteKnown(row: Pick<KnownRow, 'key' | 'isNew'>, context: Context): Know
   return noteCreated(row, context)
 }
 
-/** Names in a list have a place of their own in messages; of tags, the list has it. */
+/** The path of an item in messages: names in a list have one of their own, and tags have that of the list. */
 const placeOf = (item: unknown, index: number): FieldPath => (item instanceof Named ? [index] : [])
 
 function hasTwice(items: readonly unknown[]): boolean {

@@ -15,31 +15,31 @@ import type { Step } from './step.ts'
 export const entryName = ({ id }: Pick<Step, 'id'>, index: number): string =>
   id === undefined ? `Entry ${index} of the document` : `Entry ${JSON.stringify(id)}`
 
-/** Says nothing of the values: they may be secrets. */
+/** The message for two values of one field. It does not show them: they may be secrets. */
 export const otherValue = (entry: string): string =>
   `${entry} names the same row, and has another value for this field: leave one of the two out.`
 
 export const alsoPresent = (entry: string): string =>
   `${entry} names the same row, and one of the two is absent: leave one of them out.`
 
-/** A row that entries without conditions name, as far as that is known without the database. */
+/** A row that entries without conditions name, as far as it is known without the database. */
 type Row = {
-  /** The index of the first of them. */
+  /** The index of the first of these entries. */
   readonly first: number
-  /** The first entries that are absent, and that are not. */
+  /** The first entry with the state `absent`, and the first with another one. */
   absent?: string | undefined
   present?: string | undefined
-  /** What the others say of its fields. */
+  /** The values of its fields in the other entries. */
   readonly values: Map<string, Comparable & { readonly entry: string }>
 }
 
-/** A value that can be compared with another of the same form: names of rows only with names. */
+/** A value that can be compared with another of the same form: names of rows are compared only with names. */
 type Comparable = { readonly form: 'plain' | 'names'; readonly value: unknown }
 
 /**
- * The rows that the entries of a document name. An entry that says something else of a row than an earlier one is an error:
- * of the two, the later would win, and each apply of the document would write both. Entries with conditions are left
- * out: they may say what is otherwise (docs/adr/0080-a-document-says-one-thing-of-a-row.md).
+ * The rows that the entries of a document name. An entry with another value for a field than an earlier one is an error: the
+ * later value would win, and each apply of the document would write both. Entries with conditions are left out: they may have
+ * other values (docs/adr/0080-a-document-says-one-thing-of-a-row.md).
  */
 export class RowsNamed {
   readonly #rows = new ByNames<Row>(merge)
@@ -73,7 +73,7 @@ export class RowsNamed {
 
   #compare({ model, path, ...step }: Step, row: Row, entry: string, where: 'identifiers' | 'attrs'): void {
     for (const [name, sent] of step[where]) {
-      // A name that the entry changes.
+      // The entry changes this name.
       if (where === 'identifiers' && step.attrs.has(name)) continue
       const field = model.fields.get(name)
       const found = field && this.#comparable(field, sent)
@@ -85,7 +85,7 @@ export class RowsNamed {
     }
   }
 
-  /** @returns undefined for what only the database can compare, and for a value with errors */
+  /** @returns undefined for a value that only the database can compare, and for one with errors */
   #comparable({ reference }: Field, sent: unknown): Comparable | undefined {
     const value = sent instanceof ForNew ? sent.value : sent
     if (value === undefined || value instanceof Deferred || value instanceof ListEdit) return undefined
@@ -105,7 +105,7 @@ function differ(field: Field, one: Comparable, other: Comparable): boolean {
   return isEmpty(one) || isEmpty(other)
 }
 
-/** Differs from each name. */
+/** A value that differs from each name. */
 const isEmpty = ({ value }: Comparable): boolean => value === null || (Array.isArray(value) && value.length === 0)
 
 function merge(row: Row, other: Row): void {

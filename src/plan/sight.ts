@@ -4,27 +4,26 @@ import type { Effect } from './effect.ts'
 import type { KnownRow } from './known-rows.ts'
 import { columnOf, type Row } from './statements.ts'
 
-/** A look-up that the caller may not do: what it looks up, and the permission that is missing. */
+/** A look-up that the caller may not do, with the missing permission. */
 export type Unseen = { readonly what: string; readonly needed: string }
 
 type Identifiers = Readonly<Record<string, unknown>>
 
 /**
- * What a document may look up: rows that its submitter may view. Without that, the answer to a look-up would tell whether a
- * row has the value that was guessed. So it is denied before anything is read, and in the same words for a row that is there
- * and for one that is not.
+ * A document may look up only rows that its submitter may view. Otherwise the answer to a look-up would show whether a row has a
+ * guessed value. So a look-up is denied before anything is read, and in the same words whether the row exists or not.
  *
- * Free are names of what is only configuration (`offersNames`), the caller's own user, and rows that an earlier entry writes
- * by the same identifiers: what happens to such a row needs a permission of its own.
+ * These need no permission: names of mere configuration (`offersNames`), the caller's own user, and rows that an earlier entry
+ * writes by the same identifiers, because the change of such a row needs a permission of its own.
  */
 export class Sight {
   readonly #actor: Actor | Promise<Actor>
-  /** Once it was needed. */
+  /** The actor, once it was needed. */
   #read: Actor | undefined
   readonly #written = new Set<string>()
   #unseen: Unseen[] = []
 
-  /** @param actor the submitter; a promise may be answered together with the snapshot */
+  /** @param actor the submitter; a promise is answered together with the snapshot */
   constructor(actor: Actor | Promise<Actor>) {
     this.#actor = actor
   }
@@ -54,8 +53,8 @@ export class Sight {
   }
 
   /**
-   * Whether a row that is found may be shown: the models of one target need different permissions, and a permission may
-   * hold for the rows of some owners only. What is not shown is not there.
+   * Whether a found row may be shown: the models of one target need different permissions, and a permission may hold only for the
+   * rows of some owners. A row that may not be shown counts as missing.
    */
   shows(models: readonly Model[], { values, entry }: KnownRow): boolean {
     if (entry !== undefined || areFree(models)) return true
@@ -67,7 +66,7 @@ export class Sight {
     return viewsRow(this.#read, model, values.get('owner'))
   }
 
-  /** Whether the caller may view a row that is there: by permission, as its owner, or because it is the caller itself. */
+  /** Whether the caller may view an existing row: by permission, as its owner, or because it is the caller itself. */
   async row(model: Model, row: Row): Promise<boolean> {
     const actor = await this.#submitter()
     return (
@@ -82,7 +81,7 @@ export class Sight {
     return this.#read
   }
 
-  /** Of what is read ahead, what the caller may see in any case. */
+  /** Whether the caller may see a prefetched row in any case. */
   async readable<Look extends { readonly models: readonly Model[]; readonly isFree: boolean }>(
     looks: readonly Look[],
   ): Promise<readonly Look[]> {
@@ -91,7 +90,7 @@ export class Sight {
     return looks.filter(({ models, isFree }) => isFree || models.some((model) => views(actor, model)))
   }
 
-  /** Keeps in mind which row an entry writes. */
+  /** Remembers the row that an entry writes. */
   wrote({ step: { model, identifiers, attrs, rename }, isForeign }: Effect): void {
     if (isForeign) return
     this.#written.add(placeOf(model, Object.fromEntries(identifiers)))
@@ -118,7 +117,7 @@ const viewsRow = (actor: Actor, model: Model, owner: unknown): boolean =>
     ? allowsFor(actor, `view_${model.resource}`, typeof owner === 'string' ? owner : null)
     : views(actor, model)
 
-/** Names of what is only configuration are for all who may write what refers to it. */
+/** Names of mere configuration are for all who may write a row that refers to it. */
 export const areFree = (models: readonly Model[]): boolean => models.every(({ offersNames }) => offersNames === true)
 
 export function isFreeFind(model: Model, identifiers: Identifiers): boolean {
@@ -133,7 +132,7 @@ function isSelf(actor: Actor, { name }: Model, identifiers: Identifiers): boolea
   return field === 'username' ? value === username : field === 'pk' && String(value) === String(pk)
 }
 
-/** In any order of the fields, and with folded names in any case of their letters. */
+/** The place of a row: the same for any order of the fields, and for folded names in any case of their letters. */
 function placeOf({ name, fields }: Model, identifiers: Identifiers): string {
   const values = Object.entries(identifiers).map(([field, value]) => {
     const text = typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value)

@@ -9,39 +9,39 @@ const key = z.union([z.string(), z.int()])
 
 const storedRow = z.looseObject({ pk: key, links: z.record(z.string(), z.array(key)).optional() })
 
-/** What the database holds about an entry. */
+/** The rows of the database that concern an entry. */
 export const seen = z.object({
   /** Rows that the identifiers match, two at most: more than one is an error. */
   rows: z.array(storedRow),
   /** The key for a new row; null when the row exists, or no key was requested. */
   newKey: z.int().nullable(),
-  /** Keys of references that do not fit, by `referenceName`. `found` is what the row has instead; null without a row. */
+  /** Keys of references that do not fit, by `referenceName`. `found` is the row's value; null without a row. */
   unfit: z.record(z.string(), z.array(z.object({ key, found: z.string().nullable() }))),
-  /** Rows that already have a value that must be unique, by field: what tells their model, name and owner. */
+  /** Rows that already have a value that must be unique, by field: the values for their model, name and owner. */
   taken: z.record(z.string(), z.array(storedRow.extend({ value: key }))),
-  /** Rows that the entry's row claims, by field: what tells their model, name and owner; and those of which a reference needs more. */
+  /** Rows that the entry's row claims, or of which a reference needs a value: the same, by field. */
   claimed: z.record(z.string(), z.array(storedRow)),
-  /** How many rows refer to the same row by the field that is limited; 0 for a model without a limit. */
+  /** The number of rows that refer to the same row by the field that is limited; 0 for a model without a limit. */
   count: z.int(),
 })
 
 export type Seen = z.output<typeof seen>
 
-/** What to read for one entry: only what the entry names. */
+/** The question for one entry: only values that the entry names. */
 export type Question = {
-  /** Take the key of a new row from its sequence now: statements that refer to it need not wait for the insert. */
+  /** Whether the key of a new row is taken from its sequence now: statements that refer to it need not wait for the insert. */
   readonly takesKey: boolean
   /** The fields of `waysToFind` with their values; empty when a value is unknown or has errors. */
   readonly by: ReadonlyMap<string, unknown>
   /** Fields in join tables whose keys are read with the row. */
   readonly links: readonly string[]
-  /** Of these, the fields of which only some keys are read: a row may have very many. */
+  /** The fields among them of which only some keys are read: a row may have very many. */
   readonly within: ReadonlyMap<string, readonly (string | number)[]>
   /** Keys that the entry refers to, by `referenceName`; none without a key. */
   readonly referred: ReadonlyMap<string, { readonly reference: Reference; readonly keys: readonly (string | number)[] }>
-  /** By field: the value that must be unique, or the keys of an exclusive link. */
+  /** The values that must be unique, or the keys of an exclusive link, by field. */
   readonly exclusive: ReadonlyMap<string, readonly (string | number)[]>
-  /** By field of `model.claims`, and by field that needs something of its row: the keys of the rows. */
+  /** The keys of the rows, by field of `model.claims`, and by field that needs a value of its row. */
   readonly claims: ReadonlyMap<string, readonly (string | number)[]>
   /** The key in the field that is limited. */
   readonly counted: string | number | undefined
@@ -50,16 +50,16 @@ export type Question = {
 /** A reference target with its restriction: `flow authorization`. */
 export const referenceName = ({ target, only }: Reference): string => [target, ...(only?.values ?? [])].join(' ')
 
-/** The rows that fit, by the field's own restriction or the target's. */
+/** The restriction of a reference: that of the field, or that of the target. */
 export const onlyOf = ({ targets }: Registry, { target, only }: Reference): Only | undefined =>
   only ?? targets.get(target)?.only
 
 export type EntryQuestion = { readonly model: Model; readonly question: Question }
 
 /**
- * One statement that reads all that these entries need: their rows, missing references and unique values in use. Its
- * one row holds an answer for each entry, in order (docs/adr/0005-one-statement-per-snapshot.md). For a role, whose row
- * may be there, it is:
+ * One statement that reads all rows for these entries: their own, missing references and unique values in use. Its one row holds
+ * an answer for each entry, in order (docs/adr/0005-one-statement-per-snapshot.md). The statement for a role, whose row may
+ * exist:
  *
  *     SELECT jsonb_build_array(jsonb_build_object(
  *       'rows', ARRAY(SELECT to_jsonb(r) FROM (SELECT t."pk", t."name", t."permissions"
@@ -82,10 +82,10 @@ export function snapshotStatement(registry: Registry, asked: readonly EntryQuest
 }
 
 /**
- * The same for any number of entries of one shape: what one entry asks, once for each. Its one row holds an answer for
- * each entry, in order.
+ * The same for any number of entries of one shape: the question of one entry, once for each. Its one row holds an answer for each
+ * entry, in order.
  *
- * @param asked of one `shapeOf`
+ * @param asked questions of one `shapeOf`
  */
 export function snapshotOfMany(registry: Registry, asked: readonly EntryQuestion[]): Statement {
   const [first] = asked
@@ -106,7 +106,7 @@ export function snapshotOfMany(registry: Registry, asked: readonly EntryQuestion
   return { text, values: [JSON.stringify(rows)] }
 }
 
-/** Entries of one shape ask by the same text. */
+/** The shape of a question: entries of one shape have the same text. */
 export const shapeOf = ({
   model,
   question: { takesKey, by, links, within, referred, exclusive, claims, counted },
@@ -116,7 +116,7 @@ export const shapeOf = ({
 /** Statements by the shape of their questions: documents have few shapes. */
 const texts = new Map<string, string>()
 
-/** In the order in which `answerPart` names them. */
+/** The values, in the order in which `answerPart` names them. */
 const valuesOf = ({ by, within, referred, exclusive, claims, counted }: Question): unknown[] => [
   ...by.values(),
   ...(by.size === 0 ? [] : within.values()),
@@ -126,7 +126,7 @@ const valuesOf = ({ by, within, referred, exclusive, claims, counted }: Question
   ...(counted === undefined ? [] : [counted]),
 ]
 
-/** Names the next value of a question: `$1`, or a column of a list of questions. @param type of the value, in SQL */
+/** Names the next value of a question: `$1`, or a column of a list of questions. @param type the type of the value, in SQL */
 type Next = (type: string) => string
 
 function answerPart(registry: Registry, { model, question }: EntryQuestion, next: Next): string {
@@ -144,10 +144,10 @@ function answerPart(registry: Registry, { model, question }: EntryQuestion, next
   return `(SELECT jsonb_build_object('rows', s.rows, ${others}, 'newKey', ${newKey}) FROM (SELECT ${rows} AS rows OFFSET 0) s)`
 }
 
-// Below, LIMIT 1 makes PostgreSQL look up each key in an index. A join would be planned as a full scan while the table is
+// The LIMIT 1 below makes PostgreSQL look up each key in an index. A join would be planned as a full scan while the table is
 // small, and the cached plan would stay when the table has grown.
 
-/** A row is found by any of the ways that the entry names, and of several fields in one way, by all. */
+/** A row is found by any of the ways that the entry names, and in one way by all of its fields. */
 function rowsPart(
   model: Model,
   registry: Registry,
@@ -186,7 +186,7 @@ function typeOf({ key, fields }: Model, { targets }: Registry, name: string): st
   return name === 'pk' ? key : (targets.get(fields.get(name)?.reference?.target ?? '')?.key ?? 'text')
 }
 
-/** Who made the row, when, and the label under which it is managed: `apply/ownership.ts` reads them. */
+/** The maker of a row, the time, and the label under which it is managed: `apply/ownership.ts` reads them. */
 const originColumns = `t."created_by", t."created_at",
   (SELECT u.username FROM users u WHERE u.pk = t."created_by") AS "created_by_name"`
 
@@ -215,15 +215,18 @@ function claimedPart(model: Model, registry: Registry, name: string, next: Next)
   return `'${name}', ARRAY(SELECT to_jsonb(r) FROM unnest(${next(`${key}[]`)}::${key}[]) k, LATERAL (${row}) r)`
 }
 
-/** What tells the model of a row, its name, and who may view it. */
+/** The columns for the model of a row, its name, and the permission to view it. */
 const namingColumns = (model: Model): string[] => [
   ...new Set([
-    ...['pk', labelColumn(model), ...Object.keys(model.discriminator), ...(model.isLabelled ? ['owner'] : [])],
+    'pk',
+    labelColumn(model),
+    ...Object.keys(model.discriminator),
+    ...(model.isLabelled ? ['owner'] : []),
     ...(model.owner === undefined ? [] : [columnOf(model, model.owner)]),
   ]),
 ]
 
-/** By an index on the field. */
+/** Counts by an index on the field. */
 function countPart(model: Model, registry: Registry, next: Next): string {
   if (model.limit === undefined) return '0'
   const { per, until } = model.limit

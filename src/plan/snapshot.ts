@@ -24,7 +24,7 @@ import { exclusiveLinks, linksOf, type Row } from './statements.ts'
 import { keysOf, storedKeys } from './storage.ts'
 import { waysToFind } from './ways-to-find.ts'
 
-/** What the database holds about the entries of a document. What is not read ahead is read when it is the turn of its entry. */
+/** The rows of the database that concern the entries of a document. Some are prefetched, the others are read later. */
 export type Snapshot = {
   entry(step: Step, sent: Resolved): Promise<Seen>
   /** Remembers an entry that was written, by the key of its row. Entries that it may affect are read again. */
@@ -32,30 +32,29 @@ export type Snapshot = {
 }
 
 type Use = {
-  /** Take the keys of new rows from their sequences: only for a document that will be written. */
+  /** Whether keys of new rows are taken from their sequences: only for a document that will be written. */
   readonly takesKeys: boolean
-  /** Read the links that may be very many of each row, also where no entry needs them: a plan has the digest of them. */
+  /** Whether links that may be very many are read where no entry needs them: a plan has their digest. */
   readonly readsAll: boolean
 }
 
-/** What a question has by the entry alone, and what it has by the values that were sent. */
+/** The parts of a question by the entry alone, and those by the values that were sent. */
 type StepUse = Pick<Question, 'takesKey' | 'links'>
 type Asked = Omit<Question, keyof StepUse>
 
-/** What was read ahead for an entry, and what was asked. */
+/** The prefetched answer for an entry, with its question. */
 type Ahead = EntryQuestion & { readonly seen: Seen }
 
 const answerRow = z.object({ seen: z.array(seen) })
 
 const maxAhead = 500
 
-/** Up to this number, entries are read ahead by one statement that asks for each; more, by one for each shape of question. */
+/** The most entries that are prefetched by one statement for all. More are prefetched by one for each shape of question. */
 const maxTogether = 2
 
 /**
- * Reads ahead what the next entries need, and what they look up. Nearly every document is an application and its
- * provider: one statement. Of a set, one for each model in the next 500 entries. Entries that an earlier one affects
- * are read one by one.
+ * Prefetches the rows of the next entries, and those that they look up. Nearly every document is an application and its provider:
+ * one statement. A set takes one for each model in the next 500 entries. Entries that an earlier one affects are read one by one.
  */
 export async function openSnapshot(
   reader: EngineReader,
@@ -85,7 +84,7 @@ export async function openSnapshot(
       const found = ahead.get(step)
       const asked = questionOf(step.model, sent)
       if (found !== undefined && covers(found, asked, sent) && !isAffected(found, asked, written)) return found.seen
-      // A key that was taken ahead is not taken twice.
+      // A key is not taken a second time.
       const newKey = found?.seen.newKey ?? null
       const { takesKey, links } = use(step)
       const question = { takesKey: takesKey && newKey === null, links, ...asked }
@@ -121,7 +120,7 @@ async function readTogether(
   return ahead
 }
 
-/** What the entries ask as far as it is known before their turn: without the keys behind tags that are not known yet. */
+/** The questions of the entries as far as they are known before their turn: keys behind unknown tags are left out. */
 function plainQuestions(
   steps: readonly Step[],
   resolver: Resolver,
@@ -168,7 +167,7 @@ function questionOf(model: Step['model'], { identifiers, values, known }: Resolv
     if (reference === undefined && !isExclusive) continue
     const keys = keysOf(value instanceof ListEdit ? value.add : value)
     const all = allKeys(value)
-    // A look-up does not say whether the row fits now.
+    // A look-up does not show whether the row fits now.
     const unknown = reference?.only?.atFirst ? all : all.filter((key) => !known.has(key))
     if (reference !== undefined && unknown.length > 0)
       referred.getOrInsertComputed(referenceName(reference), () => ({ reference, keys: [] })).keys.push(...unknown)
@@ -183,8 +182,8 @@ function questionOf(model: Step['model'], { identifiers, values, known }: Resolv
 const allKeys = (value: unknown) => keysNamed(value) ?? keysOf(value)
 
 /**
- * Whether the answer that was read ahead covers what the entry asks now. Keys behind tags may not have been known: that
- * matters where another row could have them.
+ * Whether the prefetched answer covers the question of the entry now. Keys behind tags may not have been known: that matters
+ * where another row could have them.
  */
 function covers({ model, question, seen }: Ahead, asked: Asked, { created }: Resolved): boolean {
   const [row] = seen.rows
@@ -208,7 +207,7 @@ function covers({ model, question, seen }: Ahead, asked: Asked, { created }: Res
   )
 }
 
-/** Whether an earlier entry wrote what this one asks for: its row, a value that must be unique, a row that it refers to. */
+/** Whether an earlier entry wrote a row that this one asks for: its own, one with a unique value, or one that it refers to. */
 function isAffected({ model, seen }: Ahead, { by, referred, exclusive, counted }: Asked, written: Places): boolean {
   const { table, limit } = model
   const isWritten = (field: string, value: unknown) => written.has(table, field, value)

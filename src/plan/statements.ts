@@ -10,7 +10,7 @@ import type { Step } from './step.ts'
  * types of the table's columns.
  */
 
-/** A row as it is read: values by column, and linked keys by field. */
+/** A row that was read: values by column, and linked keys by field. */
 export type Row = {
   pk: string | number
   links?: Readonly<Record<string, readonly (string | number)[]>> | undefined
@@ -35,7 +35,7 @@ export function columnOf(model: Model, name: string): string {
   throw new Error(`${model.name}: ${name} has no column of its own`)
 }
 
-/** Where the keys of a field stand, in SQL: in the rows `t` of the model, or beside them. @param target whose keys they are */
+/** The keys of a field, in SQL: in the rows `t` of the model, or beside them. @param target the table of these keys */
 export function keysIn(model: Model, name: string, target = ''): { readonly value: string; readonly from: string } {
   const rows = `${quoted(model.table)} t`
   const { storage } = model.fields.get(name) ?? {}
@@ -83,7 +83,7 @@ export function columnsOf(model: Model): string[] {
   ]
 }
 
-/** A row as it is stored: values by column, with secrets sealed, and linked keys by field. */
+/** A row to store: values by column, with secrets sealed, and linked keys by field. */
 export type StoredRow = {
   columns: ReadonlyMap<string, unknown>
   links: ReadonlyMap<string, readonly unknown[]>
@@ -95,7 +95,7 @@ export type Inserted = { readonly row: StoredRow; readonly references: readonly 
 /**
  * A row to change: its columns and links, and the fields whose reference rows are replaced.
  *
- * @property edits the links of which only some keys are added and removed: all others stay as they are
+ * @property edits the links of which only some keys are added and removed: all others are kept
  */
 export type Updated = Inserted & {
   readonly pk: Key
@@ -112,7 +112,7 @@ export type Updated = Inserted & {
  *
  * PostgreSQL checks foreign keys when the statement ends, so the order of its parts does not matter.
  *
- * @param rows all with the same columns
+ * @param rows rows with the same columns
  */
 export function insert(model: Model, registry: Registry, rows: readonly Inserted[]): Statement {
   const owned = rows.map((each) => ({ ...each, own: each.row.columns.get('pk') as Key }))
@@ -136,7 +136,7 @@ const asPart = (text: string, index: number) => `also${index} AS (${text})`
 /**
  * Updates the changed columns, links and reference rows. Links that stay are not written again.
  *
- * @param rows all with the same columns, links and referring fields
+ * @param rows rows with the same columns, links and referring fields
  */
 export function update(model: Model, registry: Registry, rows: readonly Updated[]): Statement[] {
   const statements: Statement[] = []
@@ -157,7 +157,7 @@ export function update(model: Model, registry: Registry, rows: readonly Updated[
     })
     const values = [JSON.stringify(linked)]
     const [table, own, other] = [link.table, link.own, link.other].map(quoted)
-    // A whole list excludes pairs, which PostgreSQL hashes: it compares each member of an array in turn.
+    // A whole list is excluded by pairs, which PostgreSQL hashes. It would compare each member of an array in turn.
     const gone = linked.some(({ removed }) => removed !== undefined)
       ? `${source}, unnest(v.removed) k WHERE l.${own} = v.own AND l.${other} = k`
       : `${source} WHERE l.${own} = v.own AND (l.${own}, l.${other}) NOT IN (SELECT v.own, k FROM ${source}, unnest(v.others) k)`

@@ -12,18 +12,18 @@ import { areFree, isFreeFind } from './sight.ts'
 import { onlyOf } from './snapshot-sql.ts'
 import { columnOf } from './statements.ts'
 
-/** In which table an entry looks something up, and by what. `columns` are read of what is found. */
+/** A look-up of an entry: its table and its values. `columns` are read of the rows that are found. */
 export type StepLookup = {
   readonly model: Model
   readonly columns: readonly string[]
   readonly by: readonly By[]
-  /** Of which model the row may be. */
+  /** The models of which the row may be. */
   readonly models: readonly Model[]
-  /** Every caller may look it up. */
+  /** Whether every caller may look it up. */
   readonly isFree: boolean
 }
 
-/** What an entry looks up: by names, and by `!Find`; the rows that have a name of its own, in a model with several. */
+/** The look-ups of an entry: by names, by `!Find`, and for rows with the same name, in a model with several names. */
 export function lookupsOf(registry: Registry, step: Step): StepLookup[] {
   return valuesOf(step).flatMap(([name, value]) => {
     const reference = name === undefined ? undefined : step.model.fields.get(name)?.reference
@@ -71,7 +71,7 @@ export function byOf(registry: Registry, { model: name, identifiers }: Find): By
     : undefined
 }
 
-/** All that an entry says, by field; conditions have none. */
+/** All values of an entry, by field; conditions have no field. */
 const valuesOf = ({ identifiers, attrs, conditions }: Step): [string | undefined, unknown][] => [
   ...identifiers,
   ...attrs,

@@ -3,39 +3,39 @@ import type { FieldError, FieldPath } from '../errors.ts'
 import type { Model } from '../models/define.ts'
 import type { ListEdit } from './list-edit.ts'
 
-/** A row in messages, by what its entry sent: to a caller who may not view it. */
+/** A row in messages to a caller who may not view it: by the values that its entry sent. */
 export function nameSent({ model, identifiers, attrs }: Pick<Step, 'model' | 'identifiers' | 'attrs'>): string {
   const [[field = 'pk'] = []] = model.identifiers
   const sent = attrs.get(field) ?? identifiers.get(field) ?? identifiers.values().next().value
   return `${model.displayName} ${JSON.stringify(sent)}`
 }
 
-/** One entry, checked against its model. References by tag or name are still that: only the database knows their keys. */
+/** One entry, checked against its model. References by tag or name are not replaced yet: only the database knows their keys. */
 export type Step = {
   readonly id: string | undefined
-  /** The index of the entry in the document. What follows from the document has none. */
+  /** The index of the entry in the document. A step that follows from the document has none. */
   readonly entry?: number
   readonly model: Model
   readonly state: EntryState
   readonly identifiers: ReadonlyMap<string, unknown>
   readonly attrs: ReadonlyMap<string, unknown>
-  /** For how long the secret before stays valid if the entry changes it, by field: `hours=24`. */
+  /** The time for which an earlier secret stays valid when the entry changes it, by field: `hours=24`. */
   readonly overlaps?: ReadonlyMap<string, string>
-  /** Where the entry's errors are reported: `['provider']`, or `['entries', 3]`. */
+  /** The path at which the entry's errors are reported: `['provider']`, or `['entries', 3]`. */
   readonly path: FieldPath
-  /** Of conditions that cannot be evaluated. */
+  /** The errors of conditions that cannot be evaluated. */
   readonly conditionErrors?: readonly FieldError[]
-  /** What must be true, else the step is skipped: only the database knows. */
+  /** The conditions that need the database. The step is skipped unless all are true. */
   readonly conditions?: readonly unknown[]
   /** The name that the row had before. */
   readonly was?: string
   /** The label under which its row is managed, or null for none; undefined: that of the request. */
   readonly owner?: string | null
-  /** A row that is not there is an error: the entry may not create it. */
+  /** Whether a missing row is an error: the entry may not create it. */
   readonly mustExist?: true
-  /** Of a former document, whose run left the row as it was: the entry may not create it. */
+  /** Whether the run of a former document left the row unchanged: the entry may not create it. */
   readonly isLeft?: boolean
-  /** Once `was` was looked up: only the row with the old name is there, or one with each. */
+  /** The rows of a rename, once they were looked up: only that with the old name, or one with each name. */
   readonly rename?: 'old' | 'both'
   /** The index of the first entry that names the same row, as far as that is known without the database. */
   readonly row?: number

@@ -7,7 +7,7 @@ import type { Creator, Field, Model, Values } from '../models/define.ts'
 import { expiresOf, previousOf } from '../models/overlap.ts'
 import type { Row, StoredRow } from './statements.ts'
 
-/** Converts between a row as it is stored and its fields by wire name. */
+/** Converts between a stored row and its fields by wire name. */
 
 /** A sealed value is bound to its row by the row's UUID, which is known before the insert. */
 const sealedPlace = (model: Model, row: string, column: string): SealedPlace => ({ table: model.table, row, column })
@@ -20,7 +20,7 @@ export function toValues(model: Model, row: Row, keyring: Keyring): Values {
   return valuesOf(model, row, (envelope, column) => JSON.parse(keyring.open(envelope, sealedPlace(model, id, column))))
 }
 
-/** @returns the values of all fields, with secrets masked: nothing is opened. Those before, of overlaps, are among them */
+/** @returns the values of all fields, with secrets masked, and earlier secrets in their overlaps: nothing is opened */
 export const toMaskedValues = (model: Model, row: Row): Values => ({
   ...valuesOf(model, row, () => masked),
   ...Object.fromEntries(
@@ -33,10 +33,10 @@ export const toMaskedValues = (model: Model, row: Row): Values => ({
 
 const overlapsOf = ({ fields }: Model): Field[] => [...fields.values()].filter(({ overlap }) => overlap)
 
-/** Until when the secret before this one is stored as valid; null without one. */
+/** The stored time until which the earlier secret is valid; null without one. */
 export const endOfOverlap = (row: Row, field: string): unknown => object(row.settings)[expiresOf(field)] ?? null
 
-/** @param secretOf the value of a secret that is stored in this envelope */
+/** @param secretOf returns the value of a secret that is stored in this envelope */
 function valuesOf(model: Model, row: Row, secretOf: (envelope: string, column: string) => unknown): Values {
   const open = (envelope: unknown, column: string) => (typeof envelope === 'string' ? secretOf(envelope, column) : null)
   const values: Record<string, unknown> = {}
@@ -53,11 +53,11 @@ function valuesOf(model: Model, row: Row, secretOf: (envelope: string, column: s
         values[name] = settings[name] ?? null
         break
       case 'secrets':
-        // In the open only if a version for which it was no secret wrote it last: each write of today removes it there.
+        // `settings` has it only when an earlier version, for which it was no secret, wrote it last: each write removes it there.
         values[name] = settings[name] ?? open(secrets[name], `secrets.${name}`)
         break
       case 'link': {
-        // Links that may be very many, and were not read, have no value: they stay as they are.
+        // Links that may be very many, and were not read, have no value: they are kept.
         const keys = row.links?.[name] ?? (storage.many ? undefined : [])
         if (keys !== undefined) values[name] = keys
         break
@@ -77,13 +77,13 @@ const utcTime = (stored: unknown) => (typeof stored === 'string' ? new Date(stor
 /** The keys of a new row: `pk` when it is known before the insert, and the UUID of a model that has one beside it. */
 export type Identity = { pk?: string | number; uuid?: string; [numbered: string]: unknown }
 
-/** @param pk from an identifier, or from the table's sequence */
+/** @param pk the key from an identifier, or from the table's sequence */
 export function newIdentity(model: Model, pk: string | number | undefined): Identity {
   if (model.key === 'uuid') return { pk: typeof pk === 'string' ? pk : uuid7() }
   return { ...(typeof pk === 'number' && { pk }), ...(model.uuid && { uuid: randomUUID() }) }
 }
 
-/** Each process begins somewhere else, so that plans of two processes rarely wait for each other. */
+/** The next key of a plan. Each process begins at a random one, so that plans of two processes rarely wait for each other. */
 let planned = -randomInt(1, 1_000_000_000)
 
 /** The keys of a row that is rolled back: negative where a sequence would give a number, which a rollback does not return. */
@@ -95,7 +95,7 @@ export function plannedIdentity(model: Model, pk: string | number | undefined): 
   }
 }
 
-/** Who made a row, and under which label it is managed, in a model that keeps it. */
+/** The maker of a row, and the label under which it is managed, in a model that keeps them. */
 export type Origin = {
   readonly creator: Creator
   /** The effective user. */
@@ -133,8 +133,8 @@ function secretsInOpen(model: Model, { settings }: Row): string[] {
 }
 
 /**
- * The columns of the changed fields; the other values in `settings` and `secrets` are kept. The value before of a secret
- * stays if `values` have the end of its overlap; else any before it ends.
+ * The columns of the changed fields; the other values in `settings` and `secrets` are kept. An earlier secret stays if `values`
+ * have the end of its overlap, and is removed otherwise.
  */
 export function toChangedRow(
   model: Model,
@@ -162,7 +162,7 @@ function withPrevious(
   const settings = { ...object(columns.get('settings') ?? row.settings) }
   const secrets = { ...object(columns.get('secrets') ?? row.secrets) }
   for (const { name } of overlaps) {
-    // Sent again by a caller who may not view it: the secret before, and its end, stay.
+    // A caller who may not view the secret sent it again: the earlier secret and its end stay.
     if (before[name] === values[name]) continue
     const [previous, expires] = [previousOf(name), expiresOf(name)]
     delete secrets[previous]
@@ -243,7 +243,7 @@ export function referenceRowsOf(
 export const keysOf = (value: unknown): (string | number)[] =>
   (Array.isArray(value) ? value : [value]).filter((key) => typeof key === 'string' || typeof key === 'number')
 
-/** The keys that a row has in a field that refers to others, as it was read. */
+/** The keys in a field of a row that was read, when the field refers to others. */
 export function storedKeys({ name, storage }: Pick<Field, 'name' | 'storage'>, row: Row): (string | number)[] {
   if (storage.in === 'link') return keysOf(row.links?.[name])
   return keysOf(storage.in === 'column' ? row[storage.column] : object(row.settings)[name])

@@ -20,7 +20,7 @@ const ids = { provider: 'provider', app: 'app' } as const
 
 export type Submission = {
   readonly blueprint: Blueprint
-  /** Both entries, checked. Its errors are those of the whole body. */
+  /** Both checked entries, with the errors of the whole body. */
   readonly plan: Plan
   readonly conditions: Conditions
   /** The name of the job and the run: `apply oauth2 grafana`, or `plan oauth2 grafana`. */
@@ -29,7 +29,7 @@ export type Submission = {
   readonly slug: string
 }
 
-/** Whether the actor may write any provider of this kind: checked before anything is read for the request. */
+/** Whether the actor may write any provider of this kind. It is checked before anything is read for the request. */
 export const mayWrite = (actor: Actor, { resource }: { resource: string }): boolean =>
   allowsSome(actor, `add_${resource}`) || allowsSome(actor, `change_${resource}`)
 
@@ -43,7 +43,7 @@ export function kindOf(body: unknown, registry: Registry): ProviderModel | undef
  * Converts a submission to a blueprint of two entries: the provider by its name, then the application by its slug, which
  * refers to the first. All errors of both are in the plan.
  *
- * @param body as parsed from JSON
+ * @param body the parsed JSON
  * @param asked the conditions of the request; without one, those of a plan
  * @param textErrors errors of parsing the body, reported with the others
  */
@@ -67,14 +67,13 @@ export function toBlueprint(
   }
 }
 
-/** Submissions that are sent together, and where they stand in the body. */
+/** Submissions that are sent together, and their path in the body. */
 export type SentSet = { readonly bodies: readonly unknown[]; readonly within: FieldPath }
 
 /**
- * The submissions of a body: it is a list of them, or an object with the list, which has a type of its own in languages where a
- * list has none.
+ * The submissions of a body: it is a list of them, or an object with the list, for languages where a list has no type of its own.
  *
- * @returns undefined for another body @throws {Problem} `invalid` for an object with something else
+ * @returns undefined for another body @throws {Problem} `invalid` for an object with other fields
  */
 export function setIn(body: unknown): SentSet | undefined {
   if (Array.isArray(body)) return { bodies: body, within: [] }
@@ -92,7 +91,7 @@ export function setIn(body: unknown): SentSet | undefined {
  * Converts submissions to one blueprint: all are applied, or none. The ids of entries, and the places of errors, begin with the
  * place in the list.
  *
- * @param sent as parsed from JSON
+ * @param sent the parsed JSON
  * @param errors those of the request; those of the bodies are added
  */
 export async function toSet(
@@ -127,7 +126,7 @@ type Part = {
   readonly expectedKeys: Readonly<Record<string, number>>
 }
 
-/** The entries of one submission. @param of its place in a list of them, and where the list stands */
+/** The entries of one submission. @param of its index in a list of them, and the path of the list */
 function entriesOf(
   body: unknown,
   registry: Registry,
@@ -148,7 +147,7 @@ function entriesOf(
   const expectedKeys: Record<string, number> = {}
   if (isObject(sent.app)) {
     const { provider: key, ...app } = sent.app
-    // A sent key or name must be that of the submitted provider: it never selects another one.
+    // A sent key or name must be that of the submitted provider. It never selects another one.
     if (typeof key === 'number' && Number.isSafeInteger(key)) expectedKeys[providerId] = key
     else if (key !== undefined && key !== null && !isNameOf(key, sent.provider))
       errors.add(

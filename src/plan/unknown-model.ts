@@ -5,7 +5,7 @@ type Known = { readonly name: string; readonly provider?: { readonly kind: strin
 
 const lastPart = (name: string): string => name.slice(name.lastIndexOf('.') + 1)
 
-/** The model that was probably meant: by its kind or its last part alone, with another prefix, or nearly by its name. */
+/** The model that was probably meant: the name is its kind, its last part, has another prefix, or is similar. */
 function meantModel(sent: string, models: readonly Known[]): string | undefined {
   if (sent.length > 100) return undefined
   const name = sent.toLowerCase()

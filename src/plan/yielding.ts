@@ -8,13 +8,12 @@ import type { Step } from './step.ts'
 import { keysOf, storedKeys } from './storage.ts'
 
 /**
- * Of an entry that would put one row in the place of another in a field that yields (`ModelDeclaration.yields`): the entry
- * that keeps both, with one of them in the list. So the order in which the two are sent does not matter. A row that moves
- * into the field leaves the list.
+ * Changes an entry that would replace one row by another in a field that yields (`ModelDeclaration.yields`): both are kept, one
+ * of them in the list. So the order in which the two are sent does not matter. A row that moves into the field leaves the list.
  *
- * @param step as asked @param effect what it would do by itself
- * @param replaces the row is to take the place of the other, whatever its sort
- * @returns undefined for an entry that does as it says
+ * @param step the requested step @param effect its effect without this
+ * @param replaces whether the row replaces the other in any order
+ * @returns undefined for an entry that needs no change
  */
 export async function yielding(
   reader: EngineReader,
@@ -52,7 +51,7 @@ export async function yielding(
   return items && { ...step, attrs: attrs.set(to, items) }
 }
 
-/** @param list as sent, or an edit; what only the database evaluates stays as it is */
+/** @param list the sent list, or an edit; a list that only the database evaluates is kept */
 function withItems(list: unknown, items: readonly unknown[]): ListEdit | unknown[] | undefined {
   if (Array.isArray(list)) return [...list, ...items.filter((each) => !list.includes(each))]
   if (!(list instanceof ListEdit) || !Array.isArray(list.add)) return undefined

@@ -337,7 +337,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/lists': 2827,
   'src/models': 2746,
   'src/openapi': 1420,
-  'src/plan': 4633,
+  'src/plan': 4645,
   'src/queue': 1259,
   'src/rights': 1461,
   'src/runs': 3285,
