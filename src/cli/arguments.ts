@@ -20,19 +20,26 @@ const withTags = (args: readonly string[]): string[] =>
     return args[index - 1] === '--if-match' && /^-[\w-]{21}$/.test(arg) ? [] : [arg]
   })
 
-/** What options take: a value, one each time that they are repeated, or nothing. */
+/** The values of options: one, one each time that the option is repeated, or none. */
 export const text = { type: 'string' } as const
 export const texts = { type: 'string', multiple: true } as const
 export const flag = { type: 'boolean' } as const
 
-/** Of every command that reads files. */
+/** The options of every command that reads files. */
 export const fileOptions = { context: texts, 'files-from': text, json: flag, summary: text } as const
 
-/** Of every command that sends them. */
+/** The options of every command that sends files. */
 export const sendOptions = {
   ...fileOptions,
-  ...{ owner: text, 'allow-grants': flag, 'allow-takeover': flag, 'allow-deletes': text, 'create-only': flag },
-  ...{ each: flag, 'keep-going': flag, message: text, timeout: text },
+  owner: text,
+  'allow-grants': flag,
+  'allow-takeover': flag,
+  'allow-deletes': text,
+  'create-only': flag,
+  each: flag,
+  'keep-going': flag,
+  message: text,
+  timeout: text,
 } as const
 
 export const fileHelp = `  FILE...              files, folders (their .yaml, .yml and .json files, sorted), or - for standard input
@@ -53,10 +60,10 @@ export const sendHelp = `${fileHelp}  --owner LABEL        you manage the applic
   --timeout SECONDS    how long to wait for the outcome of each file (default 120)
 `
 
-/** Of the commands that also take a former run. */
+/** The option of the commands that also take a former run. */
 export const runOption = { run: text } as const
 
-/** Of the commands that may put unnamed fields back. */
+/** The option of the commands that may put unnamed fields back to their defaults. */
 export const resetOption = { reset: flag } as const
 
 export const resetHelp = `  --reset              fields that the files do not name go back to their defaults, except for secrets, generated values and members
@@ -87,7 +94,7 @@ export function readCount(
   return Number(text)
 }
 
-/** What documents get from the caller. */
+/** The values that documents get from the caller. */
 export type GivenValues = { readonly context: ReadonlyMap<string, string>; readonly filesFrom: string | null }
 
 /** @throws {UsageError} */

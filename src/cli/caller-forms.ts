@@ -8,13 +8,14 @@ import { isForm } from '../plan/placeholders.ts'
 
 /** JSON has no tags: `{"env": "NAME"}` stands for `!Env NAME` there, and `{"file": "path"}` for `!File path`. */
 
-/** Whether a text may hold one. */
+/** Whether a text may hold such an object. */
 export const mayHoldForms = (text: string): boolean => /\b(env|file)["']?\s*:/.test(text)
 
 /**
- * Puts tags in their place. Objects of free form, such as `attributes`, labels and the context, keep theirs: they are values.
+ * Replaces these objects by tags. Those inside of objects of free form, such as `attributes`, labels and the context, are kept:
+ * they are values.
  *
- * @param written as it was read, with its tags
+ * @param written the value that was read, with its tags
  */
 export function withTags(written: unknown, text: string, registry: Registry): unknown {
   if (!isObject(written) || isTag(written)) return written
@@ -28,7 +29,7 @@ export function withTags(written: unknown, text: string, registry: Registry): un
       else visit(value, at, valuesIn(at, holder))
     }
   }
-  /** Which members of an object are values as they stand: those of free form of a model, and none of others. */
+  /** Whether members of an object are values: those of free form of a model are, and no others. */
   const valuesIn = (path: FieldPath, { model }: { readonly model?: unknown }): IsValue => {
     const [first, last] = [path[0], path.at(-1)]
     const isEntry = first === 'entries' && typeof model === 'string' && (last === 'attrs' || last === 'identifiers')

@@ -24,7 +24,7 @@ export async function errorsOf(document: Document, registry: Registry): Promise<
   }
 }
 
-/** @throws {Problem} for what cannot be read as a document */
+/** @throws {Problem} for a file that cannot be read as a document */
 function errorsIn({ form, body }: Document, registry: Registry): { value: unknown; errors: ErrorList } {
   if (form === 'blueprint') {
     const sent = readSent(body)

@@ -13,19 +13,19 @@ import { inOptions } from './options-for-headers.ts'
 import { fetchThrough, type HttpProxy, proxyFor } from './proxy.ts'
 import { readUpTo } from './read-up-to.ts'
 
-/** A running Gatewright, as its HTTP API. */
+/** A running Gatewright, by its HTTP API. */
 export type Client = {
   readonly url: string
-  /** Of GATEWRIGHT_OWNER. */
+  /** The label in GATEWRIGHT_OWNER. */
   readonly owner: string | null
-  /** Of GATEWRIGHT_REQUEST_ID. */
+  /** The ID in GATEWRIGHT_REQUEST_ID. */
   readonly requestId: string | null
   /** The last document that was sent to be applied, whose outcome no answer has reported yet. */
   submitted(): Submitted | null
   /**
    * Sends one request, once.
    *
-   * @param path below the prefix of the API, or with it, as answers name paths
+   * @param path a path below the prefix of the API, or with it, like those in answers
    * @throws {Lost} when there is no answer
    */
   send(method: 'GET' | 'POST' | 'PUT', path: string, request?: Request): Promise<Answer>
@@ -38,13 +38,13 @@ export type Request = {
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
   readonly isYaml?: boolean
-  /** Until the answer is whole. */
+  /** The time limit until the answer is whole. */
   readonly withinMs?: number
 }
 
 export type Answer = {
   readonly status: number
-  /** null when it is not JSON. */
+  /** The parsed JSON; null when it is not JSON. */
   readonly body: unknown
   readonly headers: Headers
 }
@@ -54,7 +54,7 @@ export class Lost extends Error {
   override readonly name = 'Lost'
   /** Whether the service may have received the request. */
   readonly isSent: boolean
-  /** Trying again makes no difference. */
+  /** Whether another try makes no difference. */
   readonly isFinal: boolean
   constructor(message: string, facts: { isSent: boolean; isFinal: boolean; cause: unknown }) {
     super(message, { cause: facts.cause })
@@ -73,8 +73,8 @@ const longestTryMs = 60_000
 const maxAnswerBytes = 33_554_432
 
 /**
- * @param url of the service, which may stand below a path
- * @param path of the API, or whole as an answer names it
+ * @param url the URL of the service, which may stand below a path
+ * @param path a path of the API, or a whole one from an answer
  */
 export function addressOf(url: string, path: string): URL {
   const base = new URL(url).pathname.replace(/\/+$/, '')
@@ -100,7 +100,7 @@ export async function openClient(): Promise<Client> {
     async send(method, path, { headers = {}, body, isYaml = false, withinMs = longestTryMs } = {}) {
       const signal = AbortSignal.timeout(Math.max(1, Math.ceil(Math.min(withinMs, longestTryMs))))
       const isApply = headers['idempotency-key'] !== undefined && !path.endsWith('?dry_run=true')
-      // So that its run is found by it, too, when no answer comes.
+      // The run is found by this ID too when no answer comes.
       const own = isApply ? { 'x-request-id': requestId ?? randomUUID() } : {}
       if (isApply) submitted = { requestId: own['x-request-id'] ?? '', run: null }
       try {
@@ -146,7 +146,7 @@ function toLost(url: string, error: unknown, proxy: HttpProxy | null): Lost {
   return new Lost(message, facts)
 }
 
-/** @throws {UsageError} where the token could be read on its way, or is not meant for this address */
+/** @throws {UsageError} where the token could be read on the network, or belongs to another address */
 async function readToken({ url, token, dataDir }: ClientConfig): Promise<string> {
   if (!isLocal(url) && new URL(url).protocol === 'http:')
     throw new UsageError(`GATEWRIGHT_URL ${url} would send the access token unencrypted: use https://.`)
@@ -163,11 +163,11 @@ async function readToken({ url, token, dataDir }: ClientConfig): Promise<string>
 
 const detailed = z.object({ detail: z.string(), code: z.string().optional() })
 
-/** The code of a Gatewright's answer; null for an answer of something else, such as a proxy. */
+/** The code in an answer of Gatewright; null for an answer of another program, such as a proxy. */
 export const codeOf = ({ body }: Answer): string | null =>
   z.object({ code: z.string() }).safeParse(body).data?.code ?? null
 
-/** Why a request was refused: one line for each error. */
+/** The reasons of a refusal: one line for each error. */
 export function refusalOf(answer: Answer): string[] {
   const { data } = detailed.safeParse(answer.body)
   if (data !== undefined) return [data.detail]
@@ -188,18 +188,18 @@ export function errorLines(body: unknown, path = ''): string[] {
 
 const backoffMs = { first: 250, longest: 3_000 } as const
 
-/** Waits before another try: longer each time, or as long as the answer asks for. */
+/** Waits before another try: longer each time, or for the time that the answer names. */
 export async function backOff(tries: number, leftMs: number, answer?: Answer): Promise<void> {
   const asked = Number(answer?.headers.get('retry-after') ?? 0) * 1_000
   const own = Math.min(backoffMs.longest, backoffMs.first * 2 ** Math.min(tries, 8)) * (0.75 + Math.random() / 2)
   await delay(Math.max(0, Math.min(Math.max(asked > 0 ? Math.min(asked, 30_000) : 0, own), leftMs)))
 }
 
-/** Answers that say: later. */
+/** Whether an answer is about the state of the service: another try may succeed later. */
 export const isLater = (status: number): boolean => [429, 502, 503, 504].includes(status)
 
 /**
- * Reads, and tries again while the service is away.
+ * Sends a GET, and tries again while the service is away.
  *
  * @throws {Unreachable} when it stays away, or does not answer as Gatewright does; @throws {UsageError} when it refuses
  */
@@ -217,7 +217,7 @@ type Patience = {
 }
 
 /**
- * Sends what may be sent twice, and tries again while the service is away.
+ * Sends a request that may be sent twice, and tries again while the service is away.
  *
  * @throws {Unreachable} when it stays away
  */
@@ -240,10 +240,10 @@ export async function sendUntilAnswered(
   }
 }
 
-/** The caller lacks a permission. */
+/** The error of a caller without a permission. */
 export class Denied extends UsageError {}
 
-/** @throws {Unreachable} for an answer of something else; @throws {UsageError} when it was refused */
+/** @throws {Unreachable} for an answer of another program; @throws {UsageError} when the request was refused */
 export function readAnswer<Schema extends z.ZodType>(
   { url }: Client,
   answer: Answer,

@@ -9,11 +9,11 @@ import type { Document, Unreadable } from './inputs.ts'
 import { ownOwner, withOwner } from './joined.ts'
 import { entriesIn, locatePlace, type Place } from './places.ts'
 
-/** Objects that two files of a call declare: what they say of one may not contradict each other, as in one document. */
+/** Objects that two files of a call declare. The files may not contradict each other, like the entries of one document. */
 
 type Declared = { readonly document: Document; readonly place: Place; readonly entry: Entry }
 
-/** Both files are refused, each with the place in the other. */
+/** Refuses both files of a contradiction, each with the place in the other. */
 export async function contradictions(documents: readonly Document[]): Promise<readonly Unreadable[]> {
   const registry = await loadRegistry()
   const byKey = new Map<string, Declared[]>()
@@ -41,12 +41,13 @@ export async function contradictions(documents: readonly Document[]): Promise<re
 
 const placeOf = ({ document, place }: Declared) => locatePlace(document, place)
 
-/** Without those that have conditions: they may say what is otherwise. */
+/** The entries of a document. Those with conditions are left out: they may have other values. */
 function declaredIn(document: Document, registry: Registry): Declared[] {
   const { form, value } = document
   if (form === 'submission')
     return toBlueprint(value, registry).blueprint.entries.map((entry) => ({
-      ...{ document, entry },
+      document,
+      entry,
       place: [entry.id ?? ''],
     }))
   const places = entriesIn(value.entries) ?? []
@@ -70,7 +71,7 @@ function contradict(declared: readonly Declared[], registry: Registry): boolean 
       names.some(([name, value]) => !isDeepStrictEqual(plain(value), plain(first.identifiers[name])))
     )
   })
-  // What is wrong with each of them alone is said elsewhere.
+  // The errors of each file alone are reported elsewhere.
   const errorsOf = (some: readonly Entry[]) =>
     compile({ version: 1, metadata: { name: '' }, entries: some }, registry).errors.list.length
   return isOther || errorsOf(all) > all.reduce((sum, each) => sum + errorsOf([each]), 0)

@@ -16,10 +16,10 @@ import {
   withoutBlueprint,
 } from './runs.ts'
 
-/** Sends a document and finds out what became of it, through restarts of the service: once, under one Idempotency-Key. */
+/** Sends a document once, under one Idempotency-Key, and finds its outcome, through restarts of the service. */
 
 /**
- * `applied`, `unchanged`: it stands as the file says. `changes`: a plan that would change something. `accepted`: recorded,
+ * `applied`, `unchanged`: the objects are as in the file. `changes`: a plan that would change something. `accepted`: recorded,
  * and not waited for. `unknown`: it may have been applied. `unreachable`: it certainly was not sent, or not applied.
  */
 export type Outcome = 'applied' | 'unchanged' | 'changes' | 'refused' | 'accepted' | 'unknown' | 'unreachable'
@@ -27,34 +27,34 @@ export type Outcome = 'applied' | 'unchanged' | 'changes' | 'refused' | 'accepte
 export type Delivered = {
   readonly outcome: Outcome
   readonly logs: readonly string[]
-  /** Why it was refused, or is unknown. */
+  /** The reasons of a refusal, or of an unknown outcome. */
   readonly errors: readonly string[]
   /** The errors of a 400, one by one. */
   readonly details: readonly ErrorDetail[]
   /** The HTTP status that refused it. */
   readonly status?: number
-  /** What each entry changed; null when that is not known. */
+  /** The change of each entry; null when they are not known. */
   readonly changes: readonly Change[] | null
-  /** What the owner manages and the document does not name; null when it was not looked for. */
+  /** The objects that the owner manages and the document does not name; null when they were not requested. */
   readonly unnamed?: Run['unnamed']
   /** Fields that the document before named, and that keep their values. */
   readonly unmanaged?: Run['unmanaged']
   /** The path of the run. */
   readonly run: string | null
-  /** Of an apply of a plan that stood already, as the last line of `logs` says. */
+  /** The run that had applied the plan before; the last line of `logs` names it. */
   readonly standsSince: StandsSince | null
-  /** Of a plan: for `--if-match` of the apply. */
+  /** The tag of a plan, for `--if-match` of the apply. */
   readonly etag: string | null
 }
 
 export type Delivery = {
   readonly mode: 'plan' | 'apply'
-  /** Fields that the document does not name go back to their defaults. */
+  /** Whether fields that the document does not name go back to their defaults. */
   readonly isReset?: boolean
-  /** What the owner manages and the document does not name is a difference. */
+  /** Whether objects that the owner manages and the document does not name are a difference. */
   readonly isAll?: boolean
   readonly headers: Readonly<Record<string, string>>
-  /** false: `Prefer: respond-async`. */
+  /** Whether the answer waits for the run; false: `Prefer: respond-async`. */
   readonly waits: boolean
   readonly timeoutMs: number
   readonly onWait: (why: string, progress?: Run['progress']) => void
@@ -64,7 +64,7 @@ const answered = z.object({ applied: z.boolean(), logs: z.array(z.string()) })
 
 const paths = { submission: '/core/transactional/applications/', blueprint: '/blueprints/' } as const
 
-/** After a request that may have been applied, these answers are about the request alone. */
+/** Statuses that are about one request alone, when an earlier one may have been applied. */
 const aboutTheRequest = [401, 403, 404, 408, 405]
 
 type Deliverable = Pick<Document, 'form' | 'body'> | FormerRun
@@ -147,7 +147,7 @@ const undecided = (
 const runOf = (answer: Answer): string | null =>
   z.object({ run: z.string() }).safeParse(answer.body).data?.run ?? answer.headers.get('location')
 
-/** @returns null for an answer that is not one of Gatewright */
+/** @returns null for an answer of another program */
 async function finished(
   client: Client,
   answer: Answer,
@@ -162,7 +162,7 @@ async function finished(
   const { applied, logs } = data
   const isRefused = mode === 'apply' ? !applied : etag === null
   if (isRefused) return undecided('refused', { errors: logs, run: path })
-  // The changes are beside the outcome: an apply that is done stays done when they cannot be read.
+  // The outcome does not depend on the changes: an apply stays done when they cannot be read.
   const withinMs = mode === 'apply' ? Math.min(5_000, leftMs()) : leftMs()
   const run = path === null ? null : await readRun(client, path, { withinMs, onWait }).catch(() => null)
   if (run === null && mode === 'plan')
@@ -210,7 +210,7 @@ async function follow(
   return null
 }
 
-/** A run that ended without an effect, and that the same PUT may start again, is none. What a user cancelled stays so. */
+/** Whether a run is the outcome. The same PUT may start one again that ended without an effect, unless a user cancelled it. */
 const isOutcome = ({ state, reason, cancelled_by }: Run): boolean =>
   state === 'done' ||
   (state === 'failed' && reason !== 'unavailable') ||

@@ -1,4 +1,4 @@
-/** Each item after those that it depends on; else, and in a circle, as they stand. */
+/** The items in their order, each after those that it depends on. Items of a circle keep their order. */
 export function dependenciesFirst<Item>(items: Iterable<Item>, dependencies: (item: Item) => Iterable<Item>): Item[] {
   const seen = new Set<Item>()
   const ordered: Item[] = []

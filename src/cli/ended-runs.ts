@@ -9,17 +9,17 @@ const page = z.object({ results: z.array(z.looseObject(runSummary.shape)) })
 type Listed = z.output<typeof page>['results'][number]
 
 const pageSize = 100
-/** Pages that are read to find what is new. */
+/** The most pages that are read to find new runs. */
 const mostPages = 10
 const waitS = 25
 const pauseMs = 500
 const awayMs = 600_000
 
 type Options = {
-  /** By `performance.now()`: it ends then. */
+  /** The end, by `performance.now()`. */
   readonly endsAt: number
   readonly onWait: (why: string) => void
-  /** There were more new runs than are looked through. */
+  /** Called when there were more new runs than are read. */
   readonly onMissed: () => void
 }
 
@@ -36,7 +36,7 @@ export async function* endedRuns(client: Client, { endsAt, onWait, onMissed }: O
   }
   const first = await read({ wait: '0' })
   let { revision } = first
-  /** Those of the last look, and those that were not over then. */
+  /** The runs of the last read, and those that had not ended then. */
   let known = new Set(first.runs.map(({ id }) => id))
   const open = new Set((await read({ state: 'queued' })).runs.map(({ id }) => id))
   while (performance.now() < endsAt) {
@@ -61,7 +61,7 @@ export async function* endedRuns(client: Client, { endsAt, onWait, onMissed }: O
       else open.add(run.id)
     }
     known = new Set(looked.map(({ id }) => id))
-    // Where much changes, the service answers at once.
+    // The service answers at once where much changes.
     await delay(pauseMs)
   }
 }

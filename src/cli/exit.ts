@@ -1,4 +1,4 @@
-/** How the program ends. The numbers are part of its interface. */
+/** The exit codes of the program. The numbers are part of its interface. */
 export const exitCodes = { done: 0, refused: 1, changes: 2, unknown: 3, interrupted: 130, terminated: 143 } as const
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
@@ -7,18 +7,18 @@ export const exitCodeHelp = `Exit codes: 0 done or nothing to do, 1 refused, 2 c
 130 interrupted (SIGINT), 143 ended (SIGTERM).
 `
 
-/** The caller can fix it: the message is printed without a stack, and the program ends with `refused`. */
+/** An error that the caller can fix: the message is printed without a stack, and the program ends with `refused`. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
-/** The service did not answer, or not as Gatewright does: it ends with `unknown`. */
+/** The service did not answer, or another program did: the program ends with `unknown`. */
 export class Unreachable extends Error {
   override readonly name = 'Unreachable'
 }
 
 const urgency: readonly ExitCode[] = [exitCodes.unknown, exitCodes.refused, exitCodes.changes, exitCodes.done]
 
-/** The exit code of several: what is unknown is reported before what was refused. */
+/** The exit code for several outcomes: unknown ones are reported before refused ones. */
 export const worst = (codes: readonly ExitCode[]): ExitCode =>
   urgency.find((code) => codes.includes(code)) ?? exitCodes.done

@@ -7,7 +7,7 @@ import { endOnSignals } from './interrupted.ts'
 /** The program `gatewright`: its commands, and its end. `bin/gatewright.mjs` starts it. */
 
 type Command = {
-  /** Printed by `--help`, without the exit codes. */
+  /** The text of `--help`, without the exit codes. */
   readonly usage: string
   /** @returns the exit code */
   run(args: readonly string[]): Promise<number>
@@ -83,6 +83,6 @@ try {
   const { name, message, stack } = error instanceof Error ? error : new Error(String(error))
   const isExpected = callerErrors.includes(name) || name === 'Unreachable'
   process.stderr.write(`${withoutPasswords(isExpected ? message : (stack ?? message))}\n`)
-  // An error of the program itself says nothing about what was sent.
+  // An error of the program itself proves nothing about the request.
   process.exitCode = callerErrors.includes(name) ? exitCodes.refused : exitCodes.unknown
 }

@@ -24,7 +24,7 @@ import { type Document, problemLines } from './inputs.ts'
 import { joinFiles } from './joined.ts'
 import { shown } from './output.ts'
 
-/** Which entries of documents of this API family can be applied here, and the document of those. */
+/** Finds the entries of documents of this API family that can be applied here, and makes a document of them. */
 
 export type Judgement = Pick<Draft, 'entry' | 'model' | 'name' | 'leftOut' | 'ignored' | 'reasons'> & {
   /** The document that has it. */
@@ -34,9 +34,9 @@ export type Judgement = Pick<Draft, 'entry' | 'model' | 'name' | 'leftOut' | 'ig
 
 export type Imported = {
   readonly judgements: readonly Judgement[]
-  /** What holds no blueprint. */
+  /** The sources without a blueprint. */
   readonly skipped: readonly Skipped[]
-  /** What is less safe than it was there. */
+  /** Warnings of entries that are less safe than they were there. */
   readonly warnings: readonly string[]
   /** The entries that can be applied, as YAML with the warnings above them; null when there are none. */
   readonly document: string | null
@@ -45,7 +45,7 @@ export type Imported = {
 export type Given = { readonly name: string; readonly text: string }
 
 /**
- * @param context of `--context`
+ * @param context that of `--context`
  * @throws {UsageError} for a single text that is no document of entries
  */
 export async function importFiles(
@@ -99,7 +99,7 @@ function importDocument(
 ): Part | Skipped {
   const { context: theirs, document } = withoutContext(written)
   if (!isObject(document) || isTag(document)) return { name: file, why: noBlueprint, isWrong: false }
-  // What has no value stays a tag: it does not concern the other entries.
+  // A tag without a value is kept: it does not concern the other entries.
   const errors = new TagErrors()
   const caller = { read: 'keep', context: given, errors } as const
   const scope = scopeOf(document, { ...familyContext(text, registry), ...theirs }, caller, documentLimits)
@@ -165,7 +165,7 @@ function judgementOf({ entry, model, name, leftOut, ignored, reasons }: Draft, f
   }
 }
 
-/** Checks what is left, until nothing is refused: an entry that is takes those along which refer to it. */
+/** Checks the other entries until none is refused: a refused entry takes those along that refer to it. */
 function refuseUnfit(drafts: readonly Draft[], registry: Registry): void {
   for (;;) {
     refuseReferrers(drafts)
@@ -205,13 +205,13 @@ function refuseUnfit(drafts: readonly Draft[], registry: Registry): void {
   }
 }
 
-/** Where those items of a list stand that are judged: one that only the caller knows would keep all from being judged. */
+/** The indexes of the items of a list that are checked: an item that only the caller knows would prevent the check of all. */
 function placesKnown(list: readonly unknown[]): number[] {
   const known = [...list.keys()].filter((index) => !isDeferred([list[index]]))
   return known.length > 0 ? known : [...list.keys()]
 }
 
-/** Lists go on without the entries that cannot be applied; an entry that needs one cannot be applied either. */
+/** Removes entries that cannot be applied from lists, and refuses entries that need one. */
 function refuseReferrers(drafts: readonly Draft[]): void {
   const failed = new Set<unknown>()
   const isFailed = (tag: unknown): tag is KeyOf => tag instanceof KeyOf && failed.has(tag.id)

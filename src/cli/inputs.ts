@@ -18,23 +18,23 @@ import { readUpTo } from './read-up-to.ts'
 import { errorsBesideTags } from './tag-errors.ts'
 import { callerSide } from './tags.ts'
 
-/** What a command was given, read and with the caller's tags resolved. */
+/** The inputs of a command, read, and with the caller's tags resolved. */
 
 export type Document = {
-  /** As the caller named it, or `standard input`. */
+  /** The name that the caller gave, or `standard input`. */
   readonly file: string
   readonly form: 'submission' | 'blueprint'
   readonly value: Readonly<Record<string, unknown>>
-  /** The file as it is. */
+  /** The text of the file. */
   readonly text: string
-  /** What is sent: JSON for a submission, YAML for a blueprint. */
+  /** The body to send: JSON for a submission, YAML for a blueprint. */
   readonly body: string
 }
 
 /** The document of a former run, which the service has. */
 export type FormerRun = { readonly file: string; readonly form: 'run'; readonly id: string }
 
-/** @throws {UsageError} for what is no id */
+/** @throws {UsageError} for a text that is no id */
 export function formerRun(id: string): FormerRun {
   const { data } = z.guid().safeParse(id)
   if (data === undefined) throw new UsageError('--run takes the id of a run, as "gatewright runs" lists it.')
@@ -45,7 +45,7 @@ export function formerRun(id: string): FormerRun {
 export type Unreadable = {
   readonly file: string
   readonly errors: readonly string[]
-  /** Those of its tags and of its form, in the order of `errors`. */
+  /** The errors of its tags and of its form, in the order of `errors`. */
   readonly details?: readonly ErrorDetail[]
 }
 
@@ -63,7 +63,7 @@ const limits = { files: 10_000, folderDepth: 16, filesAtOnce: 16 } as const
 
 const extensions = /\.(ya?ml|json)$/i
 
-/** @throws {UsageError} when nothing is named, or a folder holds nothing */
+/** @throws {UsageError} when no file is named, or a folder has none */
 export async function readInputs(paths: readonly string[], given: GivenValues): Promise<Inputs> {
   if (paths.length === 0) throw new UsageError('Name files or folders, or - for standard input.')
   const { filesFrom } = given
@@ -160,7 +160,7 @@ async function toDocument(
   return { file, form, value, text, body: JSON.stringify(value) }
 }
 
-/** Loaded for files that may need it. */
+/** Replaces the forms of the caller. The code for it is loaded only for files that may need it. */
 async function formsOf(text: string): Promise<(written: unknown) => unknown> {
   const { loadRegistry } = await import('../models/registry.ts')
   const registry = await loadRegistry()
@@ -173,12 +173,12 @@ function formOf(value: unknown): Document['form'] | null {
   return 'app' in value || 'provider_model' in value || 'provider' in value ? 'submission' : null
 }
 
-/** @param file empty where its name is not known */
+/** @param file the name; empty where it is not known */
 export const problemLines = (file: string, { errors, message }: Problem): string[] =>
   errors === undefined
     ? [message]
     : errors.map(({ message: text, place }) => {
-        // The text says it too.
+        // The text names the blueprint too.
         const at = place?.line === undefined || file === '' ? '' : `${file}:${place.line}:${place.column} `
         return `${at}${text.replace(/^The blueprint /, 'The file ')}`
       })

@@ -7,7 +7,7 @@ const codes = { SIGINT: exitCodes.interrupted, SIGTERM: exitCodes.terminated } a
 /** A terminal sends the signal to this process and to the one that started it, which passes it on. */
 const againMs = 1_000
 
-/** From here on, both signals end the program with a sentence. The second one ends it at once. */
+/** Makes both signals end the program with a sentence. The second one ends it at once. */
 export function endOnSignals(): void {
   let firstAt: number | null = null
   const end = async (signal: keyof typeof codes) => {
@@ -15,7 +15,7 @@ export function endOnSignals(): void {
     if (firstAt !== null) process.exit(codes[signal])
     firstAt = performance.now()
     process.stderr.write('\nInterrupted.\n')
-    // Loaded here: a command that works starts without them.
+    // These modules are loaded here: a command that works starts without them.
     const [{ openedClient }, { whatIsLeft }] = await Promise.all([import('./client.ts'), import('./left-behind.ts')])
     const client = openedClient()
     const submitted = client?.submitted() ?? null

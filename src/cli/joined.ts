@@ -11,20 +11,20 @@ import { UsageError } from './exit.ts'
 import type { Document, Unreadable } from './inputs.ts'
 import { entriesIn, type Located, locate, type Place } from './places.ts'
 
-/** The files of a call as one document: planned and applied in their order, in one transaction, with one tag. */
+/** Joins the files of a call to one document: it is planned and applied in their order, in one transaction, with one tag. */
 
 export type Joined = Pick<Document, 'form' | 'value' | 'body'> & {
-  /** How it is called in output and in plan files. */
+  /** Its name in output and in plan files. */
   readonly file: string
   readonly parts: readonly Part[]
-  /** Of the request, for files that name none; undefined when each names its own. */
+  /** The owner of the request, for files that name none; undefined when each names its own. */
   readonly owner: string | undefined
 }
 
 type Part = {
   readonly document: Document
   readonly entries: readonly unknown[]
-  /** Where each entry stands in the file. */
+  /** The place of each entry in the file. */
   readonly places: readonly Place[]
   /** The index of its first entry in the joined document. */
   readonly from: number
@@ -41,7 +41,7 @@ export const ownOwner = ({ value: { owner } }: Document): string | undefined =>
 export const ownerOf = (document: Document, { option, setting }: OwnerGiven): string | undefined =>
   ownOwner(document) ?? option ?? setting
 
-/** The owners whose objects a file deletes where it does not name them; undefined is one that is not known. */
+/** The owners whose objects a file deletes where it does not name them; undefined: one that is not known. */
 export function prunedBy(document: Document, given: OwnerGiven): readonly (string | undefined)[] {
   const { prune } = document.value
   if (Array.isArray(prune)) return prune.map(String)
@@ -98,8 +98,8 @@ function refuseTooMuch(files: number, { entries, bytes }: Pick<typeof documentLi
 }
 
 /**
- * Whose the entries are: of files with one owner, that of the document; else each entry of a file has the owner of its
- * file, unless it is that of the request.
+ * Sets the owners of the entries: files with one owner give it to the document; otherwise each entry gets the owner of its file,
+ * unless it is that of the request.
  */
 function owners(parts: readonly Part[], given: OwnerGiven) {
   const documents = parts.map(({ document }) => document)
@@ -121,14 +121,14 @@ function owners(parts: readonly Part[], given: OwnerGiven) {
   }
 }
 
-/** Objects of other models have no owner. The service may know more models than this program. */
+/** Whether a model has owners. The service may know more models than this program. */
 export function withOwner<Sent>(entry: Sent, owner: string | undefined): Sent {
   if (!isObject(entry) || 'owner' in entry || typeof entry.model !== 'string') return entry
   const [resource = ''] = entry.model.split('.').slice(-1)
   return hasOwner(resource) ? { ...entry, owner } : entry
 }
 
-/** What a file says of a whole document is checked here, where it has a place. Its entries are checked by the service. */
+/** Checks the fields of a whole document here, where they have a place. The service checks its entries. */
 async function partOf(document: Document, given: OwnerGiven): Promise<Pick<Part, 'entries' | 'places'> | Located> {
   const wrong = wrongOwner(document, given)
   if (wrong !== null) return locate(document, [wrong], [])
@@ -143,7 +143,7 @@ async function partOf(document: Document, given: OwnerGiven): Promise<Pick<Part,
 
 const anyEntry = { model: '', identifiers: {} }
 
-/** As the service says it of one file. */
+/** The error of an owner, in the words of the service for one file. */
 function wrongOwner(document: Document, given: OwnerGiven): ErrorDetail | null {
   const own = ownOwner(document)
   if (own !== undefined && given.option !== undefined && own !== given.option)
@@ -174,18 +174,18 @@ async function entriesOfSubmission(
   return { entries: blueprint.entries, places: [['provider'], ['app']] }
 }
 
-/** The entries of the files so far. One that a file before has, too, is that one: it is left out of the document. */
+/** The entries of the files so far. An entry that an earlier file has too is left out of the document. */
 class Entries {
   readonly #registry: Registry
   readonly #ids = new Set<string>()
-  /** By what finds their rows. One without an id gets that of an equal one in a later file. */
+  /** The entries by the values that find their rows. An entry without an id gets that of an equal one in a later file. */
   readonly #before = new Map<string, { readonly content: unknown; readonly kept: { id?: string | undefined } }[]>()
 
   constructor(registry: Registry) {
     this.#registry = registry
   }
 
-  /** @returns those of the next file that are left, with ids of their own, and their tags with them */
+  /** @returns the entries of the next file that are left, with unique ids, also in their tags */
   add({ entries, places }: Pick<Part, 'entries' | 'places'>, owner: string | undefined) {
     const names = this.#namesFor(entries)
     const added: (() => void)[] = []
@@ -212,7 +212,7 @@ class Entries {
     return { entries: left.map(({ entry }) => entry), places: left.map(({ place }) => place) }
   }
 
-  /** An id is of one file: one that another file has, too, gets a number. */
+  /** The unique ids of a file's entries: an id that another file has too gets a number. */
   #namesFor(entries: readonly unknown[]): Map<string, string> {
     const names = new Map<string, string>()
     for (const entry of entries) {
@@ -225,7 +225,7 @@ class Entries {
     return names
   }
 
-  /** What an entry says: without its id, and with sets in one order. */
+  /** The content of an entry: without its id, and with sets in one order. */
   #contentOf(written: unknown, owner: string | undefined): unknown {
     const [{ entry } = {}] = readEntries({ entries: [written] })
     if (entry === undefined) return written
@@ -261,7 +261,7 @@ export async function locateJoined({ parts }: Joined, { details, errors: lines }
   return { errors: [...errors, ...others], details: found }
 }
 
-/** The two entries of a submission are its provider and its application, with their fields. */
+/** The pointer in the file. The two entries of a submission are its provider and its application, with their fields. */
 function pointerIn({ document, places, from }: Part, pointer: string): string {
   const [, , index, ...rest] = pointer.split('/')
   const place = (places[Number(index) - from] ?? []).map((part) =>

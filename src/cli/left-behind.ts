@@ -3,12 +3,12 @@ import { z } from 'zod'
 import type { Client, Submitted } from './client.ts'
 import { isOver, me, runSummary } from './runs.ts'
 
-/** What the program says when it is ended by a signal while the service has something of it. */
+/** The last lines of a program that a signal ends while the service may have a submission of it. */
 
 const longestMs = 2_000
 const found = z.object({ results: z.array(runSummary).min(1) })
 
-/** @returns the lines, of what is known of the last submission */
+/** @returns the lines about the last submission */
 export async function whatIsLeft({ send }: Pick<Client, 'send'>, { requestId, run }: Submitted): Promise<string[]> {
   const ask = (path: string) => send('GET', path, { withinMs: longestMs })
   const ofJob = async () => {

@@ -1,9 +1,9 @@
 import { reasonOf } from '../start-error.ts'
 import { type HttpProxy, whyNotThrough } from './proxy.ts'
 
-/** Why there is no answer, in words of the caller's side: what to do, and the code for those who search for it. */
+/** The reason why there is no answer, in words for the caller: the remedy, and the code for a search. */
 
-/** By the code of the error; of OpenSSL's, of which the name alone is the same on every Node, a part of it. */
+/** The sentences, by the code of the error, or a part of it: only the names of OpenSSL's codes are the same on every Node. */
 const explained: readonly (readonly [RegExp, string])[] = [
   [
     /UNABLE_TO_(VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT)|SELF_SIGNED_CERT/,
@@ -36,7 +36,7 @@ type NoAnswer = {
   readonly cause: unknown
 }
 
-/** @param error of `fetch` @param proxy through which the service is asked */
+/** @param error that of `fetch` @param proxy the proxy in front of the service */
 export function noAnswer(url: string, error: unknown, proxy: HttpProxy | null = null): NoAnswer {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
   const isTimeout = error instanceof Error && error.name === 'TimeoutError'

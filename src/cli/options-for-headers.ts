@@ -1,4 +1,4 @@
-/** Sentences of the service name headers. The user of the program knows the options that send them. */
+/** Replaces headers in sentences of the service by the options that send them, which the user of the program knows. */
 
 const options: readonly (readonly [RegExp, string])[] = [
   [/Gatewright-Allow: (takeover|grants)\b/g, '--allow-$1'],
@@ -11,7 +11,7 @@ const options: readonly (readonly [RegExp, string])[] = [
   [/`?reset=true`?/g, '--reset'],
 ]
 
-/** A text of JSON, such as the name of an object: it stays as it is. */
+/** A text of JSON, such as the name of an object: it is kept. */
 const quoted = /("(?:[^"\\]|\\.)*")/
 
 /** `Gatewright-Allow: takeover applies it all the same` -> `--allow-takeover applies it all the same` */

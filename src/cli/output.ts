@@ -6,12 +6,12 @@ import { reasonOf } from '../start-error.ts'
 import { isOfReader } from '../without-reader.ts'
 import { UsageError } from './exit.ts'
 
-/** What the program prints: results on standard output, what it waits for on standard error. */
+/** The output of the program: results on standard output, the reasons of waits on standard error. */
 
 const colours = { red: 31, green: 32, yellow: 33, dim: 2, bold: 1 } as const
 export type Colour = keyof typeof colours
 
-/** What a file says is no command for the terminal: control characters are shown, not sent. */
+/** A text of a file without commands for the terminal: control characters are shown, not sent. */
 export const printable = (text: string): string =>
   text.replace(/[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu, (each) =>
     each === '\n' || each === '\t' ? each : `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`,
@@ -26,11 +26,11 @@ export type Output = {
   json(text: string): void
   /** A line on standard error. */
   note(text: string): void
-  /** What is being waited for: on a terminal each time, with a bar for progress, elsewhere once for each reason. */
+  /** Prints the reason of a wait: on a terminal each time, with a bar for progress, elsewhere once for each reason. */
   waiting(why: string, progress?: { readonly done: number; readonly total: number } | null): void
-  /** How far it is: on a terminal only. */
+  /** Prints the progress, on a terminal only. */
   progress(done: number, total: number, what: string): void
-  /** Hides what came from variables and files of the caller. */
+  /** Hides values from variables and files of the caller. */
   redact(text: string): string
 }
 
@@ -85,12 +85,12 @@ function barOf({ done, total }: { readonly done: number; readonly total: number 
   return `[${'#'.repeat(filled)}${' '.repeat(20 - filled)}]`
 }
 
-/** Shorter texts are not hidden: they would blot out words that have nothing to do with them. */
+/** The shortest text that is hidden: a shorter one would hide parts of unrelated words. */
 export const shortestSecret = 4
 
 /**
- * A secret as it was given, and as the service may have stored it: fields are trimmed and normalised. Each also as it
- * stands in quotes.
+ * The forms of a secret: as it was given, and as the service may have stored it (fields are trimmed and normalised), each also in
+ * quotes.
  */
 function formsOf(secret: string): string[] {
   const trimmed = secret.trim()
@@ -105,7 +105,7 @@ function formsOf(secret: string): string[] {
 /** Texts whose redaction is remembered: the changes of a document repeat names. */
 const mostRemembered = 10_000
 
-/** The longest first: one may hold another. The set of secrets grows while files are read. */
+/** The secrets, the longest first: one may hold another. The set of secrets grows while files are read. */
 function redactor(secrets: ReadonlySet<string>): (text: string) => string {
   let known = -1
   let forms: readonly string[] = []
@@ -127,7 +127,7 @@ function redactor(secrets: ReadonlySet<string>): (text: string) => string {
 /** Text of a service or a file, safe for a terminal. */
 export const shown = printable
 
-/** Writes a file as a whole: one that stands there stays as it is until the new text is on the disk. @throws {UsageError} */
+/** Writes a file as a whole: a present file stays unchanged until the new text is on the disk. @throws {UsageError} */
 export function replaceFile(file: string, text: string): void {
   // A pipe cannot be replaced, and a link shall stay one.
   if (lstatSync(file, { throwIfNoEntry: false })?.isFile() === false) {

@@ -3,27 +3,27 @@ import type { ErrorDetail, FieldPath } from '../errors.ts'
 import { isObject } from '../json-object.ts'
 import type { Answer } from './client.ts'
 
-/** Errors with their places in the caller's own file: what is sent may be printed anew, and then has other lines. */
+/** Errors with their places in the caller's own file: the text that is sent may have other lines. */
 
 const detail = z.looseObject({ code: z.string(), message: z.string(), pointer: z.string().optional() })
 
-/** The errors of a 400, one by one; none of another answer. */
+/** The errors of a 400, one by one; none for another answer. */
 export function detailsOf({ status, body }: Answer): readonly ErrorDetail[] {
   const { data } = z.object({ errors: z.array(detail) }).safeParse(body)
   // A newer service may have codes that this version does not know: they are only printed.
   return status === 400 && data !== undefined ? (data.errors as readonly unknown[] as readonly ErrorDetail[]) : []
 }
 
-/** A file as the caller has it, with its value. */
+/** A file of the caller, with its value. */
 export type SourceFile = { readonly file: string; readonly text: string; readonly value: unknown }
 
 export type Located = { readonly errors: readonly string[]; readonly details: readonly ErrorDetail[] }
 
 /**
- * Finds each error in the file by its pointer, as the service does in what was sent. What stands inside of a tag that was
- * replaced, such as `!If`, has no line.
+ * Finds each error in the file by its pointer, like the service does in the text that was sent. Values inside of a tag that was
+ * replaced, such as `!If`, have no line.
  *
- * @param lines of all errors. Those that are in no detail follow them, such as how many are not listed
+ * @param lines those of all errors. Lines that are in no detail follow, such as the number of errors that are not listed
  */
 export async function locate(
   source: SourceFile,
@@ -43,7 +43,7 @@ export async function locate(
   return { errors: [...located.map((each) => lineOf(source.file, each)), ...others], details: located }
 }
 
-/** Where something stands in a file: the names and indexes on the way to it. */
+/** A place in a file: the names and indexes on the way to it. */
 export type Place = readonly (string | number)[]
 
 /** The entries of a blueprint with their places: a list, or a mapping of lists. Undefined for anything else. */
@@ -56,7 +56,7 @@ export function entriesIn(written: unknown): readonly { readonly entry: unknown;
 }
 
 async function spotsIn({ text, value }: SourceFile, paths: readonly FieldPath[]) {
-  // Loaded for errors only: a command that works starts without them.
+  // These modules are loaded for errors only: a command that works starts without them.
   const [{ findSpots }, { lookAt }, { loadRegistry }] = await Promise.all([
     import('../document/places.ts'),
     import('../document/visibility.ts'),
@@ -65,7 +65,7 @@ async function spotsIn({ text, value }: SourceFile, paths: readonly FieldPath[])
   return findSpots(text, paths, lookAt(value, await loadRegistry()))
 }
 
-/** `groups.yaml:12:7` of a place. */
+/** `groups.yaml:12:7` for a place. */
 export async function locatePlace(source: SourceFile, place: Place): Promise<string> {
   const [spot] = await spotsIn(source, [place])
   return spot?.line === undefined ? source.file : `${source.file}:${spot.line}:${spot.column}`
@@ -78,7 +78,7 @@ function lineOf(file: string, { line, column, message, pointer, header, paramete
   return `${place}${field === '' ? '' : `${field}: `}${message}`
 }
 
-/** As the answer's fields have it: without the part of the entry. */
+/** The field in the form of the answer: without the part of the entry. */
 function fieldOf([first, index, part, ...rest]: FieldPath): string {
   const isPart = first === 'entries' && (part === 'attrs' || part === 'identifiers') && rest.length > 0
   return [first, index, ...(isPart ? [] : [part]), ...rest].filter((each) => each !== undefined).join('.')

@@ -3,19 +3,19 @@ import { reasonOf } from '../start-error.ts'
 import { UsageError } from './exit.ts'
 import { isLocal } from './local.ts'
 
-/** The proxy of the environment, as curl has it: HTTPS_PROXY and NO_PROXY. Plain HTTP is for this machine, without one. */
+/** The proxy of the environment, by the variables of curl: HTTPS_PROXY and NO_PROXY. Plain HTTP to this machine takes none. */
 
 export type HttpProxy = {
-  /** Without its login. */
+  /** The URL without the login. */
   readonly url: string
-  /** What it gets as `Proxy-Authorization`; null when HTTPS_PROXY names no user. */
+  /** The value of `Proxy-Authorization`; null when HTTPS_PROXY names no user. */
   readonly login: string | null
 }
 
 /**
- * @param url of the service @param env a test's own
+ * @param url that of the service @param env the environment of a test
  * @returns null when the service is reached without a proxy
- * @throws {UsageError} for a proxy that is none; its URL may hold a password, and is not repeated
+ * @throws {UsageError} for a malformed proxy; its URL may hold a password, and is not repeated
  */
 export function proxyFor(url: string, env?: Parameters<typeof readProxyVariables>[0]): HttpProxy | null {
   const { httpsProxy, noProxy } = readProxyVariables(env)
@@ -53,8 +53,8 @@ function isExempt(hostname: string, port: string, noProxy: string): boolean {
 }
 
 /**
- * The `fetch` that goes through the proxy. Both it and the agent are undici's own: that of Node is another version, which
- * takes no agent of this one. It is loaded here alone, because most programs have no proxy.
+ * The `fetch` through the proxy. Both it and the agent are undici's own: that of Node is another version, which takes no agent of
+ * this one. It is loaded only here, because most programs have no proxy.
  */
 export async function fetchThrough({ url, login }: HttpProxy): Promise<typeof fetch> {
   const undici = await import('undici')
@@ -75,7 +75,7 @@ export async function fetchThrough({ url, login }: HttpProxy): Promise<typeof fe
   return through as unknown as typeof fetch
 }
 
-/** The proxy answered CONNECT, and opened no way. */
+/** The error of a proxy that answered CONNECT and opened no connection. */
 class RefusedByProxy extends Error {
   override readonly name = 'RefusedByProxy'
   readonly status: number
@@ -85,7 +85,7 @@ class RefusedByProxy extends Error {
   }
 }
 
-/** Why there is no answer, where it is the proxy's doing; null where it is not. @param error behind that of `fetch` */
+/** The reason why the proxy gave no answer; null where it is not the cause. @param error the cause of that of `fetch` */
 export function whyNotThrough(
   { url, login }: HttpProxy,
   service: string,

@@ -1,4 +1,4 @@
-/** Reads a stream to its end. @throws what `tooLong` makes, when it has more bytes */
+/** Reads a stream to its end. @throws the error of `tooLong`, when it has more bytes */
 export async function readUpTo(
   stream: AsyncIterable<Uint8Array>,
   maxBytes: number,

@@ -15,7 +15,13 @@ export type Result = Omit<Delivered, 'outcome'> & {
 }
 
 export const emptyResult = {
-  ...{ logs: [], errors: [], details: [], changes: null, run: null, standsSince: null, etag: null },
+  logs: [],
+  errors: [],
+  details: [],
+  changes: null,
+  run: null,
+  standsSince: null,
+  etag: null,
 } as const
 
 const looks: Readonly<Record<Result['outcome'], { colour: Colour; code: ExitCode }>> = {
@@ -33,7 +39,7 @@ const looks: Readonly<Record<Result['outcome'], { colour: Colour; code: ExitCode
 export const codeOfResults = (results: readonly Result[]): ExitCode =>
   worst(results.map(({ outcome }) => looks[outcome].code))
 
-/** What to do next, where that is not plain. */
+/** The next step after an outcome, where it is not obvious. */
 const advice: Partial<Readonly<Record<Result['outcome'], string>>> = {
   unknown: 'It may have been applied, or not. Run the same again: what stands already is reported as unchanged.',
   unreachable: 'Nothing was applied.',
@@ -62,7 +68,7 @@ export function printResult(
   }
   if (isDiff && changes !== null) for (const line of changes.flatMap(diffLines)) output.line(paintDiff(output, line))
   else for (const line of logsOf(result)) tell(line)
-  // Among the logs, where these are printed.
+  // The lines of the log have these facts already, where they are printed.
   if (isDiff || outcome === 'unchanged') for (const line of unmanagedLines(result)) tell(line)
   if (isAll) {
     for (const line of unnamedLines(result)) tell(line)
@@ -74,7 +80,7 @@ export function printResult(
   if (etag !== null && outcome === 'changes' && !isDiff) tell(`plan ${etag.replaceAll('"', '')}`)
 }
 
-/** What is unchanged is one line of its own; of a reviewed plan that was applied already, the line that says by which run. */
+/** The lines of the log. An unchanged file has one line; a reviewed plan that was applied before has the line about that run. */
 export function logsOf({ outcome, logs, changes, standsSince }: Result): readonly string[] {
   if (outcome !== 'unchanged' || changes === null) return logs
   return standsSince === null ? [] : logs.slice(-1)
@@ -102,7 +108,7 @@ export function diffLines(change: Change): string[] {
   return [`${marks[action] ?? '?'} ${objectOf(change)}`, ...lines]
 }
 
-/** Fields that a file named before. */
+/** The lines about fields that a file named before. */
 export const unmanagedLines = ({ unmanaged }: Pick<Result, 'unmanaged'>): string[] =>
   (unmanaged ?? []).map(({ model, key, fields }) => {
     const what =
@@ -110,7 +116,7 @@ export const unmanagedLines = ({ unmanaged }: Pick<Result, 'unmanaged'>): string
     return `${objectOf({ model, key })}: ${fields.join(', ')} ${what}`
   })
 
-/** What the owner manages and no file has. */
+/** The lines about objects that the owner manages and no file has. */
 export const unnamedLines = ({ unnamed }: Pick<Result, 'unnamed'>): string[] =>
   (unnamed ?? []).map(({ owner, ...object }) => `? ${objectOf(object)} of owner ${owner} is in no file`)
 
@@ -124,7 +130,7 @@ function fieldLines(name: string, field: FieldChange): string[] {
   return [...lines, ...(more > 0 ? [`  ~ ${name}: ${more} more`] : [])]
 }
 
-/** Prints how many objects are added, changed and deleted, where that is known. */
+/** Prints the numbers of objects that are added, changed and deleted, where they are known. */
 export function printTotals(output: Output, results: readonly Result[], isDone: boolean): void {
   const totals = totalsOf(results)
   if (totals !== null) output.line(output.paint('bold', totalsText(totals, isDone)))
@@ -145,8 +151,17 @@ export const toJson = (results: readonly Result[]): string =>
       results: results.map(({ unnamed, unmanaged, ...result }) => {
         const { file, parts, outcome, status, logs, errors, details, changes, run, standsSince, etag } = result
         return {
-          ...{ file, files: parts?.map((part) => part.file) ?? [file], outcome, status: status ?? null },
-          ...{ logs, errors, details, changes, run, stands_since: standsSince, etag },
+          file,
+          files: parts?.map((part) => part.file) ?? [file],
+          outcome,
+          status: status ?? null,
+          logs,
+          errors,
+          details,
+          changes,
+          run,
+          stands_since: standsSince,
+          etag,
           unnamed: unnamed ?? null,
           unmanaged: unmanaged ?? [],
           parts: byFile(result).map((part) => ({ file: part.file, outcome: part.outcome })),

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { type Client, read, readAnswer, sendUntilAnswered } from './client.ts'
 
-/** Runs, as the API shows them. What this version does not know is ignored: the service may be newer. */
+/** Runs of the API. Fields that this version does not know are ignored: the service may be newer. */
 
 const fieldChange = z.union([z.object({ from: z.unknown(), to: z.unknown() }), z.string()])
 
@@ -29,14 +29,14 @@ const runHead = z.object({
   finished_at: z.string().nullable(),
 })
 
-/** Of a list: it has the first lines of a log. A service of an earlier version has all of them, and no more members. */
+/** A run of a list: it has the first lines of a log. A service of an earlier version has all lines, and no more members. */
 export const runSummary = runHead.extend({
   summary: z.string().optional(),
   logs: z.array(z.string()),
   log_lines: z.int().optional(),
 })
 
-/** Of `/core/users/me/`. A job is its submitter and its request ID together: any caller may send any ID. */
+/** The answer of `/core/users/me/`. Submitter and request ID together find a job: any caller may send any ID. */
 export const me = z.object({ user: z.object({ pk: z.int() }) })
 
 const standsSince = z.object({ run: z.string().nullable(), at: z.string().nullable() })
@@ -56,20 +56,20 @@ export const run = runHead.extend({
   generated: z.record(z.string(), z.record(z.string(), z.string())),
 })
 
-/** Of a reviewed plan that stood already: by which run, and since when. */
+/** The run that had applied a reviewed plan before, and its time. */
 export type StandsSince = z.output<typeof standsSince>
 export type Change = z.output<typeof change>
 export type FieldChange = z.output<typeof fieldChange>
 export type RunSummary = z.output<typeof runSummary>
 export type Run = z.output<typeof run>
 
-/** How far it is, for those who wait. */
+/** The progress of a run, for a user who waits. */
 export const whereItIs = ({ id, state, progress }: Run): string =>
   `run ${id} is ${state}${progress == null ? '' : `: ${progress.done} of ${progress.total} entries`}`
 
 export const isOver = ({ state }: Pick<Run, 'state'>): boolean => ['done', 'failed', 'cancelled'].includes(state)
 
-/** The document is not shown, and takes longest to read. */
+/** The path of a run without its document, which is not shown and takes longest to read. */
 export const withoutBlueprint = (path: string): string => `${path}?include_blueprint=false`
 
 export const readRun = (client: Client, path: string, options: Patience = {}): Promise<Run> =>
@@ -77,13 +77,13 @@ export const readRun = (client: Client, path: string, options: Patience = {}): P
 
 type Patience = { readonly withinMs?: number; readonly onWait?: (why: string) => void }
 
-/** `etag`: null of a service of an earlier version. */
+/** A run with its tag. A service of an earlier version sends none. */
 export type Tagged = { readonly run: Run; readonly etag: string | null }
 
 /**
  * Reads a run.
  *
- * @param known what was read before: the service answers once the run is another one, or after a while
+ * @param known the last reading: the service answers once the run has changed, or after a while
  */
 export async function readTagged(client: Client, path: string, options: Patience, known?: Tagged): Promise<Tagged> {
   const waits = known?.etag ? { 'if-none-match': known.etag, prefer: `wait=${waitS}` } : {}

@@ -10,7 +10,7 @@ import { reseal } from '../runs/reseal.ts'
 import { installationUrl } from '../standalone/embedded/running.ts'
 import { runProgram, StartError } from '../start-error.ts'
 
-/** `npm run secrets -- rotate`: seals everything under SECRET_KEY that is sealed under SECRET_KEY_PREVIOUS. */
+/** `npm run secrets -- rotate`: seals all secrets under SECRET_KEY that are sealed under SECRET_KEY_PREVIOUS. */
 
 const usage = `npm run secrets -- rotate
 

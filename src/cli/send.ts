@@ -22,7 +22,7 @@ import { locate } from './places.ts'
 import { codeOfResults, emptyResult, outcomesOf, printResult, printTotals, type Result, toJson } from './report.ts'
 import { writeSummary } from './summary.ts'
 
-/** What `plan`, `apply` and `diff` share: the files are sent as one document, or each on its own. */
+/** The parts that `plan`, `apply` and `diff` share: the files are sent as one document, or each on its own. */
 
 type SendValues = Partial<
   ReturnType<typeof readArguments<typeof sendOptions & typeof runOption & typeof resetOption>>['values']
@@ -32,11 +32,11 @@ export type Sending = {
   readonly title: string
   readonly mode: Delivery['mode']
   readonly waits?: boolean
-  /** Shows each field that changes. */
+  /** Whether each field that changes is shown. */
   readonly isDiff?: boolean
-  /** The files are to be all that there is. */
+  /** Whether the files shall name all objects. */
   readonly isAll?: boolean
-  /** Of the plan that was reviewed. @throws {UsageError} when there is none for the file */
+  /** The tag of the plan that was reviewed. @throws {UsageError} when there is none for the file */
   readonly tagFor?: (file: string, count: number) => string | null
   /** Called with the results of all files. */
   readonly done?: (results: readonly Result[], client: Client) => void
@@ -59,7 +59,7 @@ export async function sendFiles(paths: readonly string[], values: SendValues, se
     run === undefined ? await toSend(inputs.documents, values, { given, client, mode, isAll }) : [formerRun(run)]
   const tags = documents.map(({ file }) => tagFor(file, documents.length))
   const results: Result[] = []
-  // Totals go before what they are of. Several documents that are applied are printed as they come.
+  // The totals come before the results. The results of several documents that are applied are printed at once.
   const isListed = mode === 'apply' && documents.length > 1
   const print = (result: Result) => {
     if (values.json !== true) printResult(output, result, { isDiff, isAll })
@@ -68,7 +68,7 @@ export async function sendFiles(paths: readonly string[], values: SendValues, se
     results.push(result)
     if (isListed) print(result)
   }
-  // It begins when every file can be sent. An apply stops at the first that is not applied.
+  // Nothing is sent until every file can be sent. An apply stops at the first file that is not applied.
   const isBroken = (mode === 'apply' || values.each !== true) && documents.some((each) => isUnreadable(each))
   let isStopped = isBroken
   for (const [index, document] of documents.entries()) {
@@ -105,7 +105,7 @@ export async function sendFiles(paths: readonly string[], values: SendValues, se
   return codeOfResults(results)
 }
 
-/** The owner that stands in the request: a run, and a file that names one, have their own. */
+/** The owner in the request: a run, and a file that names one, have their own. */
 function ownerSent(document: Document | Joined | FormerRun, { option, setting }: OwnerGiven): string | undefined {
   if (document.form === 'run') return option
   if ('parts' in document) return document.owner
@@ -119,7 +119,7 @@ type Call = {
   readonly isAll: boolean
 }
 
-/** @throws {UsageError} when `--each` would delete what other files of an owner name */
+/** @throws {UsageError} when `--each` would delete objects that other files of an owner name */
 async function toSend(
   inputs: readonly (Document | Unreadable)[],
   values: SendValues,
@@ -142,7 +142,7 @@ async function toSend(
   return isEach ? inputs : joinFiles(readable, given)
 }
 
-/** What is about all files of an owner is not about each of them. */
+/** Refuses options with `--each` that concern all files of an owner together. */
 function refuseEach(documents: readonly Document[], given: OwnerGiven, isAll: boolean): void {
   const whole = documents.flatMap((each) => (isAll ? [ownerOf(each, given)] : prunedBy(each, given)))
   for (const owner of new Set(whole)) {
@@ -159,7 +159,7 @@ function refuseEach(documents: readonly Document[], given: OwnerGiven, isAll: bo
 }
 
 /**
- * Files that the service would refuse, before the first of them is applied. One document needs none of this: the service
+ * Finds files that the service would refuse, before the first of them is applied. One document needs no such check: the service
  * checks all of it before it writes. A service of another version may know other fields: it decides then.
  */
 async function refusedBefore(documents: readonly Document[], client: Client): Promise<readonly Unreadable[]> {
@@ -191,7 +191,7 @@ const partsOf = (document: Document | Joined | FormerRun): Pick<Result, 'parts'>
     ? { parts: document.parts.map(({ document: { file }, entries, from }) => ({ file, from, count: entries.length })) }
     : {}
 
-/** The last lines, in the form that the caller wants. */
+/** Prints the last lines, in the form that the caller wants. */
 export function finish(
   results: readonly Result[],
   { json, summary }: Pick<SendValues, 'json' | 'summary'>,
@@ -202,7 +202,7 @@ export function finish(
   else if (results.length > 1) output.line(output.paint('bold', outcomesOf(results)))
 }
 
-/** Text by text: a value such as `null` may stand in the JSON around them. */
+/** Hides secrets in each text by itself: a value such as `null` may stand in the JSON around them. */
 export function redacted<Found extends Pick<Delivered, 'logs' | 'errors' | 'details' | 'changes'>>(
   delivered: Found,
   { redact }: Output,
@@ -227,7 +227,7 @@ function checkedOwner(name: string, owner: string | undefined): string | undefin
   return owner
 }
 
-/** @returns its header @throws {UsageError} */
+/** @returns the header of the message @throws {UsageError} */
 function checkedMessage(sent = ''): Record<string, string> {
   const message = messageOf(sent)
   const wrong = message === null ? null : whyNoMessage(message)

@@ -4,11 +4,11 @@ import { byFile, totalsOf, totalsText } from './totals.ts'
 
 /** The Markdown of `--summary`, for a pull request: totals, deletions, a table of the files, and the fields of each. */
 
-/** Characters. Comments of pull requests end at 65,536. */
+/** The most characters. Comments of pull requests end at 65,536. */
 const most = { all: 60_000, deletions: 10_000, rows: 20_000, file: 20_000 } as const
 
 export function writeSummary(file: string, title: string, results: readonly Result[], output: Output): void {
-  // Text by text: what is hidden is never a part of the Markdown itself.
+  // Each text is redacted by itself: a secret is never a part of the Markdown itself.
   const plain = (text: string) => shown(output.redact(text))
   const parts = [
     `### gatewright ${title}: ${headOf(title, results)}\n`,
@@ -19,7 +19,7 @@ export function writeSummary(file: string, title: string, results: readonly Resu
   writeOut(file, [...parts, ...detailsOf(title, results, plain, left)].join('\n'))
 }
 
-/** The totals, with what was not done; the outcomes of files where there are no totals. */
+/** The totals, with the files that were not applied; the outcomes of files where there are no totals. */
 function headOf(title: string, results: readonly Result[]): string {
   const totals = totalsOf(results)
   if (totals === null) return outcomesOf(results)
@@ -41,7 +41,7 @@ function tableOf(results: readonly Result[], plain: (text: string) => string): s
   const row = ({ file, outcome }: (typeof files)[number]) => `| ${inText(plain(file))} | ${outcome} |\n`
   const all = takeUpTo(files.map(row), most.rows)
   const changed = files.filter(({ outcome }) => outcome !== 'unchanged')
-  // Where not all of them fit, those that stay as they are go first.
+  // Unchanged files are left out first where not all fit.
   const { taken } = all.left === 0 ? all : takeUpTo(changed.map(row), most.rows)
   const left = files.length - taken.length
   const table = taken.length === 0 ? '' : `| File | Outcome |\n| --- | --- |\n${taken.join('')}\n`
@@ -88,7 +88,7 @@ function blockOf(file: string, lines: readonly string[]): string {
     most.file,
   )
   const text = taken.join('')
-  // A fence that is longer than any in the text.
+  // The fence is longer than any in the text.
   const fence = '`'.repeat(Math.max(3, ...[...text.matchAll(/`+/g)].map(([run]) => run.length + 1)))
   const more = moreOf(left, 'line', '\n')
   return `<details><summary>${inText(file)}</summary>\n\n${fence}diff\n${text}${fence}\n\n${more}</details>\n`

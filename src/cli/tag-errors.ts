@@ -4,17 +4,17 @@ import { detailOf, type ErrorDetail, ErrorList, type FieldError, type FieldPath 
 import { isObject } from '../json-object.ts'
 import { type Located, locate, type SourceFile } from './places.ts'
 
-/** All that is wrong with a file in which tags have no value: those, and what can be said of the rest without them. */
+/** All errors of a file in which tags have no value: those of the tags, and those of the rest without them. */
 
-/** An export of a large installation has hundreds of variables: each is a line. */
+/** The most errors that are listed. An export of a large installation has hundreds of variables: each is a line. */
 const maxListed = 500
 
-/** @param value of the file, in which the tags of the errors still stand */
+/** @param value the value of the file, in which the tags of the errors still stand */
 export async function errorsBesideTags(
   { file, text, value }: SourceFile,
   tagErrors: readonly TagError[],
 ): Promise<Located> {
-  // Loaded for errors only: a command that works starts without them.
+  // These modules are loaded for errors only: a command that works starts without them.
   const { placesIn } = await import('../document/nodes.ts')
   const placeAt = placesIn(text)
   const ofTags = tagErrors.map(({ message, offset = 0 }) => {
@@ -65,7 +65,7 @@ async function errorsOfSubmission(value: Readonly<Record<string, unknown>>): Pro
   return toBlueprint(value, await loadRegistry()).plan.errors
 }
 
-/** Whether an error is of a value that is not there, because its tag has none. */
+/** Whether an error concerns a value that is missing because its tag has none. */
 function isOfTag({ code, place, path }: FieldError, value: unknown): boolean {
   const pointer: FieldPath = place?.pointer ?? path
   if (code.startsWith('unknown_')) return false

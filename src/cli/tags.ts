@@ -8,10 +8,10 @@ import { reasonOf } from '../start-error.ts'
 import type { GivenValues } from './arguments.ts'
 import { shortestSecret } from './output.ts'
 
-/** `!Env`, `!File` and `--context`: what only the side of the caller has. */
+/** `!Env`, `!File` and `--context`: values that only the caller has. */
 
 export type Given = GivenValues & {
-  /** Of the document. Paths of `!File` are relative to it. */
+  /** The folder of the document. Paths of `!File` are relative to it. */
   readonly folder: string
   /** Values of `!Env` and `!File` are added: output does not show them. */
   readonly secrets: Set<string>
@@ -47,13 +47,13 @@ function variable(tag: Expression, name: string): string | undefined {
 
 const maxFileBytes = 1_048_576
 
-/** Without the line break at its end, which editors add. @param roots the folders below which it may stand */
+/** Reads a file without the line break at its end, which editors add. @param roots the folders below which it may be */
 function readValue(tag: Expression, path: string, roots: readonly string[]): string | undefined {
-  // Before the file is looked for: whether there is one elsewhere is no part of the document either.
+  // This comes before the file is searched: a document must not find out whether a file exists elsewhere.
   if (!roots.some((root) => isBelow(resolvePath(root), path))) throw outside(tag, path, roots)
   const stats = statSync(path, { throwIfNoEntry: false })
   if (stats === undefined) return undefined
-  // A link may lead out.
+  // A link may point outside.
   const real = realpathSync(path)
   if (!roots.some((root) => isBelow(realpathSync(root), real))) throw outside(tag, path, roots)
   if (!stats.isFile()) throw new TagError(tag, `${path} is no file.`)
@@ -73,6 +73,6 @@ function isBelow(folder: string, path: string): boolean {
   return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way)
 }
 
-/** A document that others wrote must not take files of the machine that applies it. */
+/** The error of a path outside: a document of another author must not take files of the machine that applies it. */
 const outside = (tag: Expression, path: string, roots: readonly string[]) =>
   new TagError(tag, `${path} is not below ${roots.join(' or ')}: --files-from DIR lets it read below DIR.`)

@@ -1,6 +1,6 @@
 import type { Change } from './runs.ts'
 
-/** How many objects are added, changed and deleted, and what of it belongs to which file of a document. */
+/** The numbers of objects that are added, changed and deleted, also for each file of a document. */
 
 export type Totals = {
   readonly add: number
@@ -11,7 +11,7 @@ export type Totals = {
 
 type Changed = { readonly changes: readonly Change[] | null }
 
-/** An object that several entries name is one. @returns null when nothing is known of any document */
+/** Counts the objects: one that several entries name counts once. @returns null when the changes of no document are known */
 export function totalsOf(results: readonly Changed[]): Totals | null {
   if (results.every(({ changes }) => changes === null)) return null
   const actions = new Map<string, string>()
@@ -26,7 +26,7 @@ export function totalsOf(results: readonly Changed[]): Totals | null {
   return { add, change, delete: deleted, unchanged }
 }
 
-/** What two entries do to one object. */
+/** The action of two entries on one object together. */
 function together(before: string | undefined, now: string): string {
   if (before === 'create') return now === 'delete' ? 'unchanged' : before
   if (before === 'delete') return now === 'create' ? 'update' : before
@@ -41,12 +41,12 @@ export function totalsText({ add, change, delete: deleted, unchanged }: Totals, 
   )
 }
 
-/** A file of a joined document. @property from the index of its first entry there @property count of its entries */
+/** A file of a joined document. @property from the index of its first entry there @property count the number of its entries */
 export type FilePart = { readonly file: string; readonly from: number; readonly count: number }
 
 export type OfFile<Outcome> = Changed & { readonly file: string; readonly outcome: Outcome }
 
-/** The changes of each file. What follows from the whole document, such as a prune, is of none. */
+/** The changes of each file. A change that follows from the whole document, such as a prune, belongs to none. */
 export function byFile<Outcome extends string>({
   file,
   outcome,
@@ -65,7 +65,7 @@ export function byFile<Outcome extends string>({
   })
 }
 
-/** The index of the entry of each change; null for what follows from the document. */
+/** The index of the entry of each change; null for a change that follows from the document. */
 function entriesOf(changes: readonly Change[]): (number | null)[] {
   let next = 0
   return changes.map(({ entry = next }) => {

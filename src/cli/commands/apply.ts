@@ -13,7 +13,7 @@ import { UsageError } from '../exit.ts'
 import { planFile } from '../plan-file.ts'
 import { sendFiles } from '../send.ts'
 
-/** `gatewright apply`: makes it stand as the files say. */
+/** `gatewright apply`: applies files. */
 
 export const usage = `gatewright apply FILE... | --run ID [OPTIONS]
 
@@ -29,7 +29,9 @@ const options = {
   ...sendOptions,
   ...runOption,
   ...resetOption,
-  ...{ 'no-wait': flag, 'if-match': text, 'plan-file': text },
+  'no-wait': flag,
+  'if-match': text,
+  'plan-file': text,
 } as const
 
 export async function run(args: readonly string[]): Promise<number> {
@@ -42,7 +44,7 @@ export async function run(args: readonly string[]): Promise<number> {
   })
 }
 
-/** @throws {UsageError} for both, and for what is no tag */
+/** @throws {UsageError} for both, and for a text that is no tag */
 function tagsOf(tag: string | null, file: string | undefined) {
   if (tag !== null && file !== undefined) throw new UsageError('Use either --if-match or --plan-file.')
   if (tag !== null && !/^"?[\w-]{22}"?$/.test(tag))

@@ -4,7 +4,7 @@ import { exitCodes, UsageError } from '../exit.ts'
 import { openOutput, shown } from '../output.ts'
 import { readRun, run as runSchema } from '../runs.ts'
 
-/** `gatewright cancel`: a run that waits is not applied. */
+/** `gatewright cancel`: cancels a run that waits. */
 
 export const usage = `gatewright cancel ID [OPTIONS]
 
@@ -27,7 +27,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const patience = { withinMs: readTimeoutMs(values.timeout, 30), onWait: output.waiting }
   const path = `/blueprints/runs/${id}/`
   const answer = await sendUntilAnswered(client, 'POST', `${path}cancel/`, patience)
-  // A try before, whose answer was lost, may have cancelled it: a run that a user cancelled is what was asked for.
+  // An earlier try, whose answer was lost, may have cancelled it: a run that a user cancelled is a success.
   const before = answer.status === 409 ? await readRun(client, path, patience) : null
   const found = before?.cancelled_by == null ? readAnswer(client, answer, runSchema) : before
   if (values.json === true) output.json(JSON.stringify(found, null, 2))

@@ -1,7 +1,7 @@
 import { flag, readArguments, sendHelp, sendOptions } from '../arguments.ts'
 import { sendFiles } from '../send.ts'
 
-/** `gatewright diff`: what stands against the files, field by field. */
+/** `gatewright diff`: compares the installation with the files, field by field. */
 
 export const usage = `gatewright diff FILE... [OPTIONS]
 

@@ -12,7 +12,7 @@ import { type Target, targetOf, targets, type Wanted, withRows } from '../export
 import { labelOf, naturalKey, type Row } from '../export/rows.ts'
 import { type Output, openOutput, replaceFile } from '../output.ts'
 
-/** `gatewright export`: what is configured, as one blueprint or as a folder of them. */
+/** `gatewright export`: writes the configuration as one blueprint or as a folder of them. */
 
 export const usage = `gatewright export [OPTIONS]
 
@@ -51,7 +51,8 @@ export async function run(args: readonly string[]): Promise<number> {
       registry,
       applications === undefined ? models : [...models, ...(registry.targets.get('application')?.models ?? [])],
     ),
-    ...{ owner, applications },
+    owner,
+    applications,
     check: directory === undefined ? checkCounts(models, selection) : () => {},
   }
   const isJson = values.json === true
@@ -70,7 +71,7 @@ export async function run(args: readonly string[]): Promise<number> {
   return exitCodes.done
 }
 
-/** One document for all of it: whether that may be is known from the numbers of rows. Only references to rows come on top. */
+/** Refuses more rows than one document may have, by the counts of the lists. Only rows that others refer to are added later. */
 const checkCounts =
   (models: readonly Model[], { owner, applications }: Pick<Selection, 'owner' | 'applications'>): Wanted['check'] =>
   (count) => {
@@ -93,7 +94,7 @@ function report(output: Output, folder: string, { chosen, written, others }: Fol
   return exitCodes.done
 }
 
-/** As the service has it. */
+/** The owner, in the form that the service stores. */
 function readOwner(sent: string | undefined): string | undefined {
   const { data: owner, error } = ownerLabel().optional().safeParse(sent)
   if (error !== undefined) throw new UsageError(`--owner: ${error.issues[0]?.message}`)
@@ -103,7 +104,7 @@ function readOwner(sent: string | undefined): string | undefined {
 const exported = (registry: Registry): readonly Model[] =>
   targets.flatMap((target) => registry.targets.get(target)?.models ?? [])
 
-/** @throws {UsageError} for what is no model that is exported */
+/** @throws {UsageError} for a name that is no exported model */
 function readModels(registry: Registry, only: readonly string[] | undefined): readonly Model[] {
   const all = exported(registry)
   if (only === undefined) return all
@@ -116,7 +117,7 @@ function readModels(registry: Registry, only: readonly string[] | undefined): re
   })
 }
 
-/** The lists of these models, and of all that they may refer to. */
+/** The lists of these models, and of all models to which they may refer. */
 function targetsFor(registry: Registry, models: readonly Model[]): readonly Target[] {
   const needed = new Set(models)
   for (const model of needed)
@@ -127,7 +128,7 @@ function targetsFor(registry: Registry, models: readonly Model[]): readonly Targ
   return targets.filter((target) => [...needed].some((model) => model.target === target))
 }
 
-/** What the text does not say by itself. */
+/** The notes about facts that are not in the text. */
 function notesOf({ rows, variables, outside }: Chosen): string[] {
   const list = (title: string, some: readonly Row[]) => titled(title, some.map(labelOf))
   return [
@@ -146,8 +147,12 @@ const titled = (title: string, lines: readonly string[]): string[] =>
 
 function jsonOf({ rows, variables }: Chosen, where: Readonly<Record<string, unknown>>): string {
   const named = variables.map(({ name, row, field, isJson, mayBeEmpty }) => ({
-    ...{ name, model: row.model.name, identifiers: naturalKey(row), field: field.name },
-    ...{ json: isJson, may_be_empty: mayBeEmpty },
+    name,
+    model: row.model.name,
+    identifiers: naturalKey(row),
+    field: field.name,
+    json: isJson,
+    may_be_empty: mayBeEmpty,
   }))
   return JSON.stringify({ exit: exitCodes.done, entries: rows.length, variables: named, ...where }, null, 2)
 }

@@ -6,7 +6,7 @@ import { type Given, type Imported, importFiles, type Judgement } from '../impor
 import { filesOf, readOne, standardInput } from '../inputs.ts'
 import { type Output, openOutput, shown, writeOut } from '../output.ts'
 
-/** `gatewright import`: a document of another service of this API family. */
+/** `gatewright import`: converts a document of another service of this API family. */
 
 export const usage = `gatewright import PATH... [OPTIONS]
 
@@ -81,7 +81,7 @@ const colours = { applies: 'green', partly: 'yellow', cannot: 'red' } as const
 
 function printReport(output: Output, imported: Imported, out: string | undefined): void {
   const { judgements, skipped, warnings, document } = imported
-  // Above the blueprint, the report is a comment.
+  // The report is a comment above the blueprint.
   const mark = out === undefined ? '# ' : ''
   const tell = (text: string) => output.line(`${mark}${text}`)
   for (const { name, why } of skipped) tell(`skipped  ${oneLine(`${name}: ${why}`)}`)

@@ -9,7 +9,7 @@ import { inOptions } from '../options-for-headers.ts'
 import { type Output, openOutput, shown } from '../output.ts'
 import { isOver, type Run, readTagged, runSummary, type Tagged, whereItIs } from '../runs.ts'
 
-/** `gatewright logs`: what became of one run. */
+/** `gatewright logs`: shows the outcome of one run. */
 
 export const usage = `gatewright logs [-f] [ID] [OPTIONS]
 gatewright logs -f --all [OPTIONS]

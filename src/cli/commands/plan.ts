@@ -2,7 +2,7 @@ import { readArguments, resetHelp, resetOption, runHelp, runOption, sendHelp, se
 import { planFile } from '../plan-file.ts'
 import { sendFiles } from '../send.ts'
 
-/** `gatewright plan`: what an apply would do. */
+/** `gatewright plan`: shows the effects that an apply would have. */
 
 export const usage = `gatewright plan FILE... | --run ID [OPTIONS]
 

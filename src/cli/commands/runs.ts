@@ -5,7 +5,7 @@ import { exitCodes, UsageError } from '../exit.ts'
 import { openOutput, shown } from '../output.ts'
 import { me, type RunSummary, runSummary } from '../runs.ts'
 
-/** `gatewright runs`: what was submitted, and what became of it. */
+/** `gatewright runs`: lists runs with their outcomes. */
 
 export const usage = `gatewright runs [OPTIONS]
 
@@ -25,14 +25,29 @@ Lists your runs, the newest first; with the permission view_run, all runs.
 `
 
 const options = {
-  ...{ limit: text, state: text, mode: text, slug: text, owner: text, search: text, 'request-id': text },
-  ...{ submitter: text, changed: text, timeout: text, json: flag },
+  limit: text,
+  state: text,
+  mode: text,
+  slug: text,
+  owner: text,
+  search: text,
+  'request-id': text,
+  submitter: text,
+  changed: text,
+  timeout: text,
+  json: flag,
 } as const
 
-/** Each of these options, as the parameter of the list. */
+/** The parameter of the list for each of these options. */
 const filters = {
-  ...{ state: 'state', mode: 'mode', slug: 'slug', owner: 'owner', search: 'search' },
-  ...{ 'request-id': 'request_id', submitter: 'submitter', changed: 'object' },
+  state: 'state',
+  mode: 'mode',
+  slug: 'slug',
+  owner: 'owner',
+  search: 'search',
+  'request-id': 'request_id',
+  submitter: 'submitter',
+  changed: 'object',
 } as const
 
 const page = z.object({ results: z.array(runSummary) })

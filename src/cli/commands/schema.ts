@@ -4,7 +4,7 @@ import { readArguments } from '../arguments.ts'
 import { exitCodes, UsageError } from '../exit.ts'
 import { openOutput } from '../output.ts'
 
-/** `gatewright schema`: the form of files, for editors. */
+/** `gatewright schema`: prints the schema of files, for editors. */
 
 export const usage = `gatewright schema
 

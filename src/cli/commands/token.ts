@@ -4,7 +4,7 @@ import { type Answer, type Client, Lost, openClient, readAnswer } from '../clien
 import { exitCodes, Unreachable, UsageError } from '../exit.ts'
 import { openOutput, shown } from '../output.ts'
 
-/** `gatewright token create`: an access token, whose key is shown once. */
+/** `gatewright token create`: creates an access token, whose key is shown once. */
 
 export const usage = `gatewright token create IDENTIFIER [OPTIONS]
 
@@ -55,13 +55,13 @@ export async function run(args: readonly string[]): Promise<number> {
   return exitCodes.done
 }
 
-/** A text of digits is a key, as in every reference of the API. @throws {UsageError} */
+/** The user of a token. A text of digits is a key, like in every reference of the API. @throws {UsageError} */
 function readUser(text: string): string | number {
   if (text === '') throw new UsageError('--user takes a username or a key.')
   return /^\d+$/.test(text) ? readCount('--user', text, { initial: 1, max: 999_999 }) : text
 }
 
-/** Neither request can be repeated: a token is made once, and its key viewed once. */
+/** Neither request can be repeated: a token is created once, and its key viewed once. */
 async function once(
   client: Client,
   identifier: string,

@@ -7,7 +7,7 @@ import { openOutput } from '../output.ts'
 import { codeOfResults, emptyResult, printResult, type Result } from '../report.ts'
 import { finish, redacted } from '../send.ts'
 
-/** `gatewright validate`: the checks of the service that need no database. */
+/** `gatewright validate`: runs the checks of the service that need no database. */
 
 export const usage = `gatewright validate FILE... [OPTIONS]
 

@@ -11,20 +11,20 @@ import { Changed, targetOf, targets } from './read.ts'
 import { byText, identifiersOf, keysIn, labelOf, naturalKey, type Row, type Rows } from './rows.ts'
 import { nameVariables, type Variable } from './variables.ts'
 
-/** Rows as entries of a document, in an order in which each reference is to an earlier entry. */
+/** Converts rows to entries of a document, in an order in which each reference is to an earlier entry. */
 
 export type Selection = {
   readonly models: ReadonlySet<string>
-  /** Only what is managed under this label, and what it refers to. */
+  /** The label: only rows that are managed under it are exported, with those to which they refer. */
   readonly owner: string | undefined
-  /** Only the applications with these slugs, and what they refer to. */
+  /** The slugs: only these applications are exported, with the rows to which they refer. */
   readonly applications?: readonly string[] | undefined
 }
 
 /** The rows that are exported, in an order in which each reference is to an earlier one. */
 export type Chosen = {
   readonly rows: readonly Row[]
-  /** In the order of the rows. */
+  /** The variables, in the order of the rows. */
   readonly variables: readonly Variable[]
   /** Rows that these refer to, and that are not among them. */
   readonly outside: readonly Row[]
@@ -32,7 +32,7 @@ export type Chosen = {
 
 export type Export = Chosen & { readonly entries: readonly ExportedEntry[] }
 
-/** All of it as one document. @throws as `choose` and `entriesOf` do */
+/** The chosen rows as one document. @throws the errors of `choose` and `entriesOf` */
 export function toExport(rows: Rows, selection: Selection): Export {
   const chosen = choose(rows, selection)
   return { ...chosen, entries: entriesOf(rows, chosen.rows, { ...chosen, owner: selection.owner }) }
@@ -60,8 +60,8 @@ export function choose(rows: Rows, selection: Selection): Chosen {
 
 /**
  * @param part the rows of one document, in order
- * @param owner of the document: a row with another one names it
- * @throws {UsageError} for what no document can say
+ * @param owner that of the document: a row with another one names it
+ * @throws {UsageError} for rows that no document can express
  */
 export function entriesOf(
   rows: Rows,
@@ -102,7 +102,7 @@ const referredByAll = (rows: Rows, some: readonly Row[]): ReadonlySet<Row> =>
 
 const maxListed = 20
 
-/** One line for each, and a last one for those that are too many. */
+/** A list of lines. A last one counts those beyond the limit. */
 export const listed = (lines: readonly string[]): string =>
   [
     ...lines.slice(0, maxListed),
@@ -123,7 +123,7 @@ function chosenOf(rows: Rows, { models, owner, applications }: Selection): Reado
   const chosen = new Set(
     applications === undefined ? rows.all.filter(isOwned) : withProviders(rows, applications).filter(isOwned),
   )
-  // A set that grows while it is walked: what is added is visited too.
+  // The set grows while it is walked: added rows are visited too.
   for (const row of chosen)
     for (const other of referredBy(rows, row)) if (other.model.isLabelled !== true) chosen.add(other)
   return new Set([...chosen].filter(isChosen))
@@ -140,7 +140,7 @@ function withProviders(rows: Rows, slugs: readonly string[]): Row[] {
   return found.flatMap((row) => [row, ...providersOf(rows, row)])
 }
 
-/** Those of an application. */
+/** The providers of an application. */
 export const providersOf = (rows: Rows, application: Row): Row[] =>
   [...referredBy(rows, application)].filter(({ model }) => model.isLabelled === true)
 
@@ -159,7 +159,7 @@ function foundBy(rows: Rows, row: Row, { name, reference }: Field, pk: unknown):
   return found
 }
 
-/** By model and name; before each row, those that it refers to. */
+/** Orders rows by model and name, each after the rows to which it refers. */
 function inOrder(rows: Rows, chosen: ReadonlySet<Row>): readonly Row[] {
   const order: readonly string[] = targets
   const place = ({ target }: Model) => order.indexOf(target)
@@ -176,13 +176,13 @@ function inOrder(rows: Rows, chosen: ReadonlySet<Row>): readonly Row[] {
 const placeOf = ({ row, field }: Pick<Variable, 'row' | 'field'>): string =>
   JSON.stringify([row.model.table, row.pk, field.name])
 
-/** A secret that the service generates is rotated here: a file that is applied again leaves the new one as it is. */
+/** The value of a secret. One that the service generates is rotated here: a file that is applied again keeps the new one. */
 function toEnv({ name, mayBeEmpty, field }: Variable) {
   const env = new Expression('!Env', mayBeEmpty ? [name, ''] : name)
   return field.generate === undefined ? env : { create: env }
 }
 
-/** A row of an earlier version may lack a field: it has its default now. */
+/** The value of a field without a secret. A row of an earlier version may lack it: it has its default now. */
 function plainValue(values: Values, { name, schema, initial, secret }: Field): unknown {
   const value = values[name] ?? null
   if (secret && value === masked) return undefined

@@ -9,11 +9,11 @@ import { layOut, type Part } from './layout.ts'
 import { printExport } from './print.ts'
 import type { Rows } from './rows.ts'
 
-/** An export as a folder of files. */
+/** Writes an export as a folder of files. */
 
 export type FileOfExport = Omit<Part, 'rows'> & { readonly text: string; readonly entries: number }
 
-/** Each file when it is asked for: all of them may be more than memory holds. @throws {UsageError} for what is no document */
+/** Yields the files one by one: memory may not hold all. @throws {UsageError} for rows that no document can express */
 export function* toFiles(rows: Rows, chosen: Chosen): Generator<FileOfExport> {
   const ofRows = Map.groupBy(chosen.variables, ({ row }) => row)
   for (const { rows: some, ...part } of layOut(rows, chosen.rows)) {
@@ -25,18 +25,18 @@ export function* toFiles(rows: Rows, chosen: Chosen): Generator<FileOfExport> {
 
 export type Written = {
   readonly files: readonly Omit<FileOfExport, 'text'>[]
-  /** Those that stood there and are of no object of this export, as paths with the folder. */
+  /** The files that were there and have no object of this export, as paths with the folder. */
   readonly others: readonly string[]
 }
 
 /**
  * Writes all files beside their places, and puts them there once all are written.
  *
- * @throws {UsageError} for what is no document, and for a file that cannot be written: the folder is as it was then
+ * @throws {UsageError} for rows that no document can express, and for a file that cannot be written: the folder is unchanged then
  */
 export function writeFiles(folder: string, files: Iterable<FileOfExport>): Written {
   const made = makeFolder(folder)
-  // Of such a name, `plan` and `apply` take no notice.
+  // `plan` and `apply` ignore such a name.
   const beside = join(folder, `.gatewright-export-${randomUUID()}`)
   const remove = () => rmSync(made ?? beside, { recursive: true, force: true })
   process.once('exit', remove)

@@ -4,17 +4,17 @@ import type { Target } from './read.ts'
 import { labelOf, type Row, type Rows } from './rows.ts'
 
 /**
- * Which rows go into which file of a folder. The paths follow from the rows of each file alone, so that an export after a
- * change differs in the files of what changed. In the order of their paths, a file refers to those before it.
+ * The files of a folder, with their rows. The paths follow from the rows of each file alone, so that an export after a change
+ * differs only in the files of changed rows. A file refers only to files before it, in the order of their paths.
  */
 
 export type Part = {
-  /** Relative, with slashes: `3-applications/team-a/grafana.yaml`. */
+  /** The relative path, with slashes: `3-applications/team-a/grafana.yaml`. */
   readonly path: string
-  /** Of the document. */
+  /** The title of the document. */
   readonly title: string
   readonly owner: string | undefined
-  /** In the order of the document. */
+  /** The rows, in the order of the document. */
   readonly rows: readonly Row[]
 }
 
@@ -26,10 +26,10 @@ const shared: Readonly<Partial<Record<string, string>>> = {
   group: '5-groups',
 } satisfies Partial<Record<Target, string>>
 
-/** More than these take longer than an apply waits. */
+/** The most entries of a file. More take longer than an apply waits. */
 const maxEntries = 2_000
 
-/** @param ordered each after those that it refers to */
+/** @param ordered rows, each after those to which it refers */
 export function layOut(rows: Rows, ordered: readonly Row[]): readonly Part[] {
   const homes = homesOf(rows, ordered)
   const groups = Map.groupBy(ordered, (row) => homes.get(row) ?? homeOf(row))
@@ -38,7 +38,7 @@ export function layOut(rows: Rows, ordered: readonly Row[]): readonly Part[] {
     .sort((one, other) => (one.path < other.path ? -1 : 1))
 }
 
-/** Providers with another owner than their application: to write these applications takes the providers over. */
+/** Providers with another owner than their application: a write of these applications takes the providers over. */
 export const withOtherOwner = (rows: Rows, some: readonly Row[]): readonly Row[] => [
   ...new Set(
     some
@@ -92,8 +92,8 @@ const reserved = /^(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?$|^node_modules$|^no-
 const longest = 60
 
 /**
- * A name that every file system takes, and that no other text gets, capitals or not. What is lost of the text is in a
- * digest behind it.
+ * A name that every file system takes, and that no other text gets, in capitals or not. A digest of the text follows when a part
+ * of it is lost.
  */
 export function safe(text: string): string {
   const plain = text

@@ -5,7 +5,7 @@ import { UsageError } from '../exit.ts'
 import { shown } from '../output.ts'
 import { describe, type Variable } from './variables.ts'
 
-/** The document as text. */
+/** Prints a document as text. */
 
 export type ExportedEntry = {
   readonly model: string
@@ -18,7 +18,7 @@ export type ExportedEntry = {
 
 const smaller = 'export it in parts, with --only or --owner, or as files, with --directory.'
 
-/** @throws {UsageError} for more than a document may have */
+/** @throws {UsageError} for more rows than a document may have */
 export function checkEntries(count: number): void {
   if (count > documentLimits.entries)
     throw new UsageError(`These are ${count} entries, and a document may have ${documentLimits.entries}: ${smaller}`)
@@ -27,7 +27,7 @@ export function checkEntries(count: number): void {
 /**
  * Prints the document, with its variables in a comment at the head.
  *
- * @throws {UsageError} for more than one document may hold
+ * @throws {UsageError} for more rows than one document may have
  */
 export function printExport(
   entries: readonly ExportedEntry[],

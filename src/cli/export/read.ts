@@ -7,7 +7,7 @@ import { shown } from '../output.ts'
 import { keysIn, Rows } from './rows.ts'
 import { Spool } from './spool.ts'
 
-/** Reads what is exported through the HTTP API, page by page. */
+/** Reads the rows of an export through the HTTP API, page by page. */
 
 /** The lists, by reference target, in the order in which their rows are printed. */
 const lists = {
@@ -31,30 +31,30 @@ export const targetOf = (registry: Registry, { target }: Pick<Reference, 'target
   return targets.find((each) => each === model?.target)
 }
 
-/** `keys`: of one request, as the filter `pk` takes them. */
+/** `keys`: those of one request, for the filter `pk`. */
 const limits = { pageSize: 500, keys: 100, readings: 3 } as const
 
 export type Reading = {
   readonly client: Client
   readonly registry: Registry
-  /** For each page. */
+  /** The time limit of each page. */
   readonly timeoutMs: number
   readonly onWait: (why: string) => void
   readonly onRead: (rows: number, of: number) => void
 }
 
-/** Which rows are read. */
+/** The rows to read. */
 export type Wanted = {
   readonly targets: readonly Target[]
-  /** Only applications and providers under this label, and what they refer to. */
+  /** The label: only applications and providers under it are read, with the rows to which they refer. */
   readonly owner?: string | undefined
-  /** Only the applications with these slugs, and what they refer to. */
+  /** The slugs: only these applications are read, with the rows to which they refer. */
   readonly applications?: readonly string[] | undefined
-  /** Refuses what cannot be exported, before it is read. @param count of the rows of a model that would be exported */
+  /** Refuses an export that is impossible, before it is read. @param count the number of rows of a model */
   readonly check: (count: (model: Model) => number) => void
 }
 
-/** What is there changed while it was read, so that the parts do not fit. */
+/** The error of rows that changed while they were read, so that the parts do not fit. */
 export class Changed extends Error {
   override readonly name = 'Changed'
 }
@@ -70,9 +70,9 @@ type Result = Page['results'][number]
 type Query = readonly (readonly [name: string, value: string])[]
 
 /**
- * Calls `use` with the rows that are wanted. What does not fit, because it changed meanwhile, is read again.
+ * Calls `use` with the requested rows. Rows that do not fit, because they changed meanwhile, are read again.
  *
- * @throws {UsageError} for what the caller may not read, what this program does not know, and what does not stop changing
+ * @throws {UsageError} for rows that the caller may not read, that this program does not know, or that do not stop changing
  */
 export async function withRows<Answer>(
   reading: Reading,
@@ -94,7 +94,7 @@ export async function withRows<Answer>(
   }
 }
 
-/** The first page of each list goes first: what is not permitted, or too much, is found before the long work. */
+/** Reads all lists. The first page of each comes first: a missing permission, or too many rows, is found before the long work. */
 async function readAll(reading: Reading, wanted: Wanted, spool: Spool): Promise<Rows> {
   const { registry } = reading
   const parts: Part[] = []
@@ -117,10 +117,12 @@ async function readAll(reading: Reading, wanted: Wanted, spool: Spool): Promise<
 /** A list, or a part of it, with its first page. */
 type Part = { readonly target: Target; readonly query: Query; readonly size: number; readonly first: Page }
 
-/** What is read of a target before it is known what else is referred to. */
+/** The parts of a target that are read before the references of other rows are known. */
 async function openParts(reading: Reading, { owner, applications }: Wanted, target: Target): Promise<Part[]> {
   const open = async (query: Query, size: number = limits.pageSize): Promise<Part> => ({
-    ...{ target, query, size },
+    target,
+    query,
+    size,
     first: await readPage(reading, lists[target], query, { number: 1, size }),
   })
   const isWhole = (owner === undefined && applications === undefined) || !isFoundByKey(reading.registry, target)
@@ -129,18 +131,18 @@ async function openParts(reading: Reading, { owner, applications }: Wanted, targ
     return Promise.all(applications.map((slug) => open([['slug', slug]])))
   if (applications === undefined && owner !== undefined && (target === 'application' || target === 'provider'))
     return [await open([['owner', owner]])]
-  // Only whether it may be read.
+  // This only checks the permission.
   await open([], 1)
   return []
 }
 
-/** Whether its rows can be named without all others: no two have the same name. */
+/** Whether rows of a target can be named without reading all: no two have the same name. */
 const isFoundByKey = (registry: Registry, target: Target): boolean =>
   (registry.targets.get(target)?.models ?? []).every(({ names, identifiers }) =>
     names.every((name) => identifiers.some((set) => set.length === 1 && set[0] === name)),
   )
 
-/** The list of all kinds of provider leaves out those that the caller may not see: those of each kind are asked, too. */
+/** The numbers of rows. Each provider kind is counted, because the list of all leaves out those that the caller may not view. */
 async function countsOf(reading: Reading, { targets: wanted, owner }: Wanted, parts: readonly Part[]) {
   const counts = new Map<string, number>()
   for (const { target, first } of parts)
@@ -213,7 +215,7 @@ const readsOf = (registry: Registry, target: Target): readonly { path: string; p
         permission: `view_${resource}`,
       }))
 
-/** Asks all lists after one denied: the caller's token is made once. */
+/** Asks all lists after one was denied, so that the caller can make a token with all permissions at once. */
 async function withAllMissing(reading: Reading, wanted: readonly Target[], first: Denied): Promise<UsageError> {
   const missing: string[] = []
   for (const { path, permission } of wanted.flatMap((target) => readsOf(reading.registry, target)))
@@ -228,7 +230,7 @@ async function withAllMissing(reading: Reading, wanted: readonly Target[], first
   return new UsageError(`This export needs ${what} that you lack: ${missing.join(', ')}. --only leaves out models.`)
 }
 
-/** By key: a row that is added or renamed moves few others. */
+/** The order is by key: a row that is added or renamed moves few others. */
 function readPage(
   { client, timeoutMs, onWait }: Reading,
   path: string,

@@ -3,33 +3,33 @@ import { uuid } from '../../models/fields.ts'
 import type { Registry } from '../../models/registry.ts'
 import type { Kept } from './spool.ts'
 
-/** What was read, found by key and by name. */
+/** The rows that were read, by key and by name. */
 
 export type Row = {
   readonly pk: string | number
   readonly model: Model
-  /** Those that identify it, name it, and refer to others, as keys. */
+  /** The values that identify it, name it, and refer to others, as keys. */
   readonly values: Values
-  /** All of them, as a PUT takes them. */
+  /** All values, in the form that a PUT takes. */
   readonly whole: Kept<Values>
   /** The label under which it is managed. */
   readonly owner: string | null
-  /** Its secrets never left the service: each installation generates its own. */
+  /** Whether its secrets never left the service: each installation generates its own. */
   readonly isGenerated: boolean
   /** The fields with secrets that the service has. */
   readonly secrets: readonly Field[]
 }
 
-/** Any number of rows: of each, only what others need to know of it is held in memory. */
+/** Any number of rows: only the values that other rows need are held in memory. */
 export class Rows {
   readonly #all: Row[] = []
   readonly registry: Registry
   readonly #byKey = new Map<string, Row>()
   /** Keys that many rows refer to are one text. */
   readonly #texts = new Map<string, string>()
-  /** How many rows of a table have a name. */
+  /** The number of rows of a table with a name. */
   readonly #names = new Map<string, number>()
-  /** How many rows of a table have these identifiers. */
+  /** The number of rows of a table with these identifiers. */
   readonly #identified = new Map<string, number>()
 
   constructor(registry: Registry) {
@@ -40,14 +40,18 @@ export class Rows {
     return this.#all
   }
 
-  /** Adds a row, unless it is there. @param keep puts all values where they take no memory */
+  /** Adds a row, unless it is there. @param keep stores all values where they take no memory */
   add(model: Model, { pk, ...values }: Result, keep: (values: Values) => Kept<Values>): void {
     const key = `${model.table} ${pk}`
     if (this.#byKey.has(key)) return
     const { owner } = values
     const isGenerated = model.isGenerated?.(values) === true
     const row: Row = {
-      ...{ pk, model, isGenerated, whole: keep(values), owner: typeof owner === 'string' ? owner : null },
+      pk,
+      model,
+      isGenerated,
+      whole: keep(values),
+      owner: typeof owner === 'string' ? owner : null,
       values: Object.fromEntries(knownFields(model).map((name) => [name, this.#once(values[name])])),
       secrets: isGenerated
         ? []
@@ -69,7 +73,7 @@ export class Rows {
     return this.#byKey.get(`${this.registry.targets.get(target)?.table} ${pk}`)
   }
 
-  /** The name by which a document refers to the row; undefined when the text has another meaning, or is not its alone. */
+  /** The name by which a document refers to the row; undefined when the text has another meaning, or another row has it too. */
   nameOf(row: Row): string | undefined {
     const [name] = namesOf(row)
     if (name === undefined || name !== name.normalize('NFC').trim()) return undefined
@@ -84,7 +88,7 @@ export class Rows {
   }
 }
 
-/** A row as a list has it. */
+/** A row of a list. */
 export type Result = { readonly pk: string | number } & Readonly<Record<string, unknown>>
 
 const fieldsOfModels = new Map<Model, readonly string[]>()
@@ -106,18 +110,18 @@ const addTo = (counts: Map<string, number>, key: string): void => void counts.se
 const identityOf = ({ model, values }: Row, set: readonly string[]): string =>
   JSON.stringify([model.table, set.map((field) => [field, values[field]])])
 
-/** The first is looked for first. */
+/** The names of a row. The first is searched first. */
 const namesOf = ({ model, values }: Row): string[] =>
   model.names.map((field) => values[field]).filter((name) => typeof name === 'string')
 
-/** The fields that find the row: of several sets, the shortest of which it has all. */
+/** The fields that find the row: the shortest set of which it has all. */
 export function identifiersOf({ model, values }: Row): readonly string[] {
   const sets = model.identifiers.filter((set) => set.every((field) => (values[field] ?? null) !== null))
   const [shortest = []] = sets.toSorted((one, other) => one.length - other.length)
   return shortest
 }
 
-/** What tells the row from others of its model, in any installation. */
+/** The values by which the row differs from others of its model, in any installation. */
 export const naturalKey = (row: Row): Readonly<Record<string, unknown>> =>
   Object.fromEntries(identifiersOf(row).map((field) => [field, row.values[field]]))
 
@@ -125,5 +129,5 @@ export const naturalKey = (row: Row): Readonly<Record<string, unknown>> =>
 export const labelOf = (row: Row): string =>
   `${row.model.displayName} ${JSON.stringify(row.values[row.model.identifiers[0]?.[0] ?? 'pk'])}`
 
-/** By code units, so that the order is the same on every machine and in every database. */
+/** Compares by code units, so that the order is the same on every machine and in every database. */
 export const byText = (one: string, other: string): number => (one < other ? -1 : Number(one > other))

@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { reasonOf } from '../../start-error.ts'
 import { UsageError } from '../exit.ts'
 
-/** Values on the disk, for more of them than memory holds: written one after the other, and read at any place. */
+/** Values on the disk, for more of them than memory holds. They are written one after the other, and read at any place. */
 
-/** Bytes that are written at once. */
+/** The bytes that are written at once. */
 const chunkBytes = 1_048_576
 
 /** Reads a value again. */
@@ -20,7 +20,7 @@ export class Spool {
   #pendingBytes = 0
   readonly #atExit = () => this.close()
 
-  /** @throws {UsageError} where there is no place for temporary files */
+  /** @throws {UsageError} where temporary files cannot be made */
   constructor() {
     try {
       this.#folder = mkdtempSync(join(tmpdir(), 'gatewright-export-'))
@@ -31,7 +31,7 @@ export class Spool {
     process.once('exit', this.#atExit)
   }
 
-  /** @param value as JSON has it @throws {UsageError} when the disk is full */
+  /** @param value a value of JSON @throws {UsageError} when the disk is full */
   keep<Value>(value: Value): Kept<Value> {
     const bytes = Buffer.from(JSON.stringify(value))
     const at = this.#size + this.#pendingBytes

@@ -2,15 +2,15 @@ import { createHash } from 'node:crypto'
 import type { Field } from '../../models/define.ts'
 import { labelOf, naturalKey, type Row } from './rows.ts'
 
-/** The variables that stand for secrets. Their names follow from the rows alone. */
+/** The variables in place of secrets. Their names follow from the rows alone. */
 
 export type Secret = { readonly row: Row; readonly field: Field }
 
 export type Variable = Secret & {
   readonly name: string
-  /** The service takes an empty text too, which no variable can hold: one that is not set stands for it. */
+  /** Whether the service takes an empty text too. No variable can hold it: a variable that is not set means it. */
   readonly mayBeEmpty: boolean
-  /** It is an object, which the variable holds as JSON. */
+  /** Whether it is an object, which the variable holds as JSON. */
   readonly isJson: boolean
 }
 
@@ -32,7 +32,7 @@ export function nameVariables(secrets: readonly Secret[]): readonly Variable[] {
   })
 }
 
-/** From short to long; the last one is of this field of this row alone. */
+/** The possible names, from short to long. Only this field of this row has the last one. */
 function candidatesOf({ row, field }: Secret): string[] {
   const key = naturalKey(row)
   const name = asVariable(Object.values(key).join(' '))

@@ -2,7 +2,7 @@ import { Find, KeyOf } from '../../document/document.ts'
 import type { JsonObject } from '../../json-object.ts'
 import { type Draft, fieldsOf } from './draft.ts'
 
-/** Who may use an application is said by bindings there, which nothing here replaces. */
+/** Bindings decide there who may use an application. They have no counterpart here. */
 
 /** @returns a sentence for each application to which a binding of the document restricted the access */
 export function lostAccess(drafts: readonly Pick<Draft, 'sent'>[]): string[] {
@@ -35,7 +35,7 @@ function asEntry(value: unknown): Entry {
 
 type ById = ReadonlyMap<unknown, Entry>
 
-/** @returns undefined for what is no application: a flow, or the binding of a stage */
+/** @returns undefined for other targets: a flow, or the binding of a stage */
 function applicationOf(target: unknown, byId: ById): string | undefined {
   const entry = byId.get(target instanceof KeyOf ? target.id : target)
   if (entry !== undefined)
@@ -51,7 +51,7 @@ function whoOf(fields: JsonObject, byId: ById): string {
   return `${fields.negate === true ? 'all but ' : ''}the ${kind} ${nameOf(fields[kind], byId)}`
 }
 
-/** By what the tag names, or what the entry behind it is called. */
+/** The name in a tag, or that of the entry that it refers to. */
 function nameOf(tag: unknown, byId: ById): string {
   const fields = tag instanceof Find ? tag.identifiers : (byId.get(tag instanceof KeyOf ? tag.id : tag)?.fields ?? {})
   const { slug, name, username } = fields

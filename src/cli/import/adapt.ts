@@ -9,9 +9,9 @@ import { type Draft, fieldsOf } from './draft.ts'
 import { byManaged, implicitConsent, mappingModel, type OwnModel, ownModel, tableOf } from './names.ts'
 import { type Entry, type Known, labelOf, withOurNames } from './references.ts'
 
-/** An entry of another service of this API family, in the form that it has here. */
+/** Converts an entry of another service of this API family to the form that it has here. */
 
-/** What the document has itself, by what other entries look it up. */
+/** The entries of the document, by the values with which other entries look them up. */
 export function knownIn(drafts: readonly Draft[], registry: Registry): Known {
   const entries = new Map<string, Entry[]>()
   for (const { id, model, sent } of drafts) {
@@ -28,8 +28,8 @@ export function knownIn(drafts: readonly Draft[], registry: Registry): Known {
 }
 
 /**
- * @param own what its model is here
- * @param leftOut gets what it is without, each with the reason
+ * @param own the model that it has here
+ * @param leftOut gets the parts that are left out, each with the reason
  */
 export function adapted(value: JsonObject, own: OwnModel, known: Known, leftOut: string[]): JsonObject {
   const { permissions, identifiers, attrs, ...rest } = value
@@ -49,7 +49,7 @@ export function adapted(value: JsonObject, own: OwnModel, known: Known, leftOut:
   return { ...named, ...found, attrs: ownValues(own.model, found.attrs, leftOut, known) }
 }
 
-/** The kind is a field here. What is shipped here too stays as it is: its expression is in another language there. */
+/** Converts a property mapping, whose kind is a field here. A shipped one is kept: its expression has another language there. */
 function asMapping(entry: JsonObject, kind: string | undefined, { registry }: Known, leftOut: string[]): JsonObject {
   const identifiers = fieldsOf(entry.identifiers)
   const attrs: JsonObject = { ...fieldsOf(entry.attrs), ...(kind !== undefined && { kind }) }
@@ -65,7 +65,7 @@ function asMapping(entry: JsonObject, kind: string | undefined, { registry }: Kn
   }
 }
 
-/** Rows are found by other fields there: by a key, an application by its name, a token by its user as well. */
+/** Converts identifiers. Other fields find rows there: a key, the name of an application, the user of a token as well. */
 function byOwnIdentifiers(model: Model, { pk: _, ...identifiers }: JsonObject, attrs: JsonObject) {
   const all = { ...attrs, ...identifiers }
   const within = (fields: JsonObject) =>
@@ -85,7 +85,7 @@ function byOwnIdentifiers(model: Model, { pk: _, ...identifiers }: JsonObject, a
   }
 }
 
-/** Values that mean the same in another form, and those that mean nothing here. */
+/** Converts values that have another form here, and leaves out those without a meaning. */
 function ownValues(model: Model, attrs: JsonObject, leftOut: string[], known: Known): JsonObject {
   const own: Record<string, unknown> = { ...attrs }
   if (own.meta_launch_url === 'blank://blank') {
@@ -106,7 +106,7 @@ function ownValues(model: Model, attrs: JsonObject, leftOut: string[], known: Kn
   if (typeof own.skip_path_regex === 'string') {
     const whys = new Map(own.skip_path_regex.split(/\r?\n/).map((line) => [line, regularExpression(line)]))
     const kept = [...whys.keys()].filter((line) => whys.get(line) === undefined).join('\n')
-    // Each line is a path without a login. Without any, the field is refused as a whole, and keeps what it has.
+    // Each line is a path without a login. A field without any valid line is refused as a whole, and keeps its value.
     if (kept.trim() !== '') own.skip_path_regex = kept
     for (const [line, why] of kept.trim() === '' ? [] : whys) if (why) leftOut.push(`skip_path_regex: ${line}: ${why}`)
   }
@@ -122,7 +122,7 @@ function ownValues(model: Model, attrs: JsonObject, leftOut: string[], known: Kn
   return own
 }
 
-/** Where a logout returns to is not where a login may: as a redirect URI it would take codes. */
+/** Leaves out the URIs to which a logout returns: a login may not return there, and a redirect URI would take codes. */
 export function notForLogins(uri: unknown): string | undefined {
   const { redirect_uri_type: type } = fieldsOf(uri)
   return type === undefined || type === forLogins ? undefined : `it is for ${String(type)}, and not for logins`

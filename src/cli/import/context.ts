@@ -1,11 +1,11 @@
 import { own } from '../../json-object.ts'
 import type { Registry } from '../../models/registry.ts'
 
-/** What a service of this API family adds to the context of every document, under a name with its own domain. */
+/** The values that a service of this API family adds to the context of every document, under a name with its own domain. */
 const made: Readonly<Record<string, (registry: Registry) => unknown>> = {
-  // What is bought there is part of this program.
+  // Features that are sold there are part of this program.
   'enterprise/licensed': () => true,
-  // Each model with the part of its name before the dot.
+  // The value maps each model to the part of its name before the dot.
   'rbac/models': ({ models }) =>
     Object.fromEntries(models.map(({ name, resource }) => [resource, name.slice(0, name.indexOf('.'))])),
 }

@@ -3,50 +3,50 @@ import type { FieldPath } from '../../errors.ts'
 import { isObject, type JsonObject } from '../../json-object.ts'
 import type { Field, Model } from '../../models/define.ts'
 
-/** An entry on its way into a document of ours. */
+/** An entry that is being converted for a document of this service. */
 export type Draft = {
   /** The index in the document. */
   readonly entry: number
   readonly model: string
-  /** What it is called there; empty when only a key tells. */
+  /** Its name there; empty when only a key finds it. */
   readonly name: string
-  /** What `!KeyOf` names it by: its own id, or one that it is given. */
+  /** The id for `!KeyOf`: its own, or one that it is given. */
   readonly id: string
   readonly sent: unknown
-  /** What the entry is applied without, each with the reason. */
+  /** The parts that are left out of the entry, each with the reason. */
   readonly leftOut: string[]
-  /** What says nothing here, so that the entry is the same without it. */
+  /** The parts without a meaning here: the entry is the same without them. */
   readonly ignored: string[]
-  /** Why it cannot be applied. */
+  /** The reasons why it cannot be applied. */
   readonly reasons: string[]
-  /** What it is here; undefined when it cannot be read as an entry. */
+  /** The converted entry; undefined when it cannot be read as one. */
   own?: Own
-  /** Where the items stood that are left of a list, by field. */
+  /** The earlier indexes of the items that are left in a list, by field. */
   readonly places: Map<string, readonly number[]>
 }
 
 export type Own = {
   readonly model: Model
-  /** All but the model and the attributes. */
+  /** All fields but the model and the attributes. */
   readonly fields: JsonObject
-  /** Those of an edit of a list are `users.add` and `users.remove`. */
+  /** The attributes. Those of an edit of a list are `users.add` and `users.remove`. */
   readonly attrs: Record<string, unknown>
 }
 
-/** The fields of an object; none of what is no object, and of a tag. */
+/** The fields of an object; none for another value, and for a tag. */
 export const fieldsOf = (value: unknown): JsonObject => (isObject(value) && !isTag(value) ? value : {})
 
 /** `redirect_uris.0: May not be empty.` */
 export const sentence = (path: FieldPath, message: string): string =>
   path.length === 0 ? message : `${path.join('.')}: ${message}`
 
-/** Of an attribute: `users`, or `users.add`. */
+/** The field of an attribute: `users`, or `users.add`. */
 export const fieldFor = ({ model }: Own, name: string): Field | undefined => model.fields.get(name.split('.')[0] ?? '')
 
 /**
- * Leaves items out of a list. Where none is left, the field is left out: an empty list would take away what stands.
+ * Leaves items out of a list. The field is left out where no item is left: an empty list would remove the present items.
  *
- * @param whyOf the reason; undefined to keep the item, and empty for one that says nothing more
+ * @param whyOf the reason; undefined to keep the item, and empty for one without further effect
  */
 export function dropItems(
   draft: Draft,
@@ -65,7 +65,7 @@ export function dropItems(
   if (list.length > 0 && !whys.includes(undefined)) leaveOut(draft, name)
 }
 
-/** Leaves a field out. @param why omitted where its items say it */
+/** Leaves a field out. @param why the reason; omitted where its items have their own */
 export function leaveOut({ own, leftOut, reasons }: Draft, name: string, why?: string): void {
   if (why !== undefined) leftOut.push(`${name}: ${why}`)
   Reflect.deleteProperty(own?.attrs ?? {}, name)
@@ -73,14 +73,29 @@ export function leaveOut({ own, leftOut, reasons }: Draft, name: string, why?: s
   if (needed !== undefined) reasons.push(`${name} ${needed}, and cannot be left out`)
 }
 
-/** Without one of these, a new row is open to more, or more is deleted: their defaults restrict nothing. */
+/** Fields without which a new row is open to more users, or more is deleted: their defaults restrict nothing. */
 export const restricting: ReadonlySet<string> = new Set([
-  ...['is_active', 'type', 'confirmed', 'intent', 'owners', 'expires', 'policy_engine_mode', 'client_type', 'audience'],
-  ...['client_networks', 'verification_kp', 'encryption_kp', 'encryption_key', 'delete_token_on_disconnect'],
-  ...['filter_group', 'exclude_users_service_account', 'user_delete_action', 'group_delete_action'],
+  'is_active',
+  'type',
+  'confirmed',
+  'intent',
+  'owners',
+  'expires',
+  'policy_engine_mode',
+  'client_type',
+  'audience',
+  'client_networks',
+  'verification_kp',
+  'encryption_kp',
+  'encryption_key',
+  'delete_token_on_disconnect',
+  'filter_group',
+  'exclude_users_service_account',
+  'user_delete_action',
+  'group_delete_action',
 ])
 
-/** @returns why an entry is not applied without a field */
+/** @returns the reason why an entry is not applied without a field */
 export function whyNeeded(own: Own, name: string): string | undefined {
   const field = fieldFor(own, name)
   if (field?.required || Object.hasOwn(Object(own.fields.identifiers), name)) return 'is required'

@@ -13,7 +13,7 @@ import { type Draft, dropItems, fieldsOf, leaveOut, type Own, sentence } from '.
 import { ownModel } from './names.ts'
 import { byNameAlone, fieldsWithoutKeys, isUuid, type Known, otherKind, whyLost, withoutKeys } from './references.ts'
 
-/** One entry there, as an entry here. */
+/** Converts one entry of the other service. */
 
 export function draftOf(sent: unknown, entry: number): Draft {
   const { model, id, identifiers, attrs } = fieldsOf(sent)
@@ -24,13 +24,19 @@ export function draftOf(sent: unknown, entry: number): Draft {
   const theirs = typeof model === 'string' ? model : ''
   const own = typeof id === 'number' ? String(id) : id
   return {
-    ...{ entry, model: theirs, name, leftOut: [], ignored: [], reasons: [], places: new Map() },
+    entry,
+    model: theirs,
+    name,
+    leftOut: [],
+    ignored: [],
+    reasons: [],
+    places: new Map(),
     id: typeof own === 'string' && own !== '' ? own : `${theirs.slice(theirs.indexOf('.') + 1)} of entry ${entry}`,
     sent: isObject(sent) && !isTag(sent) ? { ...sent, id: own ?? null } : sent,
   }
 }
 
-/** What the judge of an entry takes for tags that only the caller can answer. */
+/** The entry for the checks, with values in place of tags that only the caller can answer. */
 export const judged = (fields: Readonly<Record<string, unknown>>, id: string) => ({
   ...fields,
   id,
@@ -39,7 +45,7 @@ export const judged = (fields: Readonly<Record<string, unknown>>, id: string) =>
 
 type Reading = {
   readonly known: Known
-  /** Why a tag has no value, by its place in the text. */
+  /** The reason why a tag has no value, by its offset in the text. */
   readonly failed: ReadonlyMap<number, string>
 }
 
@@ -69,7 +75,7 @@ export function readEntry(draft: Draft, reading: Reading): void {
   for (const name of Object.keys(Object(attrs))) readField(draft, draft.own, name, reading)
 }
 
-/** Leaves out what is not known here of a field. */
+/** Leaves out the parts of a field that are not known here. */
 function readField(draft: Draft, own: Own, name: string, reading: Reading, field = own.model.fields.get(name)): void {
   const { model, attrs } = own
   if (field === undefined) {
@@ -88,7 +94,7 @@ function readField(draft: Draft, own: Own, name: string, reading: Reading, field
     return
   }
   if (!Array.isArray(sent)) {
-    // What it would have been is not known: left out, a right or a restriction may be.
+    // The value is not known: leaving it out may remove a right or a restriction.
     draft.reasons.push(...failedIn(sent, reading))
     const [why] = field.reference === undefined && listsKey(sent) ? [foreign] : unfound(sent, reading)
     if (why !== undefined) leaveOut(draft, name, why)
@@ -98,7 +104,7 @@ function readField(draft: Draft, own: Own, name: string, reading: Reading, field
   dropItems(draft, name, (item) => {
     const why = whyUnfit(item, field, reading)
     if (why !== undefined || !isTag(item)) return why
-    // Two names of theirs may be one of ours.
+    // Two names there may be one here.
     const tag = JSON.stringify(item)
     if (seen.has(tag)) return ''
     seen.add(tag)
@@ -132,7 +138,7 @@ function whyUnfit(item: unknown, field: Field, reading: Reading): string | undef
   return field.reference === undefined && listsKey(item, true) ? foreign : notForLogins(item)
 }
 
-/** What is wrong with the tags of a value: one has no value, or what it looks up is not known here. */
+/** The errors of the tags of a value: one has no value, or looks up a row that is not known here. */
 function unfound(value: unknown, reading: Reading): string[] {
   const errors = failedIn(value, reading)
   return errors.length > 0 ? errors : lookupsIn(value).flatMap((tag) => unknownFind(tag, reading.known.registry))

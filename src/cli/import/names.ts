@@ -3,13 +3,13 @@ import type { ProviderModel } from '../../models/provider.ts'
 import type { Registry } from '../../models/registry.ts'
 
 /**
- * What services of this API family call what is here, too: models, kinds, and what every installation is shipped with. The
- * maker's word, which stands in front of most of these names, may be any.
+ * The names that services of this API family have for models, kinds and shipped objects of this service. Most begin with a word
+ * of the maker, which may be any.
  */
 
 export type OwnModel = {
   readonly model: Model
-  /** Of a property mapping, whose kind is part of its model there. */
+  /** The kind of a property mapping, which is part of its model there. */
   readonly kind?: string
 }
 
@@ -33,17 +33,17 @@ export function ownModel(name: string, registry: Registry): OwnModel | undefined
   return what === 'mapping' ? { model: mapping, kind: provider.provider.kind } : { model: provider }
 }
 
-/** @param theirs what the kind is called there */
+/** @param theirs the name of the kind there */
 const ofKind = (theirs: string, { kinds }: Registry): ProviderModel | undefined =>
   [...kinds.values()].find(({ provider: { kind, elsewhere } }) => (elsewhere?.kind ?? kind) === theirs)
 
-/** Of the rows of a model, also of `theirs_core.provider` and of a provider kind that is unknown here. */
+/** The table of a model's rows, also for `theirs_core.provider` and a provider kind that is unknown here. */
 export const tableOf = (name: string, registry: Registry): string | undefined =>
   /^[^_.]+_(core\.|providers_\w+\.\w*)provider$/i.test(name)
     ? registry.targets.get('provider')?.table
     : ownModel(name, registry)?.model.table
 
-/** The flows that are shipped there, by slug, and those here that do the same. */
+/** The flows that are shipped there, by slug, with their counterparts here. */
 const flows: Readonly<Record<string, string>> = {
   'default-authentication-flow': 'default-authentication',
   'default-provider-authorization-explicit-consent': 'default-authorization-explicit',
@@ -62,7 +62,7 @@ const flows: Readonly<Record<string, string>> = {
   'default-authenticator-email-setup': 'default-stage-configuration',
 }
 
-/** @returns the slug of ours; undefined for a flow that is not shipped */
+/** @returns the slug here; undefined for a flow that is not shipped */
 export const ownFlow = (slug: string): string | undefined => (Object.hasOwn(flows, slug) ? flows[slug] : undefined)
 
 export const implicitConsent = 'default-authorization-implicit'
@@ -72,7 +72,7 @@ function shipped({ provider: { kind, elsewhere } }: ProviderModel, name: string)
   return elsewhere?.shipped.includes(name) === true ? `gatewright/${kind}/${name}` : null
 }
 
-/** Of all mappings that are shipped here. */
+/** `managed` of all mappings that are shipped here. */
 export const shippedMappings = ({ kinds }: Registry): string[] =>
   [...kinds.values()].flatMap((model) =>
     (model.provider.elsewhere?.shipped ?? []).flatMap((name) => shipped(model, name) ?? []),
@@ -81,7 +81,7 @@ export const shippedMappings = ({ kinds }: Registry): string[] =>
 /** The kind of a mapping that is shipped here. */
 export const kindOf = (managed: string): string | undefined => /^gatewright\/(\w+)\//.exec(managed)?.[1]
 
-/** Where a mapping is shipped there, and what it is called here: null where it is not shipped here. */
+/** `managed` of a mapping that is shipped there; null when it is not shipped here, undefined when it is not shipped there. */
 export type Shipped = string | null | undefined
 
 /** `theirs.example/providers/oauth2/scope-openid` */
@@ -101,20 +101,20 @@ export function byTitle(title: string, { kinds }: Registry): Shipped {
   return shipped(model, called) ?? shipped(model, `scope-${called}`)
 }
 
-/** By the scope of OAuth2. */
+/** Finds a shipped mapping by its scope of OAuth2. */
 export const byScope = (scope: string, { kinds }: Registry): Shipped =>
   [...kinds.values()].map((model) => shipped(model, `scope-${scope}`)).find((managed) => managed !== null)
 
 /**
- * What a flow, a key pair or a group is called here that is shipped there. The group of superusers has the maker's own word,
- * which is the prefix of the model: no other group of admins is taken for it.
+ * The name here of a flow, a key pair or a group that is shipped there. The group of superusers has the maker's word, which is
+ * the prefix of the model: no other group of admins counts as it.
  *
- * @param theirs the model, as it is called there
+ * @param theirs the name of the model there
  */
 export function ownName(theirs: string, { target }: Model, called: unknown): Shipped {
   if (typeof called !== 'string') return undefined
   if (target === 'flow') return ownFlow(called)
-  // Every installation makes one for itself.
+  // Every installation generates a key pair of its own.
   if (target === 'certificatekeypair') return /^\S+ self-signed certificate$/i.test(called) ? ownKeyPair : undefined
   const [maker] = theirs.split('_')
   if (target !== 'group') return undefined

@@ -5,7 +5,7 @@ import { type Draft, dropItems, fieldFor } from './draft.ts'
 
 /** Entries of an export stand in the order of their tables, and refer to each other in both directions. */
 
-/** A membership is said by the group and by its user: that of the group stays, which has all of its users. */
+/** Removes memberships from users whose group has them too: the group has all of its users. */
 export function sayMembershipsOnce(drafts: readonly Draft[]): void {
   const said = new Set<string>()
   const lists = drafts.flatMap((draft) =>
@@ -20,13 +20,13 @@ export function sayMembershipsOnce(drafts: readonly Draft[]): void {
   const why = 'other entries say of the same list who belongs to them, and it cannot be said on both sides'
   for (const { draft, name, storage, list } of lists) {
     const isSaid = (item: unknown) => item instanceof KeyOf && said.has([storage.table, draft.id, item.id].join('\n'))
-    // An edit does not say who belongs to the others.
+    // An edit does not show the members of the other groups.
     const whyOthers = name.includes('.') ? undefined : why
     if (!storage.many && list.some(isSaid)) dropItems(draft, name, (item) => (isSaid(item) ? '' : whyOthers))
   }
 }
 
-/** Each entry after those that it refers to; else as they stand. */
+/** The entries in their order, each after those that it refers to. */
 export function inOrder(drafts: readonly Draft[]): Draft[] {
   const byId = new Map(drafts.map((draft) => [draft.id, draft]))
   return dependenciesFirst(drafts, ({ own }) =>

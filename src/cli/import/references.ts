@@ -6,7 +6,7 @@ import { uuid } from '../../models/fields.ts'
 import type { Registry } from '../../models/registry.ts'
 import { byManaged, byScope, byTitle, kindOf, mappingModel, ownModel, ownName, tableOf } from './names.ts'
 
-/** Turns what a document looks up into what it is here. */
+/** Replaces the look-ups of a document by those of this service. */
 
 export type Known = {
   readonly registry: Registry
@@ -14,18 +14,18 @@ export type Known = {
   readonly entries: ReadonlyMap<string, readonly Entry[]>
   /** The id of the entry that is read: it does not refer to itself. */
   readonly self?: string
-  /** It matters whether there is such a row, as in conditions: no entry stands for it. */
+  /** Whether only the existence of the row counts, like in conditions: an entry does not replace it. */
   readonly asks?: true
 }
 
-/** @property kind of a property mapping */
+/** @property kind that of a property mapping */
 export type Entry = { readonly id: string; readonly kind: string | undefined; readonly fields: JsonObject }
 
-/** In the place of the model. */
+/** Texts in place of the model. */
 const lost = 'shipped there'
 const unlabelled = 'no entry'
 
-/** @returns why there is no such row here */
+/** @returns the reason why there is no such row here */
 export function whyLost({ model, identifiers }: Find): string | undefined {
   if (model === unlabelled) return 'refers by a key to a row that no entry of this document is'
   const [name] = Object.values(identifiers)
@@ -57,7 +57,7 @@ function entryFor(table: string, kind: string | undefined, identifiers: JsonObje
   return found.every((entry) => entry.kind === found[0]?.kind) ? found[0] : undefined
 }
 
-/** What a field refers to, with `!KeyOf` in the place of keys. */
+/** The value of a field, with `!KeyOf` in place of keys. */
 export function withoutKeys(value: unknown, field: Field | undefined, known: Known): unknown {
   const target = known.registry.targets.get(field?.reference?.target ?? '')
   if (target === undefined) return value
@@ -72,17 +72,17 @@ export function withoutKeys(value: unknown, field: Field | undefined, known: Kno
   return each(value)
 }
 
-/** The value with our names, wherever `!Find` has theirs. */
+/** The value with the names of this service in each `!Find`. */
 export const withOurNames = (value: unknown, known: Known): unknown =>
   replaceLookups(value, (tag) => (tag instanceof Find ? foundHere(tag, known) : tag))
 
-/** The same of fields that find a row. */
+/** The same for fields that find a row. */
 export const fieldsWithoutKeys = (sent: unknown, { fields }: Model, known: Known): Record<string, unknown> =>
   Object.fromEntries(
     Object.entries(Object(sent)).map(([name, each]) => [name, withoutKeys(each, fields.get(name), known)]),
   )
 
-/** A provider of any kind is named by its name alone, as a reference may be. */
+/** A provider of any kind may be named by its name alone, like in a reference. */
 function foundHere({ model: theirs, identifiers }: Find, known: Known): unknown {
   const { name, pk } = identifiers
   const own = ownModel(theirs, known.registry)
@@ -101,10 +101,10 @@ function foundHere({ model: theirs, identifiers }: Find, known: Known): unknown 
   return new Find(model.name, fieldsWithoutKeys(found, model, known))
 }
 
-/** What finds a shipped mapping: a single field. */
+/** The single fields that find a shipped mapping. */
 const shippedBy = { managed: byManaged, name: byTitle, scope_name: byScope } as const
 
-/** @param isOwn the document has it itself */
+/** @param isOwn whether the document has it itself */
 function mappingHere(identifiers: JsonObject, kind: string | undefined, isOwn: boolean, { registry }: Known): Find {
   const [[field, value] = [], ...others] = Object.entries(identifiers)
   const by = field === 'managed' || field === 'name' || field === 'scope_name' ? shippedBy[field] : undefined
@@ -114,7 +114,7 @@ function mappingHere(identifiers: JsonObject, kind: string | undefined, isOwn: b
   return new Find(mappingModel, { ...identifiers, ...(kind !== undefined && { kind }) })
 }
 
-/** Mappings of two kinds may have one name: by the name alone, one of a kind that fits is found. */
+/** Finds a mapping of a kind that fits: mappings of two kinds may have one name. */
 export function byNameAlone(item: unknown, { reference }: Field): unknown {
   if (reference?.only?.column !== 'kind' || !(item instanceof Find)) return item
   const { name, ...others } = item.identifiers

@@ -3,7 +3,7 @@ import { Problem } from '../../errors.ts'
 import { isObject } from '../../json-object.ts'
 import { problemLines } from '../inputs.ts'
 
-/** The documents in what was given: those of a file, and those in the data of ConfigMap and Secret manifests. */
+/** The documents of a file, and those in the data of ConfigMap and Secret manifests. */
 
 export type Source = {
   /** The file, the number of the document where it holds several, and the key in a manifest. */
@@ -15,7 +15,7 @@ export type Source = {
 export type Skipped = {
   readonly name: string
   readonly why: string
-  /** It could not be read: more than that it holds nothing. */
+  /** Whether it could not be read; false: it holds no blueprint. */
   readonly isWrong: boolean
 }
 
