@@ -89,8 +89,13 @@ function isEncoded(url: string): boolean {
  * and a proxy before it may have judged the other (RFC 9110, section 5.3; RFC 9112, section 3.2).
  */
 const single: ReadonlySet<string> = new Set([
-  ...['authorization', 'host', 'origin', 'content-type'],
-  ...['impersonate-user', 'idempotency-key', 'gatewright-owner'],
+  'authorization',
+  'host',
+  'origin',
+  'content-type',
+  'impersonate-user',
+  'idempotency-key',
+  'gatewright-owner',
 ])
 
 /** @param headers names and values in turn @returns the name as it was sent */

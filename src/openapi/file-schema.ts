@@ -16,9 +16,22 @@ import { fieldsOf, usualFirst } from './writable.ts'
 
 /** The tags, for the setting `yaml.customTags` of editors. */
 export const customTags: readonly string[] = [
-  ...['!KeyOf scalar', '!Find sequence', '!Env scalar', '!Env sequence', '!File scalar', '!File sequence'],
-  ...['!Context scalar', '!Context sequence', '!Format sequence', '!If scalar', '!If sequence', '!Condition sequence'],
-  ...['!Enumerate sequence', '!Index scalar', '!Value scalar', '!AtIndex sequence'],
+  '!KeyOf scalar',
+  '!Find sequence',
+  '!Env scalar',
+  '!Env sequence',
+  '!File scalar',
+  '!File sequence',
+  '!Context scalar',
+  '!Context sequence',
+  '!Format sequence',
+  '!If scalar',
+  '!If sequence',
+  '!Condition sequence',
+  '!Enumerate sequence',
+  '!Index scalar',
+  '!Value scalar',
+  '!AtIndex sequence',
 ]
 
 export function fileSchema(registry: Registry): JsonObject {
