@@ -9,7 +9,7 @@ import { conditionHeaders, type SentConditions } from './conditions.ts'
 import { deliveryHeaders } from './delivery.ts'
 import type { Submitted, Undecided } from './submission.ts'
 
-/** What the routes that apply a document take and answer. */
+/** The parameters and answers of the routes that apply a document. */
 
 export const applyQuery = z.strictObject({
   dry_run: flag(

@@ -7,7 +7,7 @@ import { queuedEntriesOf } from '../runs/queued.ts'
 import type { Backlog } from './backlog.ts'
 import type { Delivery, Submission, Submitter } from './submission.ts'
 
-/** Limits of submissions, of all and of one user. */
+/** The limits on all submissions, and on those of one user. */
 
 /**
  * Refuses submissions while too many are waiting, before they cost anything: authentication would wait for a connection to
@@ -19,7 +19,7 @@ export function refuseWhileFull(app: FastifyInstance, backlog: Backlog): void {
     request[arrived] = backlog.arrive({ mayJoin: request.headers['idempotency-key'] !== undefined })
   })
   const hasArrived = async (request: Arriving) => request[arrived]?.()
-  // The first is after authentication. The others are for requests that are refused or cut off before.
+  // The first hook comes after authentication. The others are for requests that are refused or cut off before.
   app.addHook('preParsing', hasArrived)
   app.addHook('onResponse', hasArrived)
   app.addHook('onRequestAbort', hasArrived)
@@ -28,7 +28,7 @@ export function refuseWhileFull(app: FastifyInstance, backlog: Backlog): void {
 const arrived = Symbol('arrived')
 type Arriving = FastifyRequest & { [arrived]?: () => void }
 
-/** A run of more entries does not go before those of few. */
+/** The most entries of a short run: short runs go before longer ones. */
 export const fewEntries = 100
 
 /** @throws {Problem} `too_many_requests` when this user has submitted too much already */
@@ -43,7 +43,7 @@ export async function refuseMore(
   if (!mayWriteAnything(actor)) await refuseReader(db, actor.pk)
 }
 
-/** Nothing else limits submissions that are not waited for. */
+/** Refuses more queued entries of one user: nothing else limits submissions that do not wait. */
 async function refuseQueued(db: Db, submitter: number, entries: number, most: number): Promise<void> {
   const waiting = await inTime(queuedEntriesOf(db, submitter, fewEntries))
   if (waiting === 0 || waiting + entries <= most) return

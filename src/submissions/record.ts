@@ -24,7 +24,7 @@ type Recording = { readonly admission: Admission; readonly isAsync: boolean; rea
 /**
  * Records a run, or joins one that another request records under the same key at the same time.
  *
- * @returns the lane of its job; what to answer when the run is that of another request, or could not be recorded
+ * @returns the lane of its job; the answer when the run is that of another request, or could not be recorded
  * @throws {Problem} `cancelled`, `idempotency_key_reused`
  */
 export async function record(

@@ -11,7 +11,7 @@ import type { Runs, WaitResult } from '../runs/subscribe.ts'
 import type { Tally } from '../runs/tally.ts'
 import type { Backlog } from './backlog.ts'
 
-/** What a submission needs of the service. */
+/** The parts of the service for a submission. */
 export type Submitter = {
   readonly db: Db
   readonly engine: Engine
@@ -27,7 +27,7 @@ export type Submitter = {
   readonly whyPaused: () => Promise<string | null>
 }
 
-/** A document as it was read from a request. Its errors are in `plan`. */
+/** A document that was read from a request. Its errors are in `plan`. */
 export type Submission = Pick<NewRun, 'title' | 'kind' | 'slug' | 'former'> & {
   readonly plan: Plan
   readonly blueprint: Blueprint
@@ -47,8 +47,8 @@ export type Delivery = {
 }
 
 /**
- * Why the outcome is not known yet: a worker has locked the run, none has it, the database went away, or the answer does not
- * wait.
+ * The reason why the outcome is not known yet: a worker has locked the run, none has it, the database went away, or the answer
+ * does not wait.
  */
 export type Undecided = Extract<WaitResult, 'locked' | 'unknown'> | 'waiting' | 'accepted'
 

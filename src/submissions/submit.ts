@@ -21,7 +21,7 @@ export type ApplyRequest = Pick<FastifyRequest, 'actor' | 'headers' | 'id' | 'su
  * The use case of an apply: admits a submission, reads and checks it, records its run, enqueues the run, and waits for its end.
  *
  * @param read reads the document; it throws a {@link Problem} for one that is refused
- * @param headers those of the request, where nothing else stands for them
+ * @param headers those of the request, unless others replace them
  * @throws {Problem} when it is refused, and `cancelled` when it certainly was not applied
  */
 export async function submit(
@@ -35,7 +35,7 @@ export async function submit(
   const endsAt = performance.now() - reply.elapsedTime + submitter.applyWaitMs
   const leftMs: LeftMs = () => Math.max(0, endsAt - performance.now())
   const sent = readDelivery(headers)
-  // With a key, its run may be there already: that comes before all refusals, as a refusal says that nothing was changed.
+  // The run of a key may exist already. That comes before all refusals: a refusal means that nothing was changed.
   const keyed = sent.key === null ? undefined : await read()
   const joined = keyed && (await joinFirst(submitter, keyed, request.actor, deliveryOf(sent, keyed), leftMs))
   if (joined !== undefined) return joined

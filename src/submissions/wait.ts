@@ -4,7 +4,7 @@ import { cancelRun, type NewRun } from '../runs/ledger.ts'
 import { awaitEnd, cancelOrRead, longestCancelMs, type WaitResult } from '../runs/subscribe.ts'
 import type { Delivery, LeftMs, Submitted, Submitter } from './submission.ts'
 
-/** From the record of a run to its outcome. */
+/** The way of a run from its record to its outcome. */
 
 /**
  * Enqueues a recorded run, and waits for its end, unless the answer does not wait.
@@ -31,7 +31,7 @@ export async function enqueueAndWait(
     const end = await cancelOrRead(db, id, (tx) => cancelRun(tx, id, `not applied: ${failure.why}`))
     return outcome(id, counted(submitter, run, end), failure)
   }
-  // Subscribes before the job is added: the worker may finish first.
+  // The subscription comes before the job is added: the worker may finish first.
   const stop = new AbortController()
   const cancelMs = cancelMsOf(submitter)
   const awaited = awaitEnd(db, runs, id, { budgetMs: Math.max(0, leftMs() - cancelMs), cancelMs, stop: stop.signal })
