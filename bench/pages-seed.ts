@@ -120,16 +120,7 @@ async function prepare(client: pg.Client): Promise<void> {
     randomBytes(60_000).toString('base64'),
   ])
   await client.query('ANALYZE apps; ANALYZE submitters; SET synchronous_commit = off')
-  await client.query(sharedResults)
 }
-
-/** Of an application's runs that change nothing. */
-const sharedResults = `INSERT INTO shared_results (key, logs, changes)
-  SELECT md5(slug)::uuid, ARRAY['provider ' || kind || ' "' || provider || '" unchanged', 'application "' || slug || '" unchanged'],
-    jsonb_build_array(
-      jsonb_build_object('model', 'service_core.provider', 'key', jsonb_build_object('name', provider), 'action', 'unchanged', 'fields', '{}'::jsonb),
-      jsonb_build_object('model', 'service_core.application', 'key', jsonb_build_object('slug', slug), 'action', 'unchanged', 'fields', '{}'::jsonb))
-  FROM apps ON CONFLICT (key) DO NOTHING`
 
 type Portion = { readonly count: number; readonly gapS: number; readonly from: Date }
 
@@ -150,7 +141,7 @@ const addRuns = (client: pg.Client, { count, gapS, from }: Portion) =>
         JOIN submitters s ON s.n = CASE WHEN who < 0.7 THEN 2 ELSE 3 + floor((who - 0.7) * 190)::integer END
     ), made AS (
       INSERT INTO runs (id, state, mode, title, kind, slug, submitter_pk, request_id, blueprint, document, options, enqueued_at,
-        created_at, started_at, finished_at, applied, reason, logs, cause, changes, shared_result, format, recorded_in, recorded_after,
+        created_at, started_at, finished_at, applied, reason, logs, cause, changes, format, recorded_in, recorded_after,
         changed_in, changed_after)
       SELECT run, (CASE WHEN outcome IN ('failed', 'cancelled') THEN outcome ELSE 'done' END)::run_state,
         (CASE outcome WHEN 'plan' THEN 'plan' ELSE 'apply' END)::run_mode,
@@ -162,17 +153,17 @@ const addRuns = (client: pg.Client, { count, gapS, from }: Portion) =>
         at, at, CASE WHEN outcome <> 'cancelled' THEN at + make_interval(secs => 0.002 + who * 0.02) END,
         at + make_interval(secs => 0.006 + who * 0.04), outcome IN ('unchanged', 'update'),
         CASE outcome WHEN 'refused' THEN 'conflict' WHEN 'failed' THEN 'server_error' WHEN 'cancelled' THEN 'cancelled' END,
-        CASE WHEN outcome = 'unchanged' THEN NULL
+        CASE WHEN outcome = 'unchanged' THEN ARRAY['provider ' || kind || ' "' || provider || '" unchanged', 'application "' || slug || '" unchanged']
           WHEN outcome = 'cancelled' THEN ARRAY['not applied: no worker took it in time']
           WHEN outcome = 'failed' THEN ARRAY['not applied: the service failed']
           WHEN outcome = 'refused' THEN ARRAY['not applied: application "' || slug || '" belongs to owner "team-9" (made by alice), and the request names no owner']
           ELSE ARRAY['provider ' || kind || ' "' || provider || '" unchanged', 'application "' || slug || '" updated: meta_description'] END,
         CASE outcome WHEN 'failed' THEN 'could not extend file "base/16384/' || cause || '": No space left on device (53100)' END,
-        CASE WHEN outcome = 'unchanged' THEN '[]'::jsonb WHEN outcome IN ('update', 'plan') THEN jsonb_build_array(
+        CASE WHEN outcome IN ('unchanged', 'update', 'plan') THEN jsonb_build_array(
           jsonb_build_object('model', 'service_core.provider', 'key', jsonb_build_object('name', provider), 'action', 'unchanged', 'fields', '{}'::jsonb),
-          jsonb_build_object('model', 'service_core.application', 'key', jsonb_build_object('slug', slug), 'action', 'update',
-            'fields', '{"meta_description": {"from": "before", "to": "afterwards"}}'::jsonb)) END,
-        CASE outcome WHEN 'unchanged' THEN md5(slug)::uuid END, $4::smallint, NULL, NULL, NULL, NULL
+          jsonb_build_object('model', 'service_core.application', 'key', jsonb_build_object('slug', slug),
+            'action', CASE outcome WHEN 'unchanged' THEN outcome ELSE 'update' END, 'fields', CASE outcome WHEN 'unchanged' THEN '{}'::jsonb
+              ELSE '{"meta_description": {"from": "before", "to": "afterwards"}}'::jsonb END)) END, $4::smallint, NULL, NULL, NULL, NULL
       FROM facts f, noise RETURNING id
     ), audited AS (
       INSERT INTO audit_rows (at, actor_pk, actor_name, action, changes, request_id, run_id)

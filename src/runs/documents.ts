@@ -10,7 +10,6 @@ import type { Conditions } from '../plan/engine.ts'
 import { sealedColumn } from './ledger.ts'
 import { isFinished } from './life.ts'
 import { conditionsOf, storedAuthors, submitterOf } from './options.ts'
-import { readResult } from './results.ts'
 
 /** The documents of former runs. */
 
@@ -54,7 +53,6 @@ const formerSelect = {
   planTag: true,
   logs: true,
   changes: true,
-  sharedResult: true,
 } satisfies Prisma.RunSelect
 
 /** A run whose document is to be applied again. */
@@ -78,8 +76,7 @@ export async function documentOf(
   if (blueprint === null) throw new Problem('conflict', 'The document of this run is no longer stored: send it again.')
   try {
     const opened = openDocument(keyring, { holder, blueprint })
-    const { changes } = await readResult(db, run)
-    return { blueprint: opened, conditions: conditionsOf(run), without: notExecuted(opened, { ...run, changes }) }
+    return { blueprint: opened, conditions: conditionsOf(run), without: notExecuted(opened, run) }
   } catch (cause) {
     const why = 'it was sealed under another SECRET_KEY, or by another version'
     throw new Problem('conflict', `The document of this run cannot be opened: ${why}. Send it again.`, { cause })

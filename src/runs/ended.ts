@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import type { Db } from '../db/client.ts'
 import { execute, query, type Statement } from '../db/raw.ts'
-import { logsSql } from './results.ts'
 
 /** Runs as the waiting clients get them, and the notification of their end. */
 
@@ -24,7 +23,7 @@ export type Run = z.output<typeof readRow>
 const time = z.iso.datetime({ offset: true }).transform((text) => new Date(text))
 const notifiedRow: z.ZodType<Run> = z.object({ ...ended, createdAt: time, startedAt: time.nullable() })
 
-const columnsToRead = `id, state::text AS state, applied, reason, ${logsSql} AS logs,
+const columnsToRead = `id, state::text AS state, applied, reason, coalesce(logs, '{}') AS logs,
   created_at AS "createdAt", started_at AS "startedAt", plan_tag AS "planTag", options->>'cancelled_by' AS "cancelledBy"`
 
 /** Reads runs by their ids. Raw SQL, because Prisma's list of keys is planned anew for each length. */

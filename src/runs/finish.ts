@@ -8,7 +8,6 @@ import { postponement, sealedColumn, type WorkerRun } from './ledger.ts'
 import type { RunState } from './life.ts'
 import type { Notes } from './notes.ts'
 import { type StandsSince, submitterOf } from './options.ts'
-import { keepShared, storedResult } from './results.ts'
 
 /** The end of a run in the ledger, with its result, and the ends of its attempts. */
 
@@ -50,19 +49,18 @@ export function finishRun(
   result: RunResult,
 ): void {
   const { document = null, applied, reason, digests, planTag = null, cause = null } = result
-  const { audited, generated, actorName, stands } = result
+  const { audited, generated, actorName, stands, logs, changes } = result
   const sealed =
     Object.keys(generated).length === 0
       ? null
       : keyring.seal(JSON.stringify(generated), sealedColumn(run.id, 'generated'))
-  const { own, shared } = storedResult(keyring, run, result)
   const values = [
     ...[run.id, state, applied, reason, sealed, runSecretsHours, document],
-    ...[digests, planTag, cause, ...own],
+    ...[digests, planTag, cause, logs, changes.length === 0 ? null : JSON.stringify(changes)],
   ]
   if (!applied) {
     // Only plans have notes, and only failed runs a cause.
-    const more = result.notes === undefined ? '' : ', notes = $14::jsonb'
+    const more = result.notes === undefined ? '' : ', notes = $13::jsonb'
     const text = cause === null ? end(more) : `WITH attempted AS (${attempt}) ${end(more)}`
     tx.send({ text, values: [...values, ...(result.notes === undefined ? [] : [JSON.stringify(result.notes)])] })
     return
@@ -73,13 +71,13 @@ export function finishRun(
   const actor = { pk: run.submitterPk, username: actorName, impersonator }
   const { actorPk, realPk, realName, changes: of } = auditRow({ actor, action: 'apply', changes: audited })
   const withAudit = [...values, actorPk, actorName, realPk, realName, JSON.stringify(of)]
-  const text = `WITH ${shared === null ? '' : `${keepShared('$13', '$19', '$20')}, `}ended AS (${end()} RETURNING request_id, id)`
+  const text = `WITH ended AS (${end()} RETURNING request_id, id)`
   const audit = `INSERT INTO audit_rows (actor_pk, actor_name, real_pk, real_name, action, changes, request_id, run_id)
-    SELECT $14::integer, $15::text, $16::integer, $17::text, 'apply', $18::jsonb, request_id, id FROM ended`
-  if (audited.length === 0) tx.send({ text: `${text} ${audit}`, values: [...withAudit, ...(shared ?? [])] })
+    SELECT $13::integer, $14::text, $15::integer, $16::text, 'apply', $17::jsonb, request_id, id FROM ended`
+  if (audited.length === 0) tx.send({ text: `${text} ${audit}`, values: withAudit })
   else
     tx.send({
-      text: `${text}, audited AS (${audit} RETURNING pk, at, run_id) ${insertObjects('audited', '$19', '$20')}`,
+      text: `${text}, audited AS (${audit} RETURNING pk, at, run_id) ${insertObjects('audited', '$18', '$19')}`,
       values: [...withAudit, listOf(audited, true), digestKey(keyring)],
     })
 }
@@ -87,7 +85,7 @@ export function finishRun(
 const end = (more = ''): string => `UPDATE runs SET state = $2::run_state, applied = $3, reason = $4, generated = $5,
   generated_until = CASE WHEN $5::text IS NULL THEN NULL ELSE now() + make_interval(hours => $6::integer) END,
   started_at = now(), finished_at = clock_timestamp(), document = $7::bytea, entry_digests = $8::text[], plan_tag = $9,
-  cause = $10, logs = $11::text[], changes = $12::jsonb, shared_result = $13::uuid${more} WHERE id = $1::uuid`
+  cause = $10, logs = $11::text[], changes = $12::jsonb${more} WHERE id = $1::uuid`
 
 /** Such a result is rare, so no other run has a column for it. */
 const keepStanding = 'UPDATE runs SET options = options || $2::jsonb WHERE id = $1::uuid'

@@ -7,7 +7,7 @@ import { NotYet } from './life.ts'
  * 1: version 0.1.0. 2: envelopes `v2`, owners, ceilings of tokens, documents that a later run holds. 3: plans, and applies of a
  * reviewed plan. 4: deletions that follow from a document, renames and prunes. 5: overlaps of secrets. Version 0.2.0. 6: secrets
  * for new objects only; an entry that gives rights reaches only the users whom a document names; roles may be bound to owners;
- * history of objects; logs and changes that runs share; resets; owners of entries; authors of former documents, and the entries
+ * history of objects; resets; owners of entries; authors of former documents, and the entries
  * that are no part of them.
  */
 export const runFormat = 6

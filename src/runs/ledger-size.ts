@@ -14,7 +14,7 @@ const sizeRow = z.object({
 export type LedgerSize = z.output<typeof sizeRow>
 
 /** Tables that grow with each apply. */
-const tables = ['runs', 'run_attempts', 'run_objects', 'shared_results', 'audit_rows'] as const
+const tables = ['runs', 'run_attempts', 'run_objects', 'audit_rows'] as const
 
 /** The sizes of the ledger's tables, from the catalogue of PostgreSQL: no table is read. */
 export const readLedgerSize = (db: Db): Promise<LedgerSize[]> =>

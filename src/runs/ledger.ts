@@ -12,7 +12,6 @@ import { runFormat } from './format.ts'
 import type { RetryKey } from './idempotency.ts'
 import { isFinished, live, type RunState, staleAfterS } from './life.ts'
 import { storedAuthors, storedOptions } from './options.ts'
-import { logsSql } from './results.ts'
 
 /** The run ledger: one row for each submission, with its outcome. BullMQ only wakes a worker. */
 
@@ -179,7 +178,7 @@ export async function lockRun(tx: EngineTx, id: string): Promise<WorkerRun | und
   // The logs are read with a snapshot behind the lock: the first statement has only the row of a run that another worker has just
   // ended.
   const [ended] = await tx.query(z.object({ logs: z.array(z.string()) }), {
-    text: `SELECT ${logsSql} AS logs FROM runs WHERE id = $1::uuid`,
+    text: `SELECT coalesce(logs, '{}') AS logs FROM runs WHERE id = $1::uuid`,
     values: [id],
   })
   return { ...run, logs: ended?.logs ?? [] }

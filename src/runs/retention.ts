@@ -13,7 +13,6 @@ import { keyHours } from './idempotency.ts'
 import { staleAfterS } from './life.ts'
 import { repeat } from './rounds.ts'
 import type { Tally } from './tally.ts'
-import { deleteUnused } from './unused.ts'
 
 /** Days that runs and audit rows are kept. */
 export type Retention = { readonly runDays: number; readonly auditDays: number }
@@ -45,8 +44,17 @@ export async function deleteOld(db: Db, { runDays, auditDays }: Retention): Prom
     })
     return row?.count ?? 0
   })
-  await inPortions(() => deleteUnused(db, 'shared_results', runDays, portion))
-  await inPortions(() => deleteUnused(db, 'run_titles', runDays, portion))
+  // All runs of a title were recorded until a day after `used_at`: none of them is left then.
+  await inPortions(() =>
+    execute(db, {
+      text: `WITH unused AS (
+          SELECT pk FROM run_titles WHERE used_at < now() - make_interval(days => $1::integer + 2)
+            AND NOT EXISTS (SELECT FROM runs WHERE created_at < now() - make_interval(days => $1::integer))
+          ORDER BY used_at LIMIT ${portion} FOR UPDATE SKIP LOCKED
+        ) DELETE FROM run_titles WHERE pk = ANY (ARRAY(SELECT pk FROM unused))`,
+      values: [runDays],
+    }),
+  )
   const audit = await inPortions(async () => {
     const [row] = await query(db, countRow, {
       text: 'SELECT delete_old_audit_rows($1::integer, $2::integer) AS count',

@@ -17,7 +17,6 @@ import {
   standsSinceOf,
   submitterOf,
 } from '../runs/options.ts'
-import { readResult } from '../runs/results.ts'
 import { changesShown, logNotShown, runsWithHiddenLogs } from './former-owner.ts'
 import { type Repair, readRepairs } from './repair.ts'
 import { complete, type Run, run, runHeadSelect, toRunHead } from './run.ts'
@@ -33,7 +32,6 @@ const fullRunSelect = {
   generated: true,
   options: true,
   changes: true,
-  sharedResult: true,
   planTag: true,
   notes: true,
 } satisfies Prisma.RunSelect
@@ -57,11 +55,10 @@ export async function readRun(
   const shows = row.generated !== null && showsGeneratedTo(row, actor) && (await showsGenerated(db, id))
   const document = withBlueprint ? await readDocument(db, row) : { holder: id, blueprint: null }
   const repair = (await readRepairs(db, [row], actor))(id)
-  const { logs: whole, changes } = await readResult(db, row)
-  const logs = (await runsWithHiddenLogs(db, [id], actor)).has(id) ? [logNotShown] : whole
+  const logs = (await runsWithHiddenLogs(db, [id], actor)).has(id) ? [logNotShown] : row.logs
   const failed = await readAttempts(db, id, actor)
   const [completed] = await complete(db, [
-    { ...toRun({ ...row, ...document, logs, changes }, opening, shows, actor, repair), failed_attempts: failed },
+    { ...toRun({ ...row, ...document, logs }, opening, shows, actor, repair), failed_attempts: failed },
   ])
   if (completed?.state !== 'running') return completed ?? null
   return { ...completed, progress: await progressOf(completed, completed.attempts) }

@@ -3,7 +3,6 @@ import type { Db } from '../db/client.ts'
 import { query } from '../db/raw.ts'
 import type { Actor } from '../permissions.ts'
 import { mayReadRun } from '../runs/options.ts'
-import { changesSql, logsSql } from '../runs/results.ts'
 import { changesShown, logNotShown, runsWithHiddenLogs } from './former-owner.ts'
 import { conditionsShown, documentText, type Opening, readAttempts } from './one-run.ts'
 import { readRepairs } from './repair.ts'
@@ -47,7 +46,7 @@ export async function readRunPart(
   if (row === null || !mayReadRun(row, actor)) return null
   const [part] = await query(db, partRow, {
     text: `WITH run AS MATERIALIZED (
-        SELECT ${logsSql} AS logs, ${changesSql} AS changes FROM runs WHERE runs.id = $1::uuid
+        SELECT coalesce(logs, '{}') AS logs, changes FROM runs WHERE id = $1::uuid
       ), all_of_it AS MATERIALIZED (
         SELECT e.value, e.value->>'action' AS action, e.ordinality AS place, ${isReadable('e.value')} AS is_readable
         FROM run, jsonb_array_elements(CASE jsonb_typeof(run.changes) WHEN 'array' THEN run.changes ELSE '[]' END)

@@ -2,7 +2,6 @@ import { z } from 'zod'
 import type { Change } from '../apply/changes.ts'
 import type { Db, Tx } from '../db/client.ts'
 import { query } from '../db/raw.ts'
-import { changesSql, logsSql } from '../runs/results.ts'
 import { isReadable } from './stored-changes.ts'
 
 /** The summary of a run that lists show in place of its changes and of a long log. */
@@ -50,7 +49,7 @@ export async function readExtracts(db: Db | Tx, ids: readonly string[]): Promise
           ELSE (SELECT coalesce(jsonb_object_agg(action, number), '{}') FROM (
             SELECT e.value->>'action' AS action, count(*) AS number FROM jsonb_array_elements(r.changes) e
             WHERE ${isReadable('e.value')} GROUP BY 1) counted) END AS counts
-      FROM (SELECT id, ${logsSql} AS logs, ${changesSql} AS changes FROM runs WHERE runs.id = ANY ($1::uuid[])) r`,
+      FROM (SELECT id, coalesce(logs, '{}') AS logs, changes FROM runs WHERE id = ANY ($1::uuid[])) r`,
     values: [ids],
   })
   const byId = new Map(rows.map(({ id, ...extract }) => [id, extract]))

@@ -250,10 +250,7 @@ describe('a run that takes an application over', () => {
     expect(await allOf(await viewerOf('team-two'), runPath(answer))).toContain(`application \\"${name}\\" unchanged`)
     const own = runPath(await put(two, 'team-two'))
     const [id = ''] = own.split('/').slice(-2)
-    await there.db.run.update({
-      where: { id },
-      data: { applied: false, reason: 'conflict', logs: ['two many'], sharedResult: null },
-    })
+    await there.db.run.update({ where: { id }, data: { applied: false, reason: 'conflict', logs: ['two many'] } })
     expect((await two.get(own)).text).toContain('two many')
   })
 })
