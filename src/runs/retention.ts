@@ -8,7 +8,6 @@ import { expiresOf, previousOf } from '../models/overlap.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Engine } from '../plan/engine.ts'
 import { notifyEnded } from './ended.ts'
-import { fillHistory } from './history-fill.ts'
 import { keyHours } from './idempotency.ts'
 import { staleAfterS } from './life.ts'
 import { repeat } from './rounds.ts'
@@ -25,7 +24,7 @@ const portion = 1_000
 /** Portions of one round, so that a backlog of years does not keep the disk busy. */
 const portionsAtOnce = 20
 const everyMs = 60_000
-/** Milliseconds until the next round while rows of an earlier version are filled in. */
+/** Milliseconds until the next round while runs are left to fold. */
 const soonMs = 1_000
 
 const countRow = z.object({ count: z.int() })
@@ -177,11 +176,6 @@ export const startRetention = (db: Db, engine: Engine, retention: Retention, log
     try {
       const overlaps = await deleteOverlaps(db, engine.registry)
       if (overlaps > 0) log.info({ overlaps }, 'secrets whose overlap had ended were deleted')
-      const history = await fillHistory(db, engine.registry, portionsAtOnce)
-      if (history.filled > 0)
-        log.info({ objects: history.filled }, 'audit rows were carried over to the history of objects')
-      // Rows are deleted once this is done.
-      if (!history.isDone) return soonMs
       const outside = await lookOutside(db, engine)
       if (outside > 0) log.warn({ objects: outside }, 'applications or providers were changed past the service')
       const deleted = await deleteOld(db, retention)

@@ -1,9 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { fillHistory } from '../../src/runs/history-fill.ts'
 import { type Answer, type Asker, applyPath } from '../support/asker.ts'
 import { type Installation, installation, named } from '../support/installation.ts'
-import { rows, sql } from '../support/sql.ts'
 
 /** What changed an object, and who did it: GET /core/applications/{slug}/history/ and runs by `object`. */
 
@@ -208,23 +206,4 @@ test.each(['shop', 'planet:x', 'application:', ':x'])('runs by the object %s: 40
   const answer = await there.admin.get(`/api/v3/blueprints/runs/?object=${object}`)
   expect(answer.status).toBe(400)
   expect(answer.text).toContain('Must be a kind and a name, such as application:shop')
-})
-
-test('audit rows of an earlier version are carried over as far as they say', async () => {
-  const made = await put()
-  await put({ app: { group: 'New' } })
-  await there.admin.send({ method: 'DELETE', url: `/api/v3/core/applications/${slug}/` })
-  const ofApplication = async () => (await history()).filter(({ model }) => model === application)
-  const whole = await ofApplication()
-  expect(whole).toHaveLength(3)
-  await rows(there.db, sql`DELETE FROM run_objects`)
-  expect((await part(historyPath())).status).toBe(404)
-  await rows(there.db, sql`UPDATE audit_rows SET at = at - interval '2 minutes'`)
-  expect(await fillHistory(there.db, there.engine.registry, 20)).toMatchObject({ isDone: true })
-  const [deletion, change, creation] = await ofApplication()
-  // A single write has no run that tells the name of what is gone: its key is all that is left of it.
-  expect(creation).toMatchObject({ action: 'create', name: slug, run: runIn(made), fields: whole[2]?.fields })
-  expect(change).toMatchObject({ action: 'update', name: slug, fields: { group: { to: 'New' } } })
-  expect(deletion).toMatchObject({ action: 'delete', run: null, fields: null })
-  expect(await fillHistory(there.db, there.engine.registry, 20)).toEqual({ filled: 0, isDone: true })
 })

@@ -340,7 +340,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/plan': 4645,
   'src/queue': 1259,
   'src/rights': 1461,
-  'src/runs': 3190,
+  'src/runs': 3113,
   'src/standalone': 1241,
   'src/submissions': 1189,
   'src/tracing': 177,
