@@ -22,7 +22,6 @@ import { applyQueue } from './queue/define.ts'
 import { runQueue } from './queue/enqueue.ts'
 import { whyPaused } from './queue/pause.ts'
 import { runFormat } from './runs/format.ts'
-import { sealOpenSecrets } from './runs/seal-open.ts'
 import { followRuns } from './runs/subscribe.ts'
 import { openTally } from './runs/tally.ts'
 import { readOrCreateSecret } from './secret-file.ts'
@@ -63,8 +62,6 @@ export async function startServer(config: ServiceConfig, write?: (line: string) 
   await requireSecretKey(db, engine.keyring)
   const tooFew = pooler === null ? await tooFewConnections(db, backend.kind, { concurrency: null }) : null
   if (tooFew !== null) log.warn(tooFew)
-  const sealed = await sealOpenSecrets(db, engine.registry, engine.keyring)
-  if (sealed > 0) log.warn({ sealed }, 'sealed secrets that an earlier version had stored in the open')
   const tokenFile = join(config.dataDir, 'admin-token')
   const isFirst = await bootstrap(db, engine, () => config.bootstrapToken ?? keptToken(tokenFile, engine.keyring))
   const queue = await backend.openQueue(applyQueue)

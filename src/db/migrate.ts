@@ -37,8 +37,8 @@ const oldestPostgres = 14
  *
  * @param setting that has the URL
  * @returns the names of the migrations that were applied now
- * @throws {MigrationError} for a database of a newer version, one that has only some of the migrations that one replaces, one
- *   that a migration failed in, or a foreign one
+ * @throws {MigrationError} for a database of a newer version, or of one before 0.2.0, one that has only some of the migrations that
+ *   one replaces, one that a migration failed in, or a foreign one
  * @throws {StartError} for a database behind a pooler in transaction mode: there, no session could keep the lock
  * @throws {Problem} `unavailable` when the database is away; the database's own errors when it refuses the login
  */
@@ -120,10 +120,14 @@ const knownMigrations = async (folder: URL): Promise<Known[]> =>
     (await migrationNames(folder)).map(async (name) => ({ name, replaces: await replacedNames(name, folder) })),
   )
 
+/** The last one of version 0.2.0, whose start sealed what 0.1.0 had stored in the open. No migration could: it has no key. */
+const lastOfRelease = '20261129100000_kinds_of_deployers'
+
 /**
  * The migrations that a database lacks, and those of them that replace what it has.
  *
- * @throws {MigrationError} when it has one that this version does not know, one that failed, or a part of what one replaces
+ * @throws {MigrationError} when it has one that this version does not know, one that failed, or a part of what one replaces; and
+ *   when it is of a version before 0.2.0
  */
 function missingMigrations(known: readonly Known[], history: readonly Recorded[]) {
   const standing = history.filter((row) => row.rolled_back_at === null)
@@ -141,6 +145,10 @@ function missingMigrations(known: readonly Known[], history: readonly Recorded[]
     )
   }
   const done = new Set(standing.map((row) => row.migration_name))
+  if (done.size > 0 && !done.has(lastOfRelease) && names.has(lastOfRelease) && known.some(({ name }) => name > lastOfRelease))
+    throw new MigrationError(
+      'The database is of a version before 0.2.0: start version 0.2.0 (commit 8bc233f) once, and then this one.',
+    )
   const missing = known.filter(({ name }) => !done.has(name))
   const replacing = missing.filter(({ replaces }) => replaces.some((name) => done.has(name)))
   for (const { name, replaces } of replacing) {

@@ -53,8 +53,7 @@ function valuesOf(model: Model, row: Row, secretOf: (envelope: string, column: s
         values[name] = settings[name] ?? null
         break
       case 'secrets':
-        // `settings` has it only when an earlier version, for which it was no secret, wrote it last: each write removes it there.
-        values[name] = settings[name] ?? open(secrets[name], `secrets.${name}`)
+        values[name] = open(secrets[name], `secrets.${name}`)
         break
       case 'link': {
         // Links that may be very many, and were not read, have no value: they are kept.
@@ -124,14 +123,6 @@ export function toNewRow(
   return { columns, links: stored.links }
 }
 
-/** Secret fields that an earlier version stored in `settings`, for which they were no secrets: each write seals them. */
-function secretsInOpen(model: Model, { settings }: Row): string[] {
-  const stored = object(settings)
-  return [...model.fields.values()].flatMap(({ name, storage }) =>
-    storage.in === 'secrets' && stored[name] !== undefined ? [name] : [],
-  )
-}
-
 /**
  * The columns of the changed fields; the other values in `settings` and `secrets` are kept. An earlier secret stays if `values`
  * have the end of its overlap, and is removed otherwise.
@@ -143,8 +134,7 @@ export function toChangedRow(
   values: Values,
   keyring: Keyring,
 ): StoredRow {
-  const inOpen = secretsInOpen(model, row)
-  const fields = [...model.fields.values()].filter(({ name }) => changed.includes(name) || inOpen.includes(name))
+  const fields = [...model.fields.values()].filter(({ name }) => changed.includes(name))
   const stored = toColumns(model, fields, rowId(model, row), values, row, keyring)
   const overlaps = overlapsOf(model).filter(({ name }) => changed.includes(name))
   if (overlaps.length === 0) return stored
@@ -205,9 +195,6 @@ function toColumns(
       case 'secrets':
         secrets[name] = seal(value, `secrets.${name}`)
         columns.set('secrets', secrets)
-        if (settings[name] === undefined) break
-        delete settings[name]
-        columns.set('settings', settings)
         break
       case 'link':
         links.set(name, Array.isArray(value) ? value : [])

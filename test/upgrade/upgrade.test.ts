@@ -5,6 +5,8 @@ import { beforeAll, expect, test } from 'vitest'
 import { migrate } from '../../src/db/migrate.ts'
 import { migrationNames, migrationsFolder } from '../../src/db/migrations.ts'
 import { withLogin } from '../../src/db/roles.ts'
+import { keyring } from '../../src/db/seal.ts'
+import { sealedCheck } from '../../src/db/sealed-check.ts'
 import { applyPath } from '../support/asker.ts'
 import { atEnd } from '../support/at-end.ts'
 import { emptyDatabase } from '../support/database.ts'
@@ -14,11 +16,14 @@ import { run } from '../support/processes.ts'
 import { within } from '../support/template.ts'
 import { until } from '../support/until.ts'
 
-/** An installation of version 0.1.0 (`0.1.0.sql`) is started by this version: API and worker as processes. */
+/**
+ * An installation of version 0.1.0 (`0.1.0.sql`), as version 0.2.0 left it, is started by this version: API and worker as
+ * processes.
+ */
 
 const token = 'gw_a_upgradeupgradeupgradeupgrade000000'
 const queued = '01a2035e-4bc5-77e0-a80c-4b141300ef8e'
-const renamed: Readonly<Record<string, string>> = { rings: 'attempts', rung_at: 'enqueued_at', member: 'field' }
+const secretKey = 'the secret key of the kept installation'
 
 let databaseUrl: string
 let origin: string
@@ -55,10 +60,14 @@ let before: Stored[]
 
 beforeAll(async () => {
   databaseUrl = await emptyDatabase()
-  const [first = ''] = await migrationNames()
+  const [first = '', ...others] = await migrationNames()
   const folder = freshFolder()
-  cpSync(fileURLToPath(new URL(first, migrationsFolder)), join(folder, first), { recursive: true })
-  await migrate(databaseUrl, pathToFileURL(`${folder}/`))
+  const migrateBy = async (names: readonly string[]) => {
+    for (const name of names)
+      cpSync(fileURLToPath(new URL(name, migrationsFolder)), join(folder, name), { recursive: true })
+    await migrate(databaseUrl, pathToFileURL(`${folder}/`))
+  }
+  await migrateBy([first])
   const dump = readFileSync(new URL('0.1.0.sql', import.meta.url), 'utf8')
   // Without triggers: the dump holds the rows that they write.
   await query(`SET session_replication_role = replica; ${dump}`)
@@ -66,6 +75,9 @@ beforeAll(async () => {
   await query(`UPDATE runs SET created_at = now(), rung_at = now(), generated_until = now() + interval '1 hour'
       WHERE state = 'queued' OR generated IS NOT NULL;
     UPDATE tokens SET created_at = now(); UPDATE tokens SET expires = now() + interval '1 day' WHERE expires IS NOT NULL`)
+  await expect(migrate(databaseUrl)).rejects.toThrow(/of a version before 0\.2\.0: start version 0\.2\.0/)
+  await migrateBy(others.filter((name) => name <= '20261129100000_kinds_of_deployers'))
+  await sealAsRelease()
   before = await storedRows()
   expect(before.length).toBeGreaterThan(100)
 
@@ -78,7 +90,7 @@ beforeAll(async () => {
     },
   })
   expect(await command.exited, command.output()).toEqual({ code: 0, signal: null })
-  const env = { DATABASE_URL: serviceUrl(), SECRET_KEY: 'the secret key of the kept installation' }
+  const env = { DATABASE_URL: serviceUrl(), SECRET_KEY: secretKey }
   const port = await freePort()
   origin = `http://127.0.0.1:${port}`
   const api = run('src/server.ts', { env: { ...env, PORT: String(port), LOG_LEVEL: 'info' } })
@@ -86,23 +98,28 @@ beforeAll(async () => {
   await api.line(/"msg":"serving"/, { withinMs: 30_000 })
 }, 60_000)
 
-/** The settings of RAC providers were no secret. */
-const withoutSecrets = ({ settings, secrets: _, ...row }: Record<string, unknown>) => ({
-  ...row,
-  settings: Object.fromEntries(Object.entries(settings as object).filter(([name]) => name !== 'settings')),
-})
+/** The start of 0.2.0 sealed the settings of RAC providers, which were no secret in 0.1.0, and a check of the key. */
+async function sealAsRelease(): Promise<void> {
+  const keys = keyring(secretKey)
+  const [installation] = await query<{ id: string }>('SELECT id FROM installation')
+  if (installation === undefined) throw new Error('the dump has no installation')
+  await query(`UPDATE installation SET sealed_check = '${sealedCheck(keys, installation.id)}'`)
+  for (const { pk, uuid, settings } of await query<{ pk: number; uuid: string; settings: unknown }>(
+    "SELECT pk, uuid, settings->'settings' AS settings FROM providers WHERE kind = 'rac'",
+  )) {
+    const sealed = keys.seal(JSON.stringify(settings), { table: 'providers', row: uuid, column: 'secrets.settings' })
+    await query(`UPDATE providers SET settings = settings - 'settings',
+      secrets = secrets || '${JSON.stringify({ settings: sealed })}' WHERE pk = ${pk}`)
+  }
+}
 
-test('all rows are as they were, but for what is a secret now: it is sealed', async () => {
+test('all rows are as they were', async () => {
   const after = Map.groupBy(await storedRows(), ({ table }) => table)
   for (const { table, row: kept } of before) {
-    const row = table === 'providers' && kept.kind === 'rac' ? withoutSecrets(kept) : kept
-    const expected = Object.fromEntries(Object.entries(row).map(([name, value]) => [renamed[name] ?? name, value]))
-    expect(after.get(table)?.map((each) => each.row)).toContainEqual(expect.objectContaining(expected))
+    expect(after.get(table)?.map((each) => each.row)).toContainEqual(expect.objectContaining(kept))
   }
   const scopes = await query(`SELECT scope_name FROM property_mappings WHERE managed = 'gatewright/oauth2/scope-email'`)
   expect(scopes).toEqual([{ scope_name: 'email' }])
-  expect(JSON.stringify(before)).toContain('display-update')
-  expect(JSON.stringify(await storedRows())).not.toContain('display-update')
 })
 
 test('tokens authenticate, and a key that was not viewed can be viewed', async () => {
@@ -115,7 +132,7 @@ test('tokens authenticate, and a key that was not viewed can be viewed', async (
 
 test('a queued run is applied, and sealed secrets are opened: what is sent again is unchanged', async () => {
   const worker = run('workers/blueprint.ts', {
-    env: { DATABASE_URL: serviceUrl(), SECRET_KEY: 'the secret key of the kept installation' },
+    env: { DATABASE_URL: serviceUrl(), SECRET_KEY: secretKey },
   })
   atEnd(async () => void (await worker.stop()))
   const path = `/api/v3/blueprints/runs/${queued}/`
