@@ -141,8 +141,8 @@ const addRuns = (client: pg.Client, { count, gapS, from }: Portion) =>
         JOIN submitters s ON s.n = CASE WHEN who < 0.7 THEN 2 ELSE 3 + floor((who - 0.7) * 190)::integer END
     ), made AS (
       INSERT INTO runs (id, state, mode, title, kind, slug, submitter_pk, request_id, blueprint, document, options, enqueued_at,
-        created_at, started_at, finished_at, applied, reason, logs, cause, changes, format, recorded_in, recorded_after,
-        changed_in, changed_after)
+        created_at, started_at, finished_at, applied, reason, logs, cause, changes, format,
+        changed_in)
       SELECT run, (CASE WHEN outcome IN ('failed', 'cancelled') THEN outcome ELSE 'done' END)::run_state,
         (CASE outcome WHEN 'plan' THEN 'plan' ELSE 'apply' END)::run_mode,
         (CASE outcome WHEN 'plan' THEN 'plan' ELSE 'apply' END) || ' ' || kind || ' ' || slug, kind, slug, submitter,
@@ -163,7 +163,7 @@ const addRuns = (client: pg.Client, { count, gapS, from }: Portion) =>
           jsonb_build_object('model', 'service_core.provider', 'key', jsonb_build_object('name', provider), 'action', 'unchanged', 'fields', '{}'::jsonb),
           jsonb_build_object('model', 'service_core.application', 'key', jsonb_build_object('slug', slug),
             'action', CASE outcome WHEN 'unchanged' THEN outcome ELSE 'update' END, 'fields', CASE outcome WHEN 'unchanged' THEN '{}'::jsonb
-              ELSE '{"meta_description": {"from": "before", "to": "afterwards"}}'::jsonb END)) END, $4::smallint, NULL, NULL, NULL, NULL
+              ELSE '{"meta_description": {"from": "before", "to": "afterwards"}}'::jsonb END)) END, $4::smallint, NULL
       FROM facts f, noise RETURNING id
     ), audited AS (
       INSERT INTO audit_rows (at, actor_pk, actor_name, action, changes, request_id, run_id)
