@@ -45,8 +45,6 @@ export type ApplyResult = {
   readonly stands?: readonly ObjectName[] | undefined
   /** The objects that the owner manages and the document does not name: in a plan with `reset` under an owner. */
   readonly unnamed?: readonly Unnamed[] | undefined
-  /** The findings from which the changes and the logs are made. */
-  readonly findings: readonly Finding[]
 }
 
 /** An object by its key; without one by its name, which it may have lost. */
@@ -175,7 +173,7 @@ export async function apply(
   const [first] = findings
   const key = first && keyOf(first)
   const stands = review?.stands === true ? findings.map(objectIn) : undefined
-  return { actor, logs, changes, digests: review?.planned ?? [], audited, generated, key, stands, unnamed, findings }
+  return { actor, logs, changes, digests: review?.planned ?? [], audited, generated, key, stands, unnamed }
 }
 
 /** Changes in their order, each with the index of its entry where the index does not follow from the one before. */
