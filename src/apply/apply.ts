@@ -4,7 +4,6 @@ import { permissionNames } from '../models/registry.ts'
 import type { Actor, ActorKeys } from '../permissions.ts'
 import { type NamedRow, orphansOf } from '../plan/claims.ts'
 import type { Plan } from '../plan/compile.ts'
-import type { Effect } from '../plan/effect.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
 import { ownerFor } from '../plan/owners.ts'
 import { currentActor } from '../rights/actor.ts'
@@ -41,20 +40,9 @@ export type ApplyResult = {
   readonly generated: Readonly<Record<string, Readonly<Record<string, string>>>>
   /** The key of the first entry's row. */
   readonly key: string | number | undefined
-  /** The objects of a reviewed plan that was applied before: nothing is left of it to apply. */
-  readonly stands?: readonly ObjectName[] | undefined
   /** The objects that the owner manages and the document does not name: in a plan with `reset` under an owner. */
   readonly unnamed?: readonly Unnamed[] | undefined
 }
-
-/** An object by its key; without one by its name, which it may have lost. */
-export type ObjectName = { readonly model: string; readonly key: string | null; readonly name: string }
-
-export const objectIn = ({ step: { model }, row, label }: Effect): ObjectName => ({
-  model: model.name,
-  key: row === undefined ? null : String(row.pk),
-  name: label,
-})
 
 /** Entries that were walked, of all that the document has. */
 export type Progress = { readonly done: number; readonly total: number }
@@ -172,8 +160,8 @@ export async function apply(
   logs.push(...unnamedLines(unnamed ?? []))
   const [first] = findings
   const key = first && keyOf(first)
-  const stands = review?.stands === true ? findings.map(objectIn) : undefined
-  return { actor, logs, changes, digests: review?.planned ?? [], audited, generated, key, stands, unnamed }
+  if (review?.stands === true) logs.push('nothing is left of the reviewed plan: it stands')
+  return { actor, logs, changes, digests: review?.planned ?? [], audited, generated, key, unnamed }
 }
 
 /** Changes in their order, each with the index of its entry where the index does not follow from the one before. */

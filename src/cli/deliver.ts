@@ -11,7 +11,6 @@ import {
   type Run,
   readRun,
   run as runSchema,
-  type StandsSince,
   whereItIs,
   withoutBlueprint,
 } from './runs.ts'
@@ -39,8 +38,6 @@ export type Delivered = {
   readonly unnamed?: Run['unnamed']
   /** The path of the run. */
   readonly run: string | null
-  /** The run that had applied the plan before; the last line of `logs` names it. */
-  readonly standsSince: StandsSince | null
   /** The tag of a plan, for `--if-match` of the apply. */
   readonly etag: string | null
 }
@@ -140,7 +137,7 @@ export async function deliver(client: Client, document: Deliverable, delivery: D
 const undecided = (
   outcome: Outcome,
   { errors, run }: { readonly errors: readonly string[]; readonly run: string | null },
-): Delivered => ({ outcome, logs: [], errors, details: [], changes: null, run, standsSince: null, etag: null })
+): Delivered => ({ outcome, logs: [], errors, details: [], changes: null, run, etag: null })
 
 const runOf = (answer: Answer): string | null =>
   z.object({ run: z.string() }).safeParse(answer.body).data?.run ?? answer.headers.get('location')
@@ -165,11 +162,11 @@ async function finished(
   const run = path === null ? null : await readRun(client, path, { withinMs, onWait }).catch(() => null)
   if (run === null && mode === 'plan')
     return undecided('unreachable', { errors: ['The run of the plan cannot be read.'], run: path })
-  const { stands_since: standsSince = null, changes = null, unnamed } = run ?? {}
-  return done(delivery, { logs, changes, unnamed, run: path, standsSince, etag })
+  const { changes = null, unnamed } = run ?? {}
+  return done(delivery, { logs, changes, unnamed, run: path, etag })
 }
 
-type Done = Pick<Delivered, 'logs' | 'changes' | 'unnamed' | 'run' | 'standsSince' | 'etag'>
+type Done = Pick<Delivered, 'logs' | 'changes' | 'unnamed' | 'run' | 'etag'>
 
 function done({ mode, isAll = false }: Delivery, facts: Done): Delivered {
   const isWhole = !isAll || (facts.unnamed ?? []).length === 0
@@ -216,9 +213,9 @@ const isOutcome = ({ state, reason, cancelled_by }: Run): boolean =>
 
 function outcomeOf(run: Run, path: string, delivery: Delivery): Delivered {
   const { mode } = delivery
-  const { state, applied, reason, logs, changes, unnamed, stands_since: standsSince = null, etag } = run
+  const { state, applied, reason, logs, changes, unnamed, etag } = run
   const isFine = state === 'done' && (mode === 'apply' ? applied === true : reason === null)
   return isFine
-    ? done(delivery, { logs, changes, unnamed, run: path, standsSince, etag })
+    ? done(delivery, { logs, changes, unnamed, run: path, etag })
     : undecided('refused', { errors: logs, run: path })
 }

@@ -20,7 +20,6 @@ export const emptyResult = {
   details: [],
   changes: null,
   run: null,
-  standsSince: null,
   etag: null,
 } as const
 
@@ -78,11 +77,9 @@ export function printResult(
   if (etag !== null && outcome === 'changes' && !isDiff) tell(`plan ${etag.replaceAll('"', '')}`)
 }
 
-/** The lines of the log. An unchanged file has one line; a reviewed plan that was applied before has the line about that run. */
-export function logsOf({ outcome, logs, changes, standsSince }: Result): readonly string[] {
-  if (outcome !== 'unchanged' || changes === null) return logs
-  return standsSince === null ? [] : logs.slice(-1)
-}
+/** The lines of the log. An unchanged file has one line of its own. */
+export const logsOf = ({ outcome, logs, changes }: Result): readonly string[] =>
+  outcome === 'unchanged' && changes !== null ? [] : logs
 
 export const idOf = (run: string): string => run.split('/').findLast((part) => part !== '') ?? run
 
@@ -139,7 +136,7 @@ export const toJson = (results: readonly Result[]): string =>
       exit: codeOfResults(results),
       totals: totalsOf(results),
       results: results.map(({ unnamed, ...result }) => {
-        const { file, parts, outcome, status, logs, errors, details, changes, run, standsSince, etag } = result
+        const { file, parts, outcome, status, logs, errors, details, changes, run, etag } = result
         return {
           file,
           files: parts?.map((part) => part.file) ?? [file],
@@ -150,7 +147,6 @@ export const toJson = (results: readonly Result[]): string =>
           details,
           changes,
           run,
-          stands_since: standsSince,
           etag,
           unnamed: unnamed ?? null,
           parts: byFile(result).map((part) => ({ file: part.file, outcome: part.outcome })),

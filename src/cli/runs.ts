@@ -39,8 +39,6 @@ export const runSummary = runHead.extend({
 /** The answer of `/core/users/me/`. Submitter and request ID together find a job: any caller may send any ID. */
 export const me = z.object({ user: z.object({ pk: z.int() }) })
 
-const standsSince = z.object({ run: z.string().nullable(), at: z.string().nullable() })
-
 const progress = z.object({ done: z.int(), total: z.int() })
 
 export const run = runHead.extend({
@@ -51,12 +49,9 @@ export const run = runHead.extend({
   changes: z.array(change),
   unnamed: z.array(z.object({ model: z.string(), key, owner: z.string() })).nullish(),
   etag: z.string().nullable(),
-  stands_since: standsSince.nullish(),
   generated: z.record(z.string(), z.record(z.string(), z.string())),
 })
 
-/** The run that had applied a reviewed plan before, and its time. */
-export type StandsSince = z.output<typeof standsSince>
 export type Change = z.output<typeof change>
 export type FieldChange = z.output<typeof fieldChange>
 export type RunSummary = z.output<typeof runSummary>

@@ -7,7 +7,7 @@ import type { Keyring } from '../db/seal.ts'
 import { postponement, sealedColumn, type WorkerRun } from './ledger.ts'
 import type { RunState } from './life.ts'
 import type { Notes } from './notes.ts'
-import { type StandsSince, submitterOf } from './options.ts'
+import { submitterOf } from './options.ts'
 
 /** The end of a run in the ledger, with its result, and the ends of its attempts. */
 
@@ -26,8 +26,6 @@ export type RunResult = {
   readonly digests: readonly string[]
   /** Set for a plan that was not refused. */
   readonly planTag?: string
-  /** Set for an apply of a reviewed plan whose state was already there. */
-  readonly stands?: StandsSince | undefined
   readonly audited: readonly AuditedChange[]
   /** Generated values by entry and field; readable for a few hours. */
   readonly generated: Readonly<Record<string, Readonly<Record<string, string>>>>
@@ -49,7 +47,7 @@ export function finishRun(
   result: RunResult,
 ): void {
   const { document = null, applied, reason, digests, planTag = null, cause = null } = result
-  const { audited, generated, actorName, stands, logs, changes } = result
+  const { audited, generated, actorName, logs, changes } = result
   const sealed =
     Object.keys(generated).length === 0
       ? null
@@ -66,7 +64,6 @@ export function finishRun(
     return
   }
   if (document !== null && audited.length === 0) dropEarlierCopies(tx, run.id, document)
-  if (stands !== undefined) tx.send({ text: keepStanding, values: [run.id, JSON.stringify({ stands })] })
   const { impersonator } = submitterOf(run)
   const actor = { pk: run.submitterPk, username: actorName, impersonator }
   const { actorPk, realPk, realName, changes: of } = auditRow({ actor, action: 'apply', changes: audited })
@@ -86,9 +83,6 @@ const end = (more = ''): string => `UPDATE runs SET state = $2::run_state, appli
   generated_until = CASE WHEN $5::text IS NULL THEN NULL ELSE now() + make_interval(hours => $6::integer) END,
   started_at = now(), finished_at = clock_timestamp(), document = $7::bytea, entry_digests = $8::text[], plan_tag = $9,
   cause = $10, logs = $11::text[], changes = $12::jsonb${more} WHERE id = $1::uuid`
-
-/** Such a result is rare, so no other run has a column for it. */
-const keepStanding = 'UPDATE runs SET options = options || $2::jsonb WHERE id = $1::uuid'
 
 /** Records the attempt that ended a run as failed, with the cause of the run. */
 const attempt = `INSERT INTO run_attempts (run_id, attempt, cause)

@@ -89,18 +89,6 @@ const formerSchema = z.object({ former: z.guid().nullable().default(null) })
 export const formerOfRun = ({ options }: { readonly options: unknown }): string | null =>
   formerSchema.safeParse(options).data?.former ?? null
 
-const standsSince = z.object({ run: z.guid().nullable(), at: z.string().nullable() })
-const standingSchema = z.object({ stands: standsSince.nullable().default(null) })
-
-/**
- * The origin of a state that an apply of a reviewed plan found already there: the run, as far as the submitter may see it, and
- * the time.
- */
-export type StandsSince = z.output<typeof standsSince>
-
-export const standsSinceOf = ({ options }: { readonly options: unknown }): StandsSince | null =>
-  standingSchema.safeParse(options).data?.stands ?? null
-
 /**
  * The submitter of a run: the real user, if it was impersonated; the only permissions of its token; the submitters of a former
  * document.

@@ -12,7 +12,7 @@ import { cancelLocked, lockRun, postponement, sealedColumn, takeTurn, type Worke
 import type { RunState } from './life.ts'
 import { conditionsOf, submitterOf } from './options.ts'
 import { beginPlan, digestOf, endPlan, planTagOf, type ReviewedPlan, readPlan } from './plans.ts'
-import { standsSince, withCauses } from './since-plan.ts'
+import { withCauses } from './since-plan.ts'
 
 /** The steps of a worker with a run in one transaction, in this order. */
 export type RunTx = {
@@ -111,18 +111,8 @@ async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun, onProgress
   ).catch(async (error: unknown) => {
     throw plan !== undefined && error instanceof Refusal ? await withCauses(tx, error, submitter, plan.at) : error
   })
-  const { actor, stands, unnamed, ...rest } = result
-  const standing = stands === undefined ? undefined : await standsSince(tx, stands, actor)
-  const logs = standing === undefined ? rest.logs : [...rest.logs, standing.line]
-  const outcome = {
-    ...rest,
-    logs,
-    stands: standing?.since,
-    event: 'finish',
-    reason: null,
-    actorName: actor.username,
-    document,
-  } as const
+  const { actor, unnamed, ...rest } = result
+  const outcome = { ...rest, event: 'finish', reason: null, actorName: actor.username, document } as const
   if (!isPlan) return { ...outcome, applied: true, digests: [] }
   endPlan(tx)
   const planTag = planTagOf(engine.keyring, document, result.digests, conditions)

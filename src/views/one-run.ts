@@ -14,7 +14,6 @@ import {
   isWithinCeiling,
   mayReadRun,
   ownershipOfRun,
-  standsSinceOf,
   submitterOf,
 } from '../runs/options.ts'
 import { changesShown, logNotShown, runsWithHiddenLogs } from './former-owner.ts'
@@ -75,7 +74,6 @@ export function toRun(row: Row, { registry, keyring }: Opening, shows: boolean, 
     progress: null,
     failed_attempts: [],
     changes: changesShown(changes, actor),
-    stands_since: standsSinceOf(row),
     ...notesOf(row.notes),
     etag: row.planTag === null ? null : `"${row.planTag}"`,
     blueprint: otherwise(closed, () => blueprintOf(row, { registry, keyring })),

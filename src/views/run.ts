@@ -127,11 +127,6 @@ export const run = runHead
       [],
       'What the database holds of the run in a form that cannot be read. Of `changes`, those that can be read are shown; without `options`, `owner` is null, and `owners` and `allowed` are empty.',
     ),
-    stands_since: withExample(
-      z.object({ run: z.guid().nullable(), at: time.nullable() }).nullable(),
-      null,
-      'Of an apply of a reviewed plan of which nothing was left, because it stands already: by which run, as far as the submitter may see it, and since when, as far as that is recorded. Null otherwise.',
-    ),
     etag: withExample(z.string().nullable(), null, 'Of a plan: for `If-Match` of the apply.'),
     blueprint: withExample(
       z.string(),

@@ -96,7 +96,7 @@ describe('on Node 18', () => {
       code: 0,
       output: expect.stringContaining(`0 to add, 0 to change, 0 to delete, ${objects} unchanged`),
     })
-    expect(await applyPlan()).toMatchObject({ code: 0, output: expect.stringMatching(/applied by run/) })
+    expect(await applyPlan()).toMatchObject({ code: 0, output: expect.stringContaining(`${objects} unchanged`) })
   })
 
   test('five changes are planned by names; one that changed in between is said, and nothing is applied', async () => {
