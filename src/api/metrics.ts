@@ -120,13 +120,8 @@ function gauges({ db, queue, inspect }: Sources, metrics: Metrics) {
 
   async function gaugeLedger(): Promise<void> {
     const found = await ledger().catch(() => [])
-    for (const each of [metrics.ledgerRows, metrics.ledgerBytes]) each.reset()
-    metrics.oldestRun.remove()
-    for (const { table, rows, bytes, oldestAt } of found) {
-      metrics.ledgerRows.set({ table }, rows)
-      metrics.ledgerBytes.set({ table }, bytes)
-      if (oldestAt !== null) metrics.oldestRun.set(oldestAt.getTime() / 1_000)
-    }
+    metrics.ledgerBytes.reset()
+    for (const { table, bytes } of found) metrics.ledgerBytes.set({ table }, bytes)
   }
 
   async function gaugeOutside(): Promise<void> {

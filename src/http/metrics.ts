@@ -142,21 +142,10 @@ function queueGauges(registry: Registry) {
 function ledgerGauges(registry: Registry) {
   const registers = [registry]
   return {
-    ledgerRows: new Gauge({
-      name: 'gatewright_ledger_rows',
-      help: 'Rows of a table of the ledger, as PostgreSQL estimates them.',
-      labelNames: ['table'],
-      registers,
-    }),
     ledgerBytes: new Gauge({
       name: 'gatewright_ledger_bytes',
       help: 'Size of a table of the ledger on the disk, with its indexes.',
       labelNames: ['table'],
-      registers,
-    }),
-    oldestRun: new Gauge({
-      name: 'gatewright_oldest_run_timestamp_seconds',
-      help: 'When the oldest run of the ledger was recorded; absent when there is none.',
       registers,
     }),
     changedOutside: new Gauge({

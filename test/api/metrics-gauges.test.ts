@@ -126,19 +126,10 @@ describe('logins and limits', () => {
   })
 })
 
-test('the ledger shows its size and its oldest run', async () => {
-  const other = await installation({ workers: 'none' })
-  await rows(
-    other.db,
-    sql`INSERT INTO runs (id, title, kind, request_id, blueprint, logs, state, applied, created_at, finished_at)
-      SELECT gen_random_uuid(), 'apply', 'radius', 'r', 'sealed', '{}', 'done', true, '2026-01-01T00:00:00Z', now() FROM generate_series(1, 50)`,
-  )
-  await rows(other.db, sql`ANALYZE runs`)
-  // What is read once a minute may come a scrape later, when PostgreSQL is slow.
-  const samples = await scrapeWith('gatewright_ledger_rows{table="runs"}', 50, other)
+test('the ledger shows its size', async () => {
+  const samples = await scrape()
   for (const table of ['runs', 'run_objects', 'audit_rows', 'run_attempts'])
     expect(samples.get(`gatewright_ledger_bytes{table="${table}"}`)).toBeGreaterThan(8_000)
-  expect(samples.get('gatewright_oldest_run_timestamp_seconds')).toBe(Date.parse('2026-01-01T00:00:00Z') / 1_000)
 })
 
 test('what was changed past the service is counted, as the daily look found it', async () => {
