@@ -33,19 +33,6 @@ export async function openKept(server: string, name: string): Promise<Kept> {
   return { name, database: url.href, secretKey: derived(name), token: secretOf({ name }, 'token') }
 }
 
-/** Waits until the worker has looked for what was changed past the service, as on an installation that was not made a minute ago. */
-export async function settled(url: string): Promise<void> {
-  await within(url, async (client) => {
-    const text = 'SELECT outside_after IS NOT NULL AS ready FROM installation'
-    const isReady = async () => (await client.query<{ ready: boolean }>(text)).rows[0]?.ready === true
-    await until(isReady, {
-      what: 'the worker to look for outside changes',
-      withinMs: 900_000,
-      everyMs: 1_000,
-    })
-  })
-}
-
 /** @property at `http://127.0.0.1:40123` @property pid of the API */
 export type Started = { readonly at: string; readonly pid: number; stop(): Promise<void> }
 

@@ -2,7 +2,7 @@ import pg from 'pg'
 import { within } from '../test/support/template.ts'
 import type { Size } from '../tools/seed/organisation.ts'
 import { withoutIndexes } from './bulk.ts'
-import { install, type Kept, openKept, settled, startKept } from './kept.ts'
+import { install, type Kept, openKept, startKept } from './kept.ts'
 import { fillLedger } from './pages-seed.ts'
 
 /** An installation with a million of everything, which is seeded once and stays in its database. */
@@ -53,7 +53,6 @@ export async function seedLarge(
     await client.query('VACUUM (ANALYZE)')
     say('first rounds of a worker')
     const started = await startKept(kept)
-    await settled(kept.database)
     await started.stop()
     await client.query('VACUUM (ANALYZE)')
     await client.query(`COMMENT ON DATABASE ${pg.escapeIdentifier(name)} IS '${seededComment}'`)

@@ -3,7 +3,7 @@ import { availableParallelism, cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { cpuMsOfSessions, sessionsOf } from './cpu.ts'
-import { type Kept, settled, startKept } from './kept.ts'
+import { type Kept, startKept } from './kept.ts'
 import { benchProgram, type Case, openCases } from './large-cases.ts'
 import { seedLarge } from './large-data.ts'
 import { listQuestions } from './large-questions.ts'
@@ -112,7 +112,6 @@ async function measureAt(
   const started = await startKept(kept)
   const { cases, close } = await openCases(kept, started)
   try {
-    await settled(kept.database)
     const get = async (path: string): Promise<unknown> => {
       const answer = await fetch(`${started.at}${path}`, { headers: { authorization: `Bearer ${kept.token}` } })
       const text = await answer.text()

@@ -1,7 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
-import { digestKey } from '../src/apply/audit.ts'
-import { keyring } from '../src/db/seal.ts'
 import { runFormat } from '../src/runs/format.ts'
 import type { Size } from '../tools/seed/organisation.ts'
 import { seed } from '../tools/seed/seed.ts'
@@ -59,7 +57,7 @@ export async function fillLedger(client: pg.Client, seeding: Seeding): Promise<v
   await seed({ seed: 1, size, url, secretKey }, progress)
   await client.query(ownersOfApplications)
   say('histories of applications')
-  await client.query(historiesOfApplications, [digestKey(keyring(secretKey))])
+  await client.query(historiesOfApplications)
   await prepare(client)
   const from = new Date(Date.now() - days * 86_400_000)
   const gapS = gapOf(seeding)
@@ -71,7 +69,6 @@ export async function fillLedger(client: pg.Client, seeding: Seeding): Promise<v
   }
   await addLargeRun(client)
   await client.query(fullRefusals)
-  await client.query(changedOutside)
 }
 
 /** Nine of ten have one, of 200 teams: of some many, of most few. */
@@ -87,9 +84,9 @@ const historiesOfApplications = `WITH made AS (
     SELECT now() - interval '${days + 1} days', 1, 'admin', 'apply', jsonb_build_array(jsonb_build_object(
       'model', 'service_core.application', 'key', pk, 'action', 'create', 'fields', '["name", "slug"]'::jsonb)), gen_random_uuid()
     FROM made RETURNING pk, at, (changes->0->>'key')::uuid AS application)
-  INSERT INTO run_objects (audit_pk, at, position, model, key, name, owner, action, fields, digest)
+  INSERT INTO run_objects (audit_pk, at, position, model, key, name, owner, action, fields)
   SELECT audited.pk, audited.at, 0, 'service_core.application', t.pk::text, t.slug, t.owner, 'create',
-    jsonb_build_object('slug', jsonb_build_object('from', null, 'to', t.slug)), object_digest($1::bytea, object_state(t))
+    jsonb_build_object('slug', jsonb_build_object('from', null, 'to', t.slug))
   FROM audited JOIN applications t ON t.pk = audited.application`
 
 /** As many as are kept, of the last two hours. */
@@ -100,13 +97,6 @@ const fullRefusals = `WITH gone AS (DELETE FROM refusals)
     u.pk, u.username, gen_random_uuid()::text, 'apply oauth2 shop-' || i,
     'application "shop-' || i || '" belongs to owner "team-9" (made by alice), and the request names no owner'
   FROM generate_series(1, 1000) i JOIN (SELECT row_number() OVER (ORDER BY pk) AS n, pk, username FROM users LIMIT 50) u ON u.n = 1 + i % 50`
-
-/** By SQL, as a worker finds them, too. */
-const changedOutside = `WITH changed AS (
-    UPDATE applications SET meta_description = 'by SQL'
-    WHERE pk IN (SELECT pk FROM applications ORDER BY pk LIMIT 200) RETURNING pk, slug)
-  INSERT INTO outside_changes (model, key, name, is_deleted)
-  SELECT 'service_core.application', pk::text, slug, false FROM changed`
 
 /** What runs are made from: applications by number, submitters by weight, and a text that does not compress. */
 async function prepare(client: pg.Client): Promise<void> {

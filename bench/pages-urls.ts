@@ -99,8 +99,6 @@ export async function questions(database: string, { run: real, plan, set }: Real
     ['page applications, words of most', '/admin/applications/?text=s1'],
     ['page applications, owner', `/admin/applications/?owner=${team}`],
     ['page applications, owner of most', `/admin/applications/?owner=team-0`],
-    ['page applications, outside', '/admin/applications/?outside=yes'],
-    ['page applications, outside, owner', `/admin/applications/?outside=yes&owner=${team}`],
     ['page application of much', `/admin/applications/${usual}/`],
     ['page application', `/admin/applications/${rare}/`],
     ['page compare', `/admin/applications/${changed}/compare/`],
@@ -141,6 +139,5 @@ export async function questions(database: string, { run: real, plan, set }: Real
     ['API audit, request', `${audit}?page_size=50&request_id=${request}`],
     ['API audit, search', `${audit}?page_size=50&search=${few}`],
     ['API applications', '/api/v3/core/applications/?page_size=50'],
-    ['API applications, changed outside', '/api/v3/core/applications/?page_size=50&changed_outside=true'],
   ]
 }

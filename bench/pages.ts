@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { cpuMsOf, sessionsOf } from './cpu.ts'
-import { install, openKept, secretOf, settled, startKept } from './kept.ts'
+import { install, openKept, secretOf, startKept } from './kept.ts'
 import { quantile } from './measure.ts'
 import { openReader, submitReal } from './pages-runs.ts'
 import { seedLedger } from './pages-seed.ts'
@@ -53,7 +53,6 @@ export async function bench(args: string[]): Promise<void> {
       size: { users: 1_000, groups: 80, applications: Number(values.applications) },
     })
     const started = await startKept(kept)
-    await settled(url)
     const { at } = started
     const real = await submitReal(at, token)
     const secret = secretOf(kept, 'reader')

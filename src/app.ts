@@ -148,7 +148,7 @@ export function buildApp({ submitter, queue, limits, metricsAt, rateStore, waits
       consentRoutes(api, db, engine.registry)
       totpRoutes(api, db)
       applicationRoutes(api, db, engine)
-      historyRoutes(api, db, engine)
+      historyRoutes(api, db, engine.registry)
       auditRoutes(api, db)
       providerRoutes(api, db, engine.registry)
       flowRoutes(api, db, engine.registry)

@@ -79,7 +79,7 @@ export async function runWorker(transactionsOf: (connected: Connected) => Engine
   const queue = await backend.openQueue(applyQueue)
   // This is first, because a dead worker may have left runs whose submitters still wait.
   const reconciler = startReconciler(db, runQueue(queue), worker)
-  const retention = startRetention(db, engine, config, log)
+  const retention = startRetention(db, engine.registry, config, log)
   const maintenance = await startMaintenance(queue, log)
   const watchdog = startWatchdog(db, queue, consumer, log)
   const announced = announce(db, 'workers', runFormat, { ...consumer, slots: () => config.workerConcurrency })

@@ -25,7 +25,7 @@ What another owner manages, and what another user made for a request with an own
 application that a provider refers to.`
 export function applicationRoutes(app: Api, db: Db, engine: Engine): void {
   const { kinds } = engine.registry
-  const applications = applicationList(engine)
+  const applications = applicationList(engine.registry)
   list(app, db, applications)
   const named = { by: 'slug', key: 'uuid' } as const
   one(app, db, applications, { ...named, displayName: 'application' })

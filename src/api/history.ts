@@ -1,14 +1,14 @@
 import { z } from 'zod'
-import { isApplicationOutside } from '../apply/outside.ts'
 import type { Db } from '../db/client.ts'
 import { inTime } from '../db/in-time.ts'
 import { Problem } from '../errors.ts'
 import type { Api } from '../http/api.ts'
 import { once } from '../http/query.ts'
 import { queryInteger, queryText } from '../lists/filters.ts'
+import type { Registry } from '../models/registry.ts'
 import { apiPrefix } from '../paths.ts'
-import type { Engine } from '../plan/engine.ts'
 import { historyEntry, readHistory } from '../views/history.ts'
+import { isApplicationOutside } from '../views/outside.ts'
 
 /** GET /api/v3/core/applications/{slug}/history/ */
 
@@ -23,13 +23,12 @@ const history = z
     results: z.array(historyEntry),
     changed_outside: z.boolean().nullable().meta({
       description:
-        'Whether the application or its provider is not as its last recorded change left it: changed or deleted past the service. Null when that is not known, as before the first change that version 0.3.0 or later recorded.',
+        'Whether the application or its provider is not as its recorded changes left it: changed or deleted past the service. Compared are the fields whose changes are known, but for secrets and lists of references. Null when none is known, as when their runs are no longer kept.',
     }),
   })
   .meta({ id: 'History' })
 
-export function historyRoutes(app: Api, db: Db, engine: Pick<Engine, 'registry' | 'keyring'>): void {
-  const { registry } = engine
+export function historyRoutes(app: Api, db: Db, registry: Registry): void {
   const providers = [...registry.kinds.values()].map(({ resource, provider: { verboseName } }) => ({
     permission: `view_${resource}` as const,
     when: `for changes of its provider: ${verboseName}`,
@@ -71,7 +70,7 @@ export function historyRoutes(app: Api, db: Db, engine: Pick<Engine, 'registry' 
         throw new Problem('not_found', 'There is no such application, and none had this slug or key.')
       const path = `${apiPrefix}/core/applications/${encodeURIComponent(text)}/history/`
       const next = found.next === null ? null : `${path}?before=${found.next}&page_size=${size}`
-      const outside = await inTime(isApplicationOutside(db, engine, of, found.owners))
+      const outside = await inTime(isApplicationOutside(db, registry, of, found.owners))
       return { next, results: found.entries, changed_outside: outside }
     },
   )

@@ -15,7 +15,6 @@ import { readBacklog } from '../runs/queued.ts'
 import { runMetrics } from '../runs/tally.ts'
 import { type Counts, inTextFormat } from '../series.ts'
 import { readExpiries } from '../views/expiries.ts'
-import { countOutside } from '../views/outside.ts'
 
 /** The sources of a scrape. */
 export type Sources = {
@@ -83,7 +82,6 @@ function gauges({ db, queue, inspect }: Sources, metrics: Metrics) {
   const jobs = probe(() => Promise.all([countJobs(queue), queue.isPaused()]))
   const ledger = seldom(() => readLedgerSize(db), minuteMs)
   const expiries = seldom(() => readExpiries(db), minuteMs)
-  const outside = seldom(() => countOutside(db), minuteMs)
   const { up, paused, waitingRuns, runningRuns, oldestWaitingRunSeconds, lastConsumption } = metrics
   let counts: Counts | undefined
 
@@ -124,12 +122,6 @@ function gauges({ db, queue, inspect }: Sources, metrics: Metrics) {
     for (const { table, bytes } of found) metrics.ledgerBytes.set({ table }, bytes)
   }
 
-  async function gaugeOutside(): Promise<void> {
-    const found = await outside().catch(() => [])
-    metrics.changedOutside.reset()
-    for (const { object, how, count } of found) metrics.changedOutside.set({ object, how }, count)
-  }
-
   async function gaugeExpiries(): Promise<void> {
     const found = await expiries().catch(() => undefined)
     metrics.nextExpiry.reset()
@@ -140,14 +132,7 @@ function gauges({ db, queue, inspect }: Sources, metrics: Metrics) {
   return {
     sums: () => counts,
     read: async () => {
-      const all = [
-        gaugeDatabase(),
-        gaugeQueue(),
-        gaugeReadiness(),
-        gaugeLedger(),
-        gaugeExpiries(),
-        gaugeOutside(),
-      ] as const
+      const all = [gaugeDatabase(), gaugeQueue(), gaugeReadiness(), gaugeLedger(), gaugeExpiries()] as const
       const [{ sinceS }, { isPaused }] = await Promise.all(all)
       lastConsumption.remove()
       if (sinceS !== null && !isPaused) lastConsumption.set(Date.now() / 1_000 - sinceS)

@@ -1,5 +1,4 @@
 import type { EngineTx } from '../db/engine-tx.ts'
-import type { Keyring } from '../db/seal.ts'
 import type { Actor } from '../permissions.ts'
 import type { Change } from './changes.ts'
 
@@ -14,8 +13,6 @@ export type ObjectChange = {
   /** The index among the document's changes; null for an object that the document does not name. */
   readonly change: number | null
   readonly fields: Change['fields']
-  /** The table of an object whose state is recorded, so that a change past the service is noticed. */
-  readonly table: string | null
 }
 
 /** A change of one row, of a run, or of the queue, as the audit row records it: field names, and never values of rows. */
@@ -56,7 +53,7 @@ export const auditRow = ({ actor: { pk, username, impersonator }, action, change
 })
 
 /** Records the users, the action and the objects, in the transaction of the engine that changes them. */
-export function audit(tx: EngineTx, keyring: Keyring, entry: AuditEntry): void {
+export function audit(tx: EngineTx, entry: AuditEntry): void {
   const { actorPk, actorName, realPk, realName, action, changes, requestId, runId } = auditRow(entry)
   const insert = `INSERT INTO audit_rows (actor_pk, actor_name, real_pk, real_name, action, changes, request_id, run_id)
     VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7, $8::uuid)`
@@ -64,32 +61,22 @@ export function audit(tx: EngineTx, keyring: Keyring, entry: AuditEntry): void {
   if (entry.changes.every(({ object }) => object === undefined)) tx.send({ text: insert, values })
   else
     tx.send({
-      text: `WITH audited AS (${insert} RETURNING pk, at, run_id) ${insertObjects('audited', '$9', '$10')}`,
-      values: [...values, listOf(entry.changes, false), digestKey(keyring)],
+      text: `WITH audited AS (${insert} RETURNING pk, at, run_id) ${insertObjects('audited', '$9')}`,
+      values: [...values, listOf(entry.changes, false)],
     })
 }
 
 /**
- * The part of a statement that writes the history beside the audit row, after the objects were written.
+ * The part of a statement that writes the history beside the audit row.
  *
  * @param audited the name of the audit row in the statement, with `pk`, `at` and `run_id`
  * @param list the placeholder of the result of `listOf`
- * @param key the placeholder of `digestKey`
  */
-export const insertObjects = (audited: string, list: string, key: string): string =>
-  `INSERT INTO run_objects (audit_pk, at, run_id, position, model, key, name, was, owner, action, change, fields, digest)
-    SELECT a.pk, a.at, a.run_id, o.position, o.model, o.key, o.name, o.was, o.owner, o.action, o.change, o.fields,
-      CASE o.table
-        WHEN 'applications' THEN (SELECT ${digestOf('t', key)} FROM applications t WHERE t.pk = o.key::uuid)
-        WHEN 'providers' THEN (SELECT ${digestOf('t', key)} FROM providers t WHERE t.pk = o.key::integer)
-      END
+export const insertObjects = (audited: string, list: string): string =>
+  `INSERT INTO run_objects (audit_pk, at, run_id, position, model, key, name, was, owner, action, change, fields)
+    SELECT a.pk, a.at, a.run_id, o.position, o.model, o.key, o.name, o.was, o.owner, o.action, o.change, o.fields
     FROM ${audited} a, jsonb_to_recordset(${list}::jsonb) AS o(position integer, model text, key text, name text, was text,
-      owner text, action text, change integer, fields jsonb, "table" text)`
-
-/** The digest of a row of applications or providers, in SQL (docs/adr/0065-changed-outside-is-a-digest.md). */
-export const digestOf = (row: string, key: string): string => `object_digest(${key}::bytea, object_state(${row}))`
-
-export const digestKey = (keyring: Keyring): Buffer => keyring.derive('digest of objects')
+      owner text, action text, change integer, fields jsonb)`
 
 /** @param isRun whether a run has the fields of its changes: then the history has their index */
 export const listOf = (changes: readonly AuditedChange[], isRun: boolean): string =>

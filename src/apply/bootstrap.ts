@@ -36,7 +36,7 @@ export async function bootstrap(db: Db, engine: Engine, firstToken: () => string
       if (done > 0) {
         const changes = await giveNewKinds(tx, engine.registry)
         const record = async (engineTx: EngineTx) =>
-          audit(engineTx, engine.keyring, { actor: system, action: 'bootstrap', changes })
+          audit(engineTx, { actor: system, action: 'bootstrap', changes })
         if (changes.length > 0) await withEngine(tx, record)
         return false
       }
@@ -46,7 +46,7 @@ export async function bootstrap(db: Db, engine: Engine, firstToken: () => string
       await withEngine(tx, async (engineTx) => {
         const conditions = { ...unconditional, createOnly: true }
         const { audited } = await apply(engineTx, engine, plan, system, conditions)
-        audit(engineTx, engine.keyring, { actor: system, action: 'bootstrap', changes: audited })
+        audit(engineTx, { actor: system, action: 'bootstrap', changes: audited })
       })
       await giveNewKinds(tx, engine.registry)
       await storeToken(tx, engine, firstToken())

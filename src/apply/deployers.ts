@@ -40,6 +40,6 @@ export async function giveNewKinds(tx: Tx, { kinds }: Registry): Promise<readonl
     key: deployerRole,
     action: 'update',
     fields: ['permissions'],
-    object: { name, was: null, owner: null, change: 0, fields: { permissions: { from, to } }, table: null },
+    object: { name, was: null, owner: null, change: 0, fields: { permissions: { from, to } } },
   }))
 }

@@ -16,8 +16,7 @@ export function objectOf(finding: Finding, change: number, label: string | null)
   const name = named === undefined || named === null ? finding.label : String(named)
   const was = row !== undefined && finding.label !== name ? finding.label : null
   const owner = ownerOf(step.model, row, ownership, label)
-  const table = step.model.isLabelled && action !== 'delete' ? step.model.table : null
-  return { name, was, owner, change, fields: finding.change.fields, table }
+  return { name, was, owner, change, fields: finding.change.fields }
 }
 
 /** The changes of rows that lost what they claimed, because it is deleted: the document does not name them. */
@@ -38,7 +37,7 @@ export function changesOfLosses(
       }),
     )
     const shown = names.fields(of, fields, typeof owner === 'string' ? owner : null)
-    const object = { name, was: null, owner, change: null, fields: shown, table: of.isLabelled ? of.table : null }
+    const object = { name, was: null, owner, change: null, fields: shown }
     return [{ model: of.name, key, action: 'update', fields: [...byField.keys()], object }] as const
   })
 }

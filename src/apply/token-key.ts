@@ -122,7 +122,7 @@ export function viewKey(
       const key = await takeKey(tx, keyring, token.pk, limit)
       const action = 'view_key'
       const changes = [{ model: 'service_core.token', key: token.pk, action, fields: [] }] as const
-      audit(engineTx, keyring, { actor, action, changes, requestId })
+      audit(engineTx, { actor, action, changes, requestId })
       return key
     })
   })

@@ -127,7 +127,7 @@ async function applyOne<Answer>(
           const result = await applying.catch((error: unknown) => explainGone(engineTx, caller, error))
           const [first] = result.audited
           if (first !== undefined)
-            audit(engineTx, engine.keyring, {
+            audit(engineTx, {
               actor: result.actor,
               action: first.action,
               changes: result.audited,

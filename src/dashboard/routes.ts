@@ -71,7 +71,7 @@ export function dashboardRoutes(app: Api, { submitter, queue, door, inspect, wai
       await pageRoutes(scope, sources)
       runPages(scope, { db, engine, queue, runs })
       rollBackPages(scope, { submitter, queue })
-      applicationPages(scope, { db, engine, runs })
+      applicationPages(scope, { db, registry: engine.registry, runs })
     })
   })
 }

@@ -148,12 +148,6 @@ function ledgerGauges(registry: Registry) {
       labelNames: ['table'],
       registers,
     }),
-    changedOutside: new Gauge({
-      name: 'gatewright_changed_outside',
-      help: 'Applications and providers that are not as their last recorded change left them, as the daily look found them.',
-      labelNames: ['object', 'how'],
-      registers,
-    }),
     nextExpiry: new Gauge({
       name: 'gatewright_next_expiry_timestamp_seconds',
       help: 'When the next token that authenticates expires, and the first certificate that a provider uses; absent when there is none.',

@@ -1,10 +1,9 @@
 import { type Db, transaction } from '../db/client.ts'
+import type { Registry } from '../models/registry.ts'
 import type { Actor } from '../permissions.ts'
-import type { Engine } from '../plan/engine.ts'
 import { applicationView } from '../views/application.ts'
 import { toSeeMakers } from '../views/stored.ts'
 import { readUidOf } from '../views/uid.ts'
-import { changedOutside } from './changed-outside.ts'
 import * as filter from './filters.ts'
 import { find } from './find.ts'
 import { type ListSpec, scopeOf } from './list.ts'
@@ -13,12 +12,12 @@ import { toSorted } from './page.ts'
 import { applicationText } from './tables.ts'
 
 /** Applications as the API and the pages of operators list them. */
-export const applicationList = (engine: Pick<Engine, 'registry' | 'keyring'>): ListSpec<'Application'> => ({
+export const applicationList = ({ kinds }: Pick<Registry, 'kinds'>): ListSpec<'Application'> => ({
   path: '/core/applications/',
   summary: 'List applications',
   permission: 'view_application',
   alsoNeeds: toSeeMakers,
-  view: applicationView(engine.registry.kinds),
+  view: applicationView(kinds),
   owned: { unless: 'view_application', sql: 'applications.owner' },
   count: 'rows',
   search: applicationText,
@@ -32,7 +31,6 @@ export const applicationList = (engine: Pick<Engine, 'registry' | 'keyring'>): L
     provider: filter.hasKey('providerPk', 'With the provider that has this key.'),
     owner: filter.hasOwner,
     created_by: filter.hasKey('createdBy', 'Made by the user with this key.'),
-    changed_outside: changedOutside(engine),
   },
 })
 
@@ -50,7 +48,7 @@ export const mostCounted = 5_000
  */
 export async function readApplications(
   db: Db,
-  engine: Pick<Engine, 'registry' | 'keyring'>,
+  registry: Pick<Registry, 'kinds'>,
   actor: Actor,
   {
     sent,
@@ -64,7 +62,7 @@ export async function readApplications(
     readonly size: number
   },
 ) {
-  const spec = applicationList(engine)
+  const spec = applicationList(registry)
   const filters = Object.entries(sent).flatMap(([name, value]) => {
     const found = spec.filters[name]
     return found === undefined || value === undefined ? [] : [{ name, filter: found, value }]
@@ -80,7 +78,7 @@ export async function readApplications(
     mostCounted,
   }
   const isNarrow = filters.length > 0 || terms.length > 0 || asked.owners !== undefined
-  const view = applicationView(engine.registry.kinds)
+  const view = applicationView(registry.kinds)
   const reading = { uidOf: await readUidOf(db), related: true, actor }
   return transaction(
     db,

@@ -1,4 +1,4 @@
-import { type AuditedChange, auditRow, digestKey, insertObjects, listOf } from '../apply/audit.ts'
+import { type AuditedChange, auditRow, insertObjects, listOf } from '../apply/audit.ts'
 import type { Change } from '../apply/changes.ts'
 import type { Db } from '../db/client.ts'
 import type { EngineTx } from '../db/engine-tx.ts'
@@ -74,8 +74,8 @@ export function finishRun(
   if (audited.length === 0) tx.send({ text: `${text} ${audit}`, values: withAudit })
   else
     tx.send({
-      text: `${text}, audited AS (${audit} RETURNING pk, at, run_id) ${insertObjects('audited', '$18', '$19')}`,
-      values: [...withAudit, listOf(audited, true), digestKey(keyring)],
+      text: `${text}, audited AS (${audit} RETURNING pk, at, run_id) ${insertObjects('audited', '$18')}`,
+      values: [...withAudit, listOf(audited, true)],
     })
 }
 

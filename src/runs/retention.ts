@@ -1,12 +1,10 @@
 import { z } from 'zod'
-import { findOutside } from '../apply/outside.ts'
 import { keyViewHours } from '../apply/token-key.ts'
 import type { Db } from '../db/client.ts'
 import { execute, query } from '../db/raw.ts'
 import type { Logger } from '../log.ts'
 import { expiresOf, previousOf } from '../models/overlap.ts'
 import type { Registry } from '../models/registry.ts'
-import type { Engine } from '../plan/engine.ts'
 import { notifyEnded } from './ended.ts'
 import { keyHours } from './idempotency.ts'
 import { staleAfterS } from './life.ts'
@@ -156,28 +154,12 @@ const staleRow = z.object({ id: z.guid(), kind: z.string(), mode: z.enum(['apply
 
 export const staleLog = 'not applied: it was queued for more than an hour'
 
-/**
- * Looks for changes that were made outside of the service. One worker does it, once a day; soon again while none has ended, as
- * when its worker was stopped. @returns how many objects were changed outside; 0 when it was not the turn
- */
-async function lookOutside(db: Db, { registry, keyring }: Pick<Engine, 'registry' | 'keyring'>): Promise<number> {
-  const due = await execute(db, {
-    text: `UPDATE installation SET outside_checked_at = now()
-      WHERE outside_checked_at IS NULL
-        OR outside_checked_at < now() - CASE WHEN outside_after IS NULL THEN interval '10 minutes' ELSE interval '1 day' END`,
-    values: [],
-  })
-  return due === 0 ? 0 : findOutside(db, registry, keyring)
-}
-
 /** Deletes rows that are too old, at once and then every minute, until it is stopped. */
-export const startRetention = (db: Db, engine: Engine, retention: Retention, log: Logger): { stop(): Promise<void> } =>
+export const startRetention = (db: Db, registry: Registry, retention: Retention, log: Logger): { stop(): Promise<void> } =>
   repeat(async () => {
     try {
-      const overlaps = await deleteOverlaps(db, engine.registry)
+      const overlaps = await deleteOverlaps(db, registry)
       if (overlaps > 0) log.info({ overlaps }, 'secrets whose overlap had ended were deleted')
-      const outside = await lookOutside(db, engine)
-      if (outside > 0) log.warn({ objects: outside }, 'applications or providers were changed past the service')
       const deleted = await deleteOld(db, retention)
       if (deleted.runs + deleted.audit > 0) log.info(deleted, 'old runs and audit rows were deleted')
     } catch (error) {

@@ -149,6 +149,11 @@ export function seenBy({ models }: Pick<Registry, 'models'>, actor: Actor): Seen
   })
 }
 
+/** The fields of a change, in SQL: of the object or of its run; null when they are not known. */
+export const fieldsOf = (object: string, run: string): string =>
+  `coalesce(CASE WHEN jsonb_typeof(${object}.fields) = 'object' THEN ${object}.fields END,
+    CASE WHEN jsonb_typeof(${run}.changes -> ${object}.change -> 'fields') = 'object' THEN ${run}.changes -> ${object}.change -> 'fields' END)`
+
 /**
  * `named` are the applications, `held` the providers that they have, and `beside` those that a submission or a request wrote
  * together with one of them: it had them once.
@@ -179,7 +184,7 @@ const historyText = `WITH named AS (
     ORDER BY o.audit_pk DESC, o.position LIMIT $7
   )
   SELECT o.audit_pk || '.' || o.position AS cursor, o.at, o.action, o.model, o.key, o.name, o.was, o.owner,
-    coalesce(CASE WHEN jsonb_typeof(o.fields) = 'object' THEN o.fields END, CASE WHEN jsonb_typeof(r.changes -> o.change -> 'fields') = 'object' THEN r.changes -> o.change -> 'fields' END) AS fields,
+    ${fieldsOf('o', 'r')} AS fields,
     a.actor_pk AS "actorPk", a.actor_name AS "actorName", a.real_pk AS "realPk", a.real_name AS "realName",
     o.run_id AS "runId", coalesce(r.options, '{}'::jsonb) AS options, r.submitter_pk AS "submitterPk", a.request_id AS "requestId",
     (r.mode = 'apply' AND (r.blueprint IS NOT NULL OR r.document IS NOT NULL)) IS TRUE AS "hasDocument"

@@ -1,68 +1,84 @@
 import { z } from 'zod'
-import { isPutBack, lastOf, recordedTables } from '../apply/outside.ts'
+import { objectsNamed } from '../apply/history.ts'
 import type { Db } from '../db/client.ts'
 import { query } from '../db/raw.ts'
+import type { Model } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
-import type { Actor } from '../permissions.ts'
-import { seenBy } from './history.ts'
+import { isSame } from '../plan/same-value.ts'
+import { toMaskedValues } from '../plan/storage.ts'
+import { markerText } from '../sides.ts'
+import { fieldsOf, type Of } from './history.ts'
 
-/** The number of objects that differ from their last recorded change, as the last daily check found them. */
-export type OutsideCount = {
-  readonly object: 'application' | 'provider'
-  readonly how: 'changed' | 'deleted'
-  readonly count: number
-}
+/**
+ * Whether an application, or its provider, is not as its recorded changes left it: changed or deleted past the service
+ * (docs/adr/0065-changed-outside-is-compared-on-reading.md).
+ */
 
 const application = 'service_core.application'
 
-/** Counts each combination. */
-export async function countOutside(db: Db): Promise<OutsideCount[]> {
-  const found = await db.outsideChange.groupBy({ by: ['model', 'isDeleted'], _count: true })
-  return (['application', 'provider'] as const).flatMap((object) =>
-    (['changed', 'deleted'] as const).map((how) => {
-      const own = found.filter(
-        ({ model, isDeleted }) =>
-          (model === application) === (object === 'application') && isDeleted === (how === 'deleted'),
-      )
-      return { object, how, count: own.reduce((sum, { _count }) => sum + _count, 0) }
-    }),
-  )
-}
+/** @property present the row; null when it is gone @property recorded the last value of each field, where it is known */
+const row = z.object({
+  model: z.string(),
+  present: z.looseObject({ pk: z.union([z.string(), z.int()]) }).nullable(),
+  recorded: z.record(z.string(), z.unknown()).nullable(),
+  isGone: z.boolean(),
+})
 
-const deleted = z.object({ model: z.string(), name: z.string() })
-
-/** An application or provider that was deleted outside of the service. */
-export type DeletedOutside = z.output<typeof deleted>
-
-/** The most that are named. */
-const mostNamed = 50
+/** The newest changes of an object that are read. */
+const mostRead = 1_000
 
 /**
- * Objects that were deleted outside of the service and not put back, as far as the caller sees such objects: those that a worker
- * found in its last check. Owners are those of the last recorded change.
- *
- * @param owner only objects with this label; null: with any, or none
- * @returns `isAll` false: there are more
+ * @param owners under which the caller sees applications; null: all
+ * @returns whether an application that has, or had, this slug, or that has this key, was changed or deleted past the service, or
+ *   its provider was; null when that is not known
  */
-export async function readDeletedOutside(
+export async function isApplicationOutside(
   db: Db,
   registry: Registry,
-  actor: Actor,
-  owner: string | null,
-): Promise<{ readonly objects: readonly DeletedOutside[]; readonly isAll: boolean }> {
-  const tables = recordedTables(registry)
-  const seen = seenBy(registry, actor).flatMap((each) => {
-    const table = tables.find(({ models }) => models.includes(each.model))
-    return table === undefined ? [] : [{ ...each, models: table.models }]
+  { slug, key = null }: Of,
+  owners: readonly string[] | null,
+): Promise<boolean | null> {
+  const kinds = [...registry.kinds].map(([kind, { name }]) => ({ kind, model: name }))
+  const rows = await query(db, row, { text, values: [application, slug, JSON.stringify(kinds), owners, key] })
+  const answers = rows.map(({ model: name, present, recorded, isGone }) => {
+    const model = registry.byName(name)
+    if (present === null) return isGone
+    return recorded === null || model === undefined ? null : isChanged(model, toMaskedValues(model, present), recorded)
   })
-  const rows = await query(db, deleted, {
-    text: `SELECT o.model, o.name FROM outside_changes c
-        JOIN jsonb_to_recordset($1::jsonb) AS v(model text, owners text[], models text[]) USING (model),
-        LATERAL (${lastOf('ARRAY[c.model]', 'c.key')}) o
-      WHERE c.is_deleted AND (v.owners IS NULL OR o.owner = ANY (v.owners)) AND ($2::text IS NULL OR o.owner = $2)
-        AND CASE WHEN o.action = 'delete' THEN false ELSE NOT ${isPutBack('v.models')} END
-      ORDER BY o.name, o.model, o.key LIMIT $3`,
-    values: [JSON.stringify(seen), owner, mostNamed + 1],
-  })
-  return { objects: rows.slice(0, mostNamed), isAll: rows.length <= mostNamed }
+  return answers.includes(true) || (answers.includes(false) ? false : null)
 }
+
+/** Secrets are not compared, nor lists of references: changes show the names that they had. */
+function isChanged(
+  model: Model,
+  values: Readonly<Record<string, unknown>>,
+  recorded: Readonly<Record<string, unknown>>,
+): boolean {
+  return Object.entries(recorded).some(([name, to]) => {
+    const field = model.fields.get(name)
+    const value = values[name] ?? null
+    if (field === undefined || field.secret || markerText(to) !== undefined) return false
+    if (field.reference === undefined) return !isSame(field, value, to)
+    return !Array.isArray(to) && (value === null) !== (to === null)
+  })
+}
+
+const text = `WITH named AS (SELECT key FROM (${objectsNamed('ARRAY[$1]', '$2', '$4', '$5')}) recorded
+  ), objects AS (
+    SELECT $1 AS model, n.key, to_jsonb(a) AS present FROM named n LEFT JOIN applications a ON a.pk = n.key::uuid
+    UNION ALL SELECT k.model, p.pk::text, to_jsonb(p) FROM named n JOIN applications a ON a.pk = n.key::uuid
+      JOIN providers p ON p.pk = a.provider_pk JOIN jsonb_to_recordset($3::jsonb) AS k(kind text, model text) USING (kind)
+  )
+  SELECT o.model, o.present, known.recorded,
+    last.action <> 'delete' AND NOT EXISTS (SELECT FROM applications a WHERE a.slug = last.name) AS "isGone"
+  FROM objects o, LATERAL (
+    SELECT r.action, r.name FROM run_objects r WHERE r.model = o.model AND r.key = o.key
+    ORDER BY r.audit_pk DESC, r.position DESC LIMIT 1
+  ) last, LATERAL (
+    SELECT jsonb_object_agg(name, value) AS recorded FROM (
+      SELECT DISTINCT ON (f.key) f.key AS name, f.value->'to' AS value FROM (
+        SELECT * FROM run_objects r WHERE r.model = o.model AND r.key = o.key ORDER BY r.audit_pk DESC LIMIT ${mostRead}
+      ) c LEFT JOIN runs ON runs.id = c.run_id, jsonb_each(${fieldsOf('c', 'runs')}) f
+      WHERE jsonb_typeof(f.value) = 'object' ORDER BY f.key, c.audit_pk DESC, c.position DESC
+    ) newest
+  ) known`

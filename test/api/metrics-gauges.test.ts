@@ -1,12 +1,10 @@
 import { X509Certificate } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
-import { findOutside } from '../../src/apply/outside.ts'
 import { connect, poolUse, transaction } from '../../src/db/client.ts'
 import { openRegistry } from '../../src/process-metrics.ts'
 import { runFormat } from '../../src/runs/format.ts'
 import { readExpiries } from '../../src/views/expiries.ts'
-import { countOutside } from '../../src/views/outside.ts'
 import { applyPath } from '../support/asker.ts'
 import { dashboardOf } from '../support/dashboard.ts'
 import { freshDatabase } from '../support/database.ts'
@@ -130,25 +128,6 @@ test('the ledger shows its size', async () => {
   const samples = await scrape()
   for (const table of ['runs', 'run_objects', 'audit_rows', 'run_attempts'])
     expect(samples.get(`gatewright_ledger_bytes{table="${table}"}`)).toBeGreaterThan(8_000)
-})
-
-test('what was changed past the service is counted, as the daily look found it', async () => {
-  const other = await installation()
-  expect((await other.admin.put(applyPath, await example('radius'))).status).toBe(200)
-  expect((await other.admin.put(applyPath, await example('ldap'))).status).toBe(200)
-  await rows(other.db, sql`UPDATE providers SET name = 'by hand' WHERE kind = 'radius'`)
-  await rows(other.db, sql`UPDATE applications SET provider_pk = NULL`)
-  await rows(other.db, sql`DELETE FROM providers WHERE kind = 'ldap'`)
-  await findOutside(other.db, other.engine.registry, other.engine.keyring)
-  expect(await countOutside(other.db)).toEqual([
-    { object: 'application', how: 'changed', count: 2 },
-    { object: 'application', how: 'deleted', count: 0 },
-    { object: 'provider', how: 'changed', count: 1 },
-    { object: 'provider', how: 'deleted', count: 1 },
-  ])
-  await expect(
-    scrapeWith('gatewright_changed_outside{object="provider",how="deleted"}', 1, other),
-  ).resolves.toBeDefined()
 })
 
 test('the next token that authenticates, and the first certificate in use, show when they expire', async () => {

@@ -164,7 +164,7 @@ describe('both stay as they are', () => {
     const past = { ...Object(settings), previous_client_secret_expires: '2026-01-31T10:00:00Z' }
     await there.db.provider.update({ where: { name }, data: { settings: past } })
     const keep = { runDays: 90, auditDays: 400 }
-    const retention = startRetention(there.db, there.engine, keep, pino({ level: 'silent' }))
+    const retention = startRetention(there.db, there.engine.registry, keep, pino({ level: 'silent' }))
     await until(async () => (await stored()).before === null, { what: 'it to be deleted' })
     await retention.stop()
     expect(await stored()).toEqual({ now: second, before: null, until: null })

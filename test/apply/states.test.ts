@@ -27,7 +27,7 @@ describe('state present', () => {
         action: 'create',
         fields: ['name', 'slug', 'title', 'designation'],
         object: {
-          ...{ name, was: null, owner: null, change: 0, table: null },
+          ...{ name, was: null, owner: null, change: 0 },
           fields: {
             name: { from: null, to: `Flow ${name}` },
             slug: { from: null, to: name },
@@ -162,7 +162,7 @@ describe('state absent', () => {
     const pk = (await stored(name))?.pk
     const { logs, audited } = await there.apply([absent(flow(name))])
     expect(logs).toEqual([`flow "${name}" deleted (pk ${pk})`])
-    const object = { name, was: null, owner: null, change: 0, fields: {}, table: null }
+    const object = { name, was: null, owner: null, change: 0, fields: {} }
     expect(audited).toEqual([{ model: 'service_flows.flow', key: pk, action: 'delete', fields: [], object }])
     expect(await stored(name)).toBeNull()
   })

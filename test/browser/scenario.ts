@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
-import { pino } from 'pino'
 import { expect } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { announce } from '../../src/db/presence.ts'
@@ -8,7 +7,6 @@ import { withLogin } from '../../src/db/roles.ts'
 import { uuid7 } from '../../src/ids.ts'
 import { selfSigned } from '../../src/models/self-signed.ts'
 import { runFormat } from '../../src/runs/format.ts'
-import { startRetention } from '../../src/runs/retention.ts'
 import { type Answer, applyPath } from '../support/asker.ts'
 import { atEnd } from '../support/at-end.ts'
 import { breakable } from '../support/breakable.ts'
@@ -277,14 +275,11 @@ async function workers({ db }: Installation): Promise<Facts['workers']> {
   return { working: manifest.version, silent, silentHost }
 }
 
-/** Past the service: an application, the provider of another one, and a third one that is deleted. Then a worker looks, as it does once a day. */
-async function bySql({ db, engine }: Installation): Promise<Pick<Facts, 'outside' | 'erased'>> {
+/** Past the service: an application, the provider of another one, and a third one that is deleted. */
+async function bySql({ db }: Installation): Promise<Pick<Facts, 'outside' | 'erased'>> {
   await db.application.updateMany({ where: { slug: 'wiki' }, data: { metaDescription: 'by SQL' } })
   await rows(db, sql`UPDATE providers SET settings = settings || '{"mfa_support": false}' WHERE name = 'drive'`)
   await rows(db, sql`DELETE FROM applications WHERE slug = 'fax'`)
-  const retention = startRetention(db, engine, { runDays: 90, auditDays: 400 }, pino({ level: 'silent' }))
-  await until(async () => (await db.outsideChange.count()) === 3, { what: 'all to be found' })
-  await retention.stop()
   return { outside: ['drive', 'wiki'], erased: 'fax' }
 }
 

@@ -1,5 +1,4 @@
 import { beforeAll, expect, test } from 'vitest'
-import { findOutside } from '../../src/apply/outside.ts'
 import { applyPath } from '../support/asker.ts'
 import { type Dashboard, dashboardOf } from '../support/dashboard.ts'
 import { type Installation, installation, named } from '../support/installation.ts'
@@ -56,54 +55,6 @@ test('a change of the provider alone is the last change, for callers who see the
   const blind = await service.make.user({ permissions: ['view_queue', 'view_application', 'view_user'] })
   expect(await show(blind, `${list}?text=of-provider`)).toContain('2026-01-02 00:00')
   expect(await show(operator, `${list}?text=of-provider`)).not.toContain('2026-01-02 00:00')
-})
-
-test('which of many were changed outside is what a worker found, and what was written since', async () => {
-  const { db, engine } = service
-  const shown = async () => {
-    const slugs = slugsOf(await show(operator, `${list}?outside=yes`))
-    const listed = async (value: boolean) => {
-      const answer = await operator.get(`/api/v3/core/applications/?changed_outside=${value}&page_size=1000`)
-      return (answer.json as { results: { slug: string }[] }).results.map(({ slug }) => slug)
-    }
-    expect((await listed(true)).sort()).toEqual(slugs.toSorted())
-    expect(await listed(false)).toHaveLength((await db.application.count()) - slugs.length)
-    return slugs.toSorted()
-  }
-  const look = () => findOutside(db, engine.registry, engine.keyring)
-  const change = (slug: string) => db.application.update({ where: { slug }, data: { metaDescription: 'by SQL' } })
-  const changeProvider = (name: string) => db.provider.update({ where: { name }, data: { invalidationFlowPk: null } })
-  for (const slug of ['outside', 'later', 'with-provider', 'with-backchannel']) await put(slug)
-  await many(500, 'bulk')
-  await change('outside')
-  expect(await shown()).toEqual(['outside'])
-  await look()
-  expect(await shown()).toEqual(['outside'])
-
-  // Without another look.
-  await change('later')
-  await changeProvider('with-provider')
-  expect(await shown()).toEqual(['later', 'outside', 'with-provider'])
-  await run(
-    db,
-    sql`INSERT INTO backchannel_providers SELECT a.pk, p.pk FROM applications a, providers p
-      WHERE a.slug = 'with-backchannel' AND p.name = 'changed'`,
-  )
-  expect(await shown()).toEqual(['later', 'outside', 'with-backchannel', 'with-provider'])
-  const applied = await service.admin.put(
-    applyPath,
-    await named('radius', 'outside', { app: { meta_description: 'as it should be' } }),
-  )
-  expect(applied.json).toMatchObject({ applied: true })
-  expect(await shown()).toEqual(['later', 'with-backchannel', 'with-provider'])
-  await look()
-  expect(await shown()).toEqual(['later', 'with-backchannel', 'with-provider'])
-
-  // In a database that was restored into a server whose transactions have lower numbers, all are compared.
-  await db.outsideChange.deleteMany()
-  expect(await shown()).toEqual([])
-  await db.installation.updateMany({ data: { outsideAfter: 2n ** 60n } })
-  expect(await shown()).toEqual(['later', 'with-backchannel', 'with-provider'])
 })
 
 test('of more than 5 000 that match none is counted, and pages go on', async () => {

@@ -245,19 +245,3 @@ describe('a submission that was refused before it was recorded', () => {
     expect(answer.statusCode).toBe(400)
   })
 })
-
-test('the first page names what was changed past the service, for callers who may view applications', async () => {
-  await there.db.outsideChange.create({
-    data: { model: 'service_core.application', key: 'x', name: 'changed-by-sql', isDeleted: false },
-  })
-  await there.db.installation.updateMany({ data: { outsideCheckedAt: new Date() } })
-  expect(await show('/admin/')).not.toContain('Changed past the service')
-  const viewer = await there.make.user({ permissions: ['view_queue', 'view_application'] })
-  const as = await dashboard.session(viewer.token)
-  // It may show for a second what it has read for others.
-  const isThere = async () => {
-    const page = await show('/admin/', as)
-    return page.includes('1 application or provider') && page.includes('changed-by-sql')
-  }
-  await until(isThere, { what: 'the first page to name it' })
-})

@@ -21,7 +21,7 @@ const nothing: Now = {
     newest: [],
     refused: { rows: [], keptFrom: null, isFlood: false },
   },
-  ...{ failures: { groups: [], isAll: true }, tokens: [], certificates: [], outside: { at, first: [], count: 0 } },
+  ...{ failures: { groups: [], isAll: true }, tokens: [], certificates: [] },
 }
 
 const process = (seenS: number): KnownProcess => ({
@@ -54,11 +54,6 @@ const sentences: readonly (readonly [string, Partial<Now>, string])[] = [
   ['an expired token', { tokens: expiring(-1) }, '1 token expired'],
   ['a token of today', { tokens: expiring(23) }, '1 token about to expire'],
   ['an expired certificate', { certificates: expiring(0) }, '1 certificate expired'],
-  [
-    'what was changed outside',
-    { outside: { at, first: [], count: 2 } },
-    '2 applications or providers changed past the service',
-  ],
   ['parts that were not read', { failures: null, workers: null, atWork: null }, '3 parts could not be read'],
   ['a pause that was not read', { pause: null }, '1 part could not be read'],
 ]
@@ -77,15 +72,13 @@ describe('the sentence of the first page', () => {
     )
     for (const text of [
       said({}, false),
-      said({ outside: undefined }),
-      said({ outside: { at: null, first: [], count: 0 } }),
       said({ failures: { groups: [], isAll: false } }),
     ])
       expect(text).toBe('Nothing is known to be wrong.')
   })
 
   test('knows who may see everything', () => {
-    const all = ['view_run', 'view_token', 'view_application', 'view_certificatekeypair'] as const
+    const all = ['view_run', 'view_token', 'view_certificatekeypair'] as const
     const said = (permissions: readonly Right[], isSuperuser = false) =>
       String(summary(nothing, { ...system, isSuperuser, permissions: new Set(permissions) })).includes(
         'Nothing is wrong.',

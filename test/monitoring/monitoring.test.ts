@@ -76,7 +76,7 @@ beforeAll(async () => {
       const isWhole = ['last_consumption', 'oldest_run', 'next_expiry'].every((name) =>
         names.has(`gatewright_${name}_timestamp_seconds`),
       )
-      return isWhole && names.has('gatewright_running_runs') && names.has('gatewright_changed_outside') ? text : null
+      return isWhole && names.has('gatewright_running_runs') && names.has('gatewright_ledger_bytes') ? text : null
     },
     { what: 'all gauges' },
   )

@@ -123,7 +123,7 @@ describe('runs and audit rows are kept for some time', () => {
     const left = () => there.db.run.count({ where: { title: 'apply long ago' } })
     await deleteOld(there.db, keep)
     expect(await left()).toBe(5_000)
-    const retention = startRetention(there.db, there.engine, keep, there.worker.log)
+    const retention = startRetention(there.db, there.engine.registry, keep, there.worker.log)
     expect(await until(async () => (await left()) === 0, { what: 'old runs to be deleted' })).toBe(true)
     await retention.stop()
   })

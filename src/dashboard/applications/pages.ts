@@ -1,12 +1,10 @@
 import { type Html, type HtmlValue, html } from '../../http/html.ts'
 import { type ApplicationRow, mostCounted } from '../../lists/applications.ts'
-import application from '../../models/application.ts'
 import { type Actor, allows } from '../../permissions.ts'
 import type { HistoryEntry } from '../../views/history.ts'
 import type { LastChange } from '../../views/last-changes.ts'
-import type { readDeletedOutside } from '../../views/outside.ts'
 import { applicationPath, applicationsPath, rollBackPath, runsPath } from '../addresses.ts'
-import { choiceField, textField } from '../filter-fields.ts'
+import { textField } from '../filter-fields.ts'
 import { page } from '../frame.ts'
 import { factList, table } from '../table.ts'
 import { count, mark, nameText, notKnown, number, shortTime, time, titleText } from '../words.ts'
@@ -14,13 +12,7 @@ import { queryOf, type Timeline, timeline } from './timeline.ts'
 
 /** /admin/applications/: the applications with their owners; and for each, its changes, with their times and users. */
 
-/** @property outside only those that were changed outside of the service */
-export type Question = {
-  readonly text: string
-  readonly owner: string
-  readonly outside: boolean
-  readonly page: number
-}
+export type Question = { readonly text: string; readonly owner: string; readonly page: number }
 
 export const rowsOfPage = 50
 
@@ -32,35 +24,21 @@ type Found = {
   readonly changes: ReadonlyMap<string, LastChange> | null
 }
 
-type Listed = {
-  /** Null: they could not be read in time. */
-  readonly found: Found | null
-  /** The applications that were deleted outside of the service; null: not read in time; undefined: not requested. */
-  readonly deleted: Awaited<ReturnType<typeof readDeletedOutside>> | null | undefined
-  /** The display name of a model. */
-  readonly nameOf: (model: string) => string
-}
-
-export function applicationsPage(asked: Question, { found, deleted, nameOf }: Listed, actor: Actor): string {
-  const { text, owner, outside, page: at } = asked
+/** @param found null: they could not be read in time */
+export function applicationsPage(asked: Question, found: Found | null, actor: Actor): string {
+  const { text, owner, page: at } = asked
   return page({
     title: 'Applications',
     actor,
     within: applicationsPath,
-    // No event reports changes outside of the service.
-    isLive: at === 1 && !outside,
+    isLive: at === 1,
     content: html`<h1>Applications</h1>
 ${!allows(actor, 'view_application') && html`<p class="quiet">You see those of some owners only: your rights are bound to them.</p>`}
 <form class="filters" method="get" action="${applicationsPath}">
 ${textField('text', 'Words of name, slug or group', { value: text })}
 ${textField('owner', 'Owner', { value: owner })}
-${choiceField('outside', 'Changed outside', outside ? 'yes' : '', [
-  ['', 'any'],
-  ['yes', 'changed past the service'],
-])}
 <div class="choice"><button type="submit">Show</button><a class="button" href="${applicationsPath}">Clear</a></div>
 </form>
-${deleted !== undefined && deletedOutside(deleted, nameOf)}
 <section>${
       found === null
         ? notKnown('This takes too long: say more of what you look for.')
@@ -72,28 +50,13 @@ ${at * rowsOfPage < found.count && html`<a class="button" href="${addressOf({ ..
   })
 }
 
-/** Objects without a row are in no list. A provider has no page of its own. */
-function deletedOutside(deleted: Exclude<Listed['deleted'], undefined>, nameOf: Listed['nameOf']): Html | false {
-  if (deleted === null)
-    return html`<section><h2>Deleted past the service</h2>${notKnown('This could not be read in time.')}</section>`
-  const { objects, isAll } = deleted
-  if (objects.length === 0) return false
-  const items = objects.map(({ model, name }) => {
-    const shown =
-      model === application.name ? html`<a href="${applicationPath(name)}">${nameText(name)}</a>` : nameText(name)
-    return html`<li>${nameOf(model)} ${shown}</li>`
-  })
-  return html`<section><h2>Deleted past the service</h2><ul class="names">${items}</ul>
-<p class="quiet">${!isAll && 'There are more. '}As a worker found them: one looks once a day.</p></section>`
-}
-
 /** An application that was deleted or renamed is in no list, and has a history. */
 const formerly = (text: string): Html | false =>
   /^[\w-]+$/.test(text) &&
   html`<p>None has it now. <a href="${applicationPath(text)}">What was done to one with the slug ${text}</a></p>`
 
-function addressOf({ text, owner, outside, page: at }: Question): string {
-  const all = { text, owner, outside: outside ? 'yes' : '', page: at === 1 ? '' : String(at) }
+function addressOf({ text, owner, page: at }: Question): string {
+  const all = { text, owner, page: at === 1 ? '' : String(at) }
   const query = new URLSearchParams(Object.entries(all).filter(([, value]) => value !== '')).toString()
   return query === '' ? applicationsPath : `${applicationsPath}?${query}`
 }
@@ -136,8 +99,8 @@ type Shown = {
   readonly slug: string
   /** Undefined: no application has this slug now. */
   readonly row: ApplicationRow | undefined
-  /** Whether it was changed outside of the service; null when that is not known. */
-  readonly isOutside: boolean | null
+  /** Whether it was changed outside of the service; nothing when that is not known. */
+  readonly isOutside: boolean | null | undefined
   /** The last run whose document the caller may plan again, if it was changed outside. */
   readonly putBack: string | null
   readonly history: Timeline
@@ -155,7 +118,7 @@ export function applicationPage({ slug, row, isOutside, putBack, history, isFirs
 ${row === undefined && html`<div class="summary bad"><p>${mark('off', 'gone')} <span class="says">There is no application of this slug now: it was deleted or renamed.</span></p></div>`}
 ${
   isOutside === true &&
-  html`<div class="summary bad"><p>${mark('warn', 'changed outside')} <span class="says">It, or its provider, is not as its last recorded change left it.</span></p>
+  html`<div class="summary bad"><p>${mark('warn', 'changed outside')} <span class="says">It, or its provider, is not as its recorded changes left it.</span></p>
 ${putBack !== null && html`<p><a href="${rollBackPath(putBack)}">Plan its last document again</a>: what it would put back.</p>`}</div>`
 }
 ${isFirst && row !== undefined && html`<section><h2>What it is</h2>${facts(row, last)}</section>`}

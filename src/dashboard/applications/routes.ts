@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { isApplicationOutside } from '../../apply/outside.ts'
 import type { Db } from '../../db/client.ts'
 import { inTime } from '../../db/in-time.ts'
 import { Problem } from '../../errors.ts'
@@ -10,15 +9,14 @@ import { readApplications } from '../../lists/applications.ts'
 import { earlierRun } from '../../lists/earlier-run.ts'
 import { queryInteger, queryText } from '../../lists/filters.ts'
 import type { ListSpec } from '../../lists/list.ts'
-import { comparedName } from '../../names.ts'
+import type { Registry } from '../../models/registry.ts'
 import type { Actor } from '../../permissions.ts'
-import type { Engine } from '../../plan/engine.ts'
 import { mayRollBack } from '../../submissions/access.ts'
 import { compare } from '../../views/comparison.ts'
 import { readHistory } from '../../views/history.ts'
 import { sidesOf } from '../../views/history-sides.ts'
 import { readLastChanges } from '../../views/last-changes.ts'
-import { readDeletedOutside } from '../../views/outside.ts'
+import { isApplicationOutside } from '../../views/outside.ts'
 import { applicationPath, applicationsPath, comparePath } from '../addresses.ts'
 import { type Compared, comparisonPage } from '../comparison-page.ts'
 import { pageRoute, sendPage } from '../frame.ts'
@@ -37,7 +35,6 @@ const text = queryText(200)
 const listQuery = z.strictObject({
   text,
   owner: text,
-  outside: z.enum(['', 'yes']).default(''),
   page: queryInteger(1, 1_000_000).default(1),
 })
 
@@ -63,29 +60,22 @@ const mostWords = 8
 
 export function applicationPages(
   app: Api,
-  { db, engine, runs }: { readonly db: Db; readonly engine: Engine; readonly runs: ListSpec<'Run'> },
+  { db, registry, runs }: { readonly db: Db; readonly registry: Registry; readonly runs: ListSpec<'Run'> },
 ): void {
-  const { registry } = engine
   const nameOf = (model: string) => registry.byName(model)?.displayName ?? model
 
   app.get(
     applicationsPath,
     pageRoute({ querystring: listQuery }),
-    async ({ actor, query: { outside, ...query } }, reply) => {
+    async ({ actor, query: asked }, reply) => {
       requireAccess(actor, 'view_application')
-      const asked = { ...query, outside: outside === 'yes' }
       const terms = asked.text.split(/\s+/u).filter((term) => term !== '')
-      const sent = { owner: asked.owner || undefined, changed_outside: asked.outside || undefined }
+      const sent = { owner: asked.owner || undefined }
       const question = { sent, terms: terms.slice(0, mostWords), page: asked.page, size: rowsOfPage }
-      const found = await ifInTime(readApplications(db, engine, actor, question))
+      const found = await ifInTime(readApplications(db, registry, actor, question))
       const pks = (found?.rows ?? []).map(({ pk }) => pk)
       const changes = await ifInTime(readLastChanges(db, registry, actor, pks))
-      const isWhole = asked.outside && asked.text === '' && asked.page === 1
-      const deleted = isWhole
-        ? await ifInTime(readDeletedOutside(db, registry, actor, asked.owner ? comparedName(asked.owner) : null))
-        : undefined
-      const shown = { found: found && { ...found, changes }, deleted, nameOf }
-      return sendPage(reply, applicationsPage(asked, shown, actor))
+      return sendPage(reply, applicationsPage(asked, found && { ...found, changes }, actor))
     },
   )
 
@@ -99,20 +89,15 @@ export function applicationPages(
       requireAccess(actor, 'view_application')
       const slug = params.slug.normalize('NFC')
       const one = { sent: { slug }, terms: [], page: 1, size: 1 }
-      const outside = { ...one, sent: { slug, changed_outside: true } }
-      const [history, found, changed] = await Promise.all([
+      const [history, found] = await Promise.all([
         inTime(readHistory(db, registry, { slug }, actor, { before, size: entriesOfPage })),
-        inTime(readApplications(db, engine, actor, one)),
-        ifInTime(readApplications(db, engine, actor, outside)),
+        inTime(readApplications(db, registry, actor, one)),
       ])
       const [row] = found.rows
       if (history === undefined && row === undefined) throw new Problem('not_found', none)
       const { entries = [], beside = [], next = null } = history ?? {}
-      // A deleted row is in no list.
-      const isOutside =
-        row === undefined
-          ? await ifInTime(isApplicationOutside(db, engine, { slug, key: null }, history?.owners ?? null))
-          : changed && changed.rows.length > 0
+      const of = row === undefined ? { slug } : { slug: null, key: row.pk }
+      const isOutside = history && (await ifInTime(isApplicationOutside(db, registry, of, history.owners)))
       const putBack = isOutside === true ? await ifInTime(lastDocument(slug, { entries, beside }, actor)) : null
       const shown = { slug, entries, beside, next, chosen, nameOf }
       return sendPage(

@@ -1,25 +1,16 @@
 import { type Html, html } from '../../http/html.ts'
-import application from '../../models/application.ts'
 import { type Actor, allows } from '../../permissions.ts'
 import { atWorkFromS, type Blocker } from '../../runs/at-work.ts'
 import { type Expiring, expiresWithinDays } from '../../views/expiries.ts'
 import { isCounted } from '../../views/refusal.ts'
-import {
-  actPath,
-  applicationPath,
-  applicationsPath,
-  nowPath,
-  refusalsPath,
-  runPagePath,
-  runsPath,
-} from '../addresses.ts'
+import { actPath, nowPath, refusalsPath, runPagePath, runsPath } from '../addresses.ts'
 import { page } from '../frame.ts'
 import { groupTable, names, person, runLink, runTable } from '../runs/tables.ts'
 import { rowsWithin, table } from '../table.ts'
 import { count, duration, mark, nameText, notKnown, number, sentenceText, shortId, shortTime, time } from '../words.ts'
 import { parts } from './parts.ts'
 import { plot } from './plot.ts'
-import type { Now, Outside } from './read.ts'
+import type { Now } from './read.ts'
 import { summary } from './summary.ts'
 
 /** /admin/: the current state, the most urgent first. */
@@ -95,7 +86,7 @@ function blockerText({ pid, run, program, state, openS, statement }: Blocker): H
   return html`${mark('warn', 'blocked')} by ${who}, ${state}${openS !== null && `, its transaction is open for ${duration(openS * 1_000)}`}${statement !== null && html`; last statement: <code>${sentenceText(statement)}</code>`}`
 }
 
-function attention({ failures, tokens, certificates, refused, outside }: Now): Html {
+function attention({ failures, tokens, certificates, refused }: Now): Html {
   return html`<h3>Failed in the last 7 days, by cause</h3>
 ${
   failures === null
@@ -108,7 +99,6 @@ ${
 ${failures !== null && !failures.isAll && html`<p class="quiet">There are more: these are the newest.</p>`}
 <h3>Refused before they were recorded, in the last hour</h3>
 ${refusals(refused)}
-${outside !== undefined && html`<h3>Changed past the service</h3>${changedOutside(outside)}`}
 <h3>Expires within ${String(expiresWithinDays)} days, or has expired</h3>
 ${expiring('Access tokens', tokens)}
 ${certificates !== undefined && expiring('Certificates', certificates)}`
@@ -132,23 +122,6 @@ function refusals(found: Now['refused']): Html {
 ${keptFrom !== null && html`<p class="quiet">Those before ${shortTime(keptFrom)} are no longer kept.</p>`}
 <p><a href="${refusalsPath}">All refusals</a></p>`
 }
-
-/** Objects that were changed outside of the service. A worker looks for them once a day. */
-function changedOutside(found: Outside | null): Html {
-  if (found === null) return notKnown()
-  if (found.at === null) return html`<p>No worker has looked yet: one looks once a day.</p>`
-  const asOf = html`<span class="quiet">As of ${time(found.at)}.</span>`
-  if (found.count === 0) return html`<p>${mark('good', 'None.')} ${asOf}</p>`
-  const left = found.count - found.first.length
-  const what = found.count === 1 ? '1 application or provider' : `${number(found.count)} applications or providers`
-  const names = found.first.map((each, index) => html`${index > 0 && ', '}${outsideName(each)}`)
-  return html`<p>${mark('warn', what)}: ${names}${left > 0 && ` and ${number(left)} more`}. ${asOf}</p>
-<p><a href="${applicationsPath}?outside=yes">All applications that were changed outside</a></p>`
-}
-
-/** The name of such an object. A provider has no page of its own: that of its application is in the list. */
-const outsideName = ({ model, name }: Outside['first'][number]): Html =>
-  model === application.name ? html`<a href="${applicationPath(name)}">${nameText(name)}</a>` : html`${nameText(name)}`
 
 function expiring(what: string, found: readonly Expiring[] | null): Html {
   if (found === null) return html`<p>${what}: not known just now.</p>`

@@ -40,15 +40,6 @@ export type Now = {
   readonly newest: readonly RunRow[] | null
   /** The refusals of the last hour. */
   readonly refused: Refusals | null
-  /** Undefined for callers who may not view applications. */
-  readonly outside: Outside | null | undefined
-}
-
-/** The objects that a worker found changed outside of the service. @property at when it looked; null: not yet */
-export type Outside = {
-  readonly at: Date | null
-  readonly first: readonly { readonly model: string; readonly name: string }[]
-  readonly count: number
 }
 
 /** Failures by cause. @property isAll false: there are more, of which these are the newest */
@@ -81,12 +72,7 @@ export function openNow({ db, queue, inspect, runs }: Sources): ReadNow {
     ]),
   )
   const seldomNew = shared(1_000, () =>
-    Promise.all([
-      inspect(),
-      known(inTime(readProcesses(db, 'workers'))),
-      known(inTime(readProcesses(db, 'servers'))),
-      known(inTime(readOutside(db))),
-    ]),
+    Promise.all([inspect(), known(inTime(readProcesses(db, 'workers'))), known(inTime(readProcesses(db, 'servers')))]),
   )
   // Counts of a day take longer to make, and change less.
   const figuresOf = {
@@ -110,7 +96,7 @@ export function openNow({ db, queue, inspect, runs }: Sources): ReadNow {
     const rights = rightsKey(actor)
     const [
       [pause, failedJobs, backlog],
-      [checks, workers, servers, outside],
+      [checks, workers, servers],
       figures,
       failures,
       [atWork, newest],
@@ -137,13 +123,7 @@ export function openNow({ db, queue, inspect, runs }: Sources): ReadNow {
       period,
       figures,
       failures,
-      ...{
-        tokens,
-        certificates: expiring,
-        newest,
-        refused,
-        outside: allows(actor, 'view_application') ? outside : undefined,
-      },
+      ...{ tokens, certificates: expiring, newest, refused },
     }
   }
 }
@@ -151,17 +131,6 @@ export function openNow({ db, queue, inspect, runs }: Sources): ReadNow {
 /** Callers with the same key see the same parts. */
 const rightsKey = ({ pk, isSuperuser, permissions }: Actor): string =>
   JSON.stringify([pk, isSuperuser, [...permissions].sort()])
-
-const mostOutside = 5
-
-async function readOutside(db: Db): Promise<Outside> {
-  const [installed, count, first] = await Promise.all([
-    db.installation.findFirst({ select: { outsideCheckedAt: true } }),
-    db.outsideChange.count(),
-    db.outsideChange.findMany({ orderBy: { name: 'asc' }, take: mostOutside, select: { model: true, name: true } }),
-  ])
-  return { at: installed?.outsideCheckedAt ?? null, count, first }
-}
 
 const known = <Found>(asked: Promise<Found>): Promise<Found | null> => asked.catch(() => null)
 

@@ -3,7 +3,7 @@ import { type Html, html } from '../../http/html.ts'
 import { type Actor, allows } from '../../permissions.ts'
 import { isBlocked } from '../../runs/at-work.ts'
 import type { Expiring } from '../../views/expiries.ts'
-import { count, type Look, mark, number } from '../words.ts'
+import { count, type Look, mark } from '../words.ts'
 import type { Now } from './read.ts'
 
 /** One sentence about the whole first page. */
@@ -18,13 +18,13 @@ export function summary(now: Now, actor: Actor): Html {
 
 /** Whether the caller sees all problems. */
 const seesAll = (actor: Actor): boolean =>
-  (['view_run', 'view_token', 'view_application', 'view_certificatekeypair'] as const).every((permission) =>
+  (['view_run', 'view_token', 'view_certificatekeypair'] as const).every((permission) =>
     allows(actor, permission),
   )
 
 /** @param isAllSeen whether the caller may see all problems */
 export function evaluate(now: Now, isAllSeen: boolean): { readonly look: Look; readonly text: string } {
-  const { at, atWork, failures, outside } = now
+  const { at, atWork, failures } = now
   const [broken, stopped] = [unhealthyParts(now), isPaused(now)]
   const found = [
     ...(stopped ? ['the queue is paused'] : []),
@@ -35,17 +35,15 @@ export function evaluate(now: Now, isAllSeen: boolean): { readonly look: Look; r
     ...failedRuns(failures),
     ...expiries(now.tokens, 'token', at),
     ...expiries(now.certificates ?? null, 'certificate', at),
-    ...some(outside?.count ?? 0, 'application or provider', 'changed past the service', 'applications or providers'),
     ...some(Object.values(now).filter((part) => part === null).length, 'part', 'could not be read'),
   ]
   if (found.length > 0)
     return { look: stopped || broken > 0 ? 'bad' : 'warn', text: `Look at this: ${found.join('; ')}.` }
-  const isKnown = isAllSeen && failures?.isAll === true && outside?.at != null
+  const isKnown = isAllSeen && failures?.isAll === true
   return { look: 'good', text: isKnown ? 'Nothing is wrong.' : 'Nothing is known to be wrong.' }
 }
 
-const some = (of: number, what: string, is: string, many = `${what}s`): readonly string[] =>
-  of === 0 ? [] : [`${of === 1 ? count(1, what) : `${number(of)} ${many}`} ${is}`]
+const some = (of: number, what: string, is: string): readonly string[] => (of === 0 ? [] : [`${count(of, what)} ${is}`])
 
 const isPaused = ({ pause }: Now): boolean => pause !== null && pause !== 'none'
 
