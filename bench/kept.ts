@@ -4,7 +4,6 @@ import { freePort } from '../test/support/free-port.ts'
 import { wideEnv } from '../test/support/limits.ts'
 import { run } from '../test/support/processes.ts'
 import { within } from '../test/support/template.ts'
-import { until } from '../test/support/until.ts'
 import { answers } from './stand.ts'
 
 /** An installation whose database stays on its server: it is filled once, and measured many times. */

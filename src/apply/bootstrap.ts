@@ -35,8 +35,7 @@ export async function bootstrap(db: Db, engine: Engine, firstToken: () => string
       const done = await tx.installation.count({ where: { bootstrappedAt: { not: null } } })
       if (done > 0) {
         const changes = await giveNewKinds(tx, engine.registry)
-        const record = async (engineTx: EngineTx) =>
-          audit(engineTx, { actor: system, action: 'bootstrap', changes })
+        const record = async (engineTx: EngineTx) => audit(engineTx, { actor: system, action: 'bootstrap', changes })
         if (changes.length > 0) await withEngine(tx, record)
         return false
       }

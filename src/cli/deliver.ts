@@ -5,15 +5,7 @@ import type { ErrorDetail } from '../errors.ts'
 import { type Answer, asLost, backOff, type Client, codeOf, isLater, Lost, refusalOf } from './client.ts'
 import type { Document, FormerRun } from './inputs.ts'
 import { detailsOf } from './places.ts'
-import {
-  type Change,
-  isOver,
-  type Run,
-  readRun,
-  run as runSchema,
-  whereItIs,
-  withoutBlueprint,
-} from './runs.ts'
+import { type Change, isOver, type Run, readRun, run as runSchema, whereItIs, withoutBlueprint } from './runs.ts'
 
 /** Sends a document once, under one Idempotency-Key, and finds its outcome, through restarts of the service. */
 

@@ -145,7 +145,12 @@ function missingMigrations(known: readonly Known[], history: readonly Recorded[]
     )
   }
   const done = new Set(standing.map((row) => row.migration_name))
-  if (done.size > 0 && !done.has(lastOfRelease) && names.has(lastOfRelease) && known.some(({ name }) => name > lastOfRelease))
+  if (
+    done.size > 0 &&
+    !done.has(lastOfRelease) &&
+    names.has(lastOfRelease) &&
+    known.some(({ name }) => name > lastOfRelease)
+  )
     throw new MigrationError(
       'The database is of a version before 0.2.0: start version 0.2.0 (commit 8bc233f) once, and then this one.',
     )

@@ -22,8 +22,6 @@ const portion = 1_000
 /** Portions of one round, so that a backlog of years does not keep the disk busy. */
 const portionsAtOnce = 20
 const everyMs = 60_000
-/** Milliseconds until the next round while runs are left to fold. */
-const soonMs = 1_000
 
 const countRow = z.object({ count: z.int() })
 
@@ -155,7 +153,12 @@ const staleRow = z.object({ id: z.guid(), kind: z.string(), mode: z.enum(['apply
 export const staleLog = 'not applied: it was queued for more than an hour'
 
 /** Deletes rows that are too old, at once and then every minute, until it is stopped. */
-export const startRetention = (db: Db, registry: Registry, retention: Retention, log: Logger): { stop(): Promise<void> } =>
+export const startRetention = (
+  db: Db,
+  registry: Registry,
+  retention: Retention,
+  log: Logger,
+): { stop(): Promise<void> } =>
   repeat(async () => {
     try {
       const overlaps = await deleteOverlaps(db, registry)

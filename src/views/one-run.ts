@@ -9,13 +9,7 @@ import { openDocument, readDocument, type SealedDocument } from '../runs/documen
 import { sealedColumn, showsGenerated } from '../runs/ledger.ts'
 import { messageOfRun } from '../runs/message.ts'
 import { notesOf } from '../runs/notes.ts'
-import {
-  cancelledByOf,
-  isWithinCeiling,
-  mayReadRun,
-  ownershipOfRun,
-  submitterOf,
-} from '../runs/options.ts'
+import { cancelledByOf, isWithinCeiling, mayReadRun, ownershipOfRun, submitterOf } from '../runs/options.ts'
 import { changesShown, logNotShown, runsWithHiddenLogs } from './former-owner.ts'
 import { type Repair, readRepairs } from './repair.ts'
 import { complete, type Run, run, runHeadSelect, toRunHead } from './run.ts'

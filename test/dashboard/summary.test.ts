@@ -70,10 +70,7 @@ describe('the sentence of the first page', () => {
     expect(said({ failures: failed(3, 0), tokens: expiring(25), certificates: expiring(300) })).toBe(
       'Nothing is wrong.',
     )
-    for (const text of [
-      said({}, false),
-      said({ failures: { groups: [], isAll: false } }),
-    ])
+    for (const text of [said({}, false), said({ failures: { groups: [], isAll: false } })])
       expect(text).toBe('Nothing is known to be wrong.')
   })
 

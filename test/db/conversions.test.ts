@@ -61,7 +61,8 @@ test('audit rows become histories, as far as they have the data', async () => {
       VALUES (5, 0, 'service_core.application', '${id(1)}', 'shop', 'update', '{"name": {"from": "A", "to": "Shop"}}')`,
   )
   await migrate(url)
-  const filled = 'SELECT audit_pk::integer AS audit, key, name, action, change, run_id AS run FROM run_objects ORDER BY 1'
+  const filled =
+    'SELECT audit_pk::integer AS audit, key, name, action, change, run_id AS run FROM run_objects ORDER BY 1'
   expect(await rows(url, filled)).toEqual([
     { audit: 1, key: id(2), name: 'gone', action: 'create', change: 1, run: id(9) },
     { audit: 2, key: id(1), name: 'shop', action: 'update', change: null, run: null },

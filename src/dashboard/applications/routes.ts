@@ -64,20 +64,16 @@ export function applicationPages(
 ): void {
   const nameOf = (model: string) => registry.byName(model)?.displayName ?? model
 
-  app.get(
-    applicationsPath,
-    pageRoute({ querystring: listQuery }),
-    async ({ actor, query: asked }, reply) => {
-      requireAccess(actor, 'view_application')
-      const terms = asked.text.split(/\s+/u).filter((term) => term !== '')
-      const sent = { owner: asked.owner || undefined }
-      const question = { sent, terms: terms.slice(0, mostWords), page: asked.page, size: rowsOfPage }
-      const found = await ifInTime(readApplications(db, registry, actor, question))
-      const pks = (found?.rows ?? []).map(({ pk }) => pk)
-      const changes = await ifInTime(readLastChanges(db, registry, actor, pks))
-      return sendPage(reply, applicationsPage(asked, found && { ...found, changes }, actor))
-    },
-  )
+  app.get(applicationsPath, pageRoute({ querystring: listQuery }), async ({ actor, query: asked }, reply) => {
+    requireAccess(actor, 'view_application')
+    const terms = asked.text.split(/\s+/u).filter((term) => term !== '')
+    const sent = { owner: asked.owner || undefined }
+    const question = { sent, terms: terms.slice(0, mostWords), page: asked.page, size: rowsOfPage }
+    const found = await ifInTime(readApplications(db, registry, actor, question))
+    const pks = (found?.rows ?? []).map(({ pk }) => pk)
+    const changes = await ifInTime(readLastChanges(db, registry, actor, pks))
+    return sendPage(reply, applicationsPage(asked, found && { ...found, changes }, actor))
+  })
 
   const params = z.object({ slug: queryText() })
   const none = 'There is no such application, and none had this slug, as far as you may see.'

@@ -18,9 +18,7 @@ export function summary(now: Now, actor: Actor): Html {
 
 /** Whether the caller sees all problems. */
 const seesAll = (actor: Actor): boolean =>
-  (['view_run', 'view_token', 'view_certificatekeypair'] as const).every((permission) =>
-    allows(actor, permission),
-  )
+  (['view_run', 'view_token', 'view_certificatekeypair'] as const).every((permission) => allows(actor, permission))
 
 /** @param isAllSeen whether the caller may see all problems */
 export function evaluate(now: Now, isAllSeen: boolean): { readonly look: Look; readonly text: string } {
