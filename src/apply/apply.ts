@@ -42,6 +42,8 @@ export type ApplyResult = {
   readonly key: string | number | undefined
   /** The objects that the owner manages and the document does not name: in a plan with `reset` under an owner. */
   readonly unnamed?: readonly Unnamed[] | undefined
+  /** The findings from which the changes and the logs are made. */
+  readonly findings: readonly Finding[]
 }
 
 /** Entries that were walked, of all that the document has. */
@@ -161,7 +163,7 @@ export async function apply(
   const [first] = findings
   const key = first && keyOf(first)
   if (review?.stands === true) logs.push('nothing is left of the reviewed plan: it stands')
-  return { actor, logs, changes, digests: review?.planned ?? [], audited, generated, key, unnamed }
+  return { actor, logs, changes, digests: review?.planned ?? [], audited, generated, key, unnamed, findings }
 }
 
 /** Changes in their order, each with the index of its entry where the index does not follow from the one before. */

@@ -48,6 +48,15 @@ export const unnamedLines = (unnamed: readonly Unnamed[]): string[] =>
     ),
   )
 
+/** A line for each row with fields that the document before named, and this one does not. */
+export const unmanagedLines = (
+  rows: readonly { readonly name: string; readonly fields: readonly string[] }[],
+): string[] =>
+  limited(rows.map(({ name, fields }) => `${name}: ${fields.join(', ')} ${noLongerManaged(fields.length)}`))
+
+const noLongerManaged = (count: number): string =>
+  count === 1 ? 'is no longer managed, keeps its value' : 'are no longer managed, keep their values'
+
 function limited(lines: readonly string[]): string[] {
   const more = lines.length - maxListed
   return [...lines.slice(0, maxListed), ...(more > 0 ? [`${more} more are not listed`] : [])]

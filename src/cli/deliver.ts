@@ -28,6 +28,8 @@ export type Delivered = {
   readonly changes: readonly Change[] | null
   /** The objects that the owner manages and the document does not name; null when they were not requested. */
   readonly unnamed?: Run['unnamed']
+  /** Fields that the document before named, and that keep their values. */
+  readonly unmanaged?: Run['unmanaged']
   /** The path of the run. */
   readonly run: string | null
   /** The tag of a plan, for `--if-match` of the apply. */
@@ -154,11 +156,11 @@ async function finished(
   const run = path === null ? null : await readRun(client, path, { withinMs, onWait }).catch(() => null)
   if (run === null && mode === 'plan')
     return undecided('unreachable', { errors: ['The run of the plan cannot be read.'], run: path })
-  const { changes = null, unnamed } = run ?? {}
-  return done(delivery, { logs, changes, unnamed, run: path, etag })
+  const { changes = null, unnamed, unmanaged } = run ?? {}
+  return done(delivery, { logs, changes, unnamed, unmanaged, run: path, etag })
 }
 
-type Done = Pick<Delivered, 'logs' | 'changes' | 'unnamed' | 'run' | 'etag'>
+type Done = Pick<Delivered, 'logs' | 'changes' | 'unnamed' | 'unmanaged' | 'run' | 'etag'>
 
 function done({ mode, isAll = false }: Delivery, facts: Done): Delivered {
   const isWhole = !isAll || (facts.unnamed ?? []).length === 0
@@ -205,9 +207,9 @@ const isOutcome = ({ state, reason, cancelled_by }: Run): boolean =>
 
 function outcomeOf(run: Run, path: string, delivery: Delivery): Delivered {
   const { mode } = delivery
-  const { state, applied, reason, logs, changes, unnamed, etag } = run
+  const { state, applied, reason, logs, changes, unnamed, unmanaged, etag } = run
   const isFine = state === 'done' && (mode === 'apply' ? applied === true : reason === null)
   return isFine
-    ? done(delivery, { logs, changes, unnamed, run: path, etag })
+    ? done(delivery, { logs, changes, unnamed, unmanaged, run: path, etag })
     : undecided('refused', { errors: logs, run: path })
 }

@@ -67,6 +67,8 @@ export function printResult(
   }
   if (isDiff && changes !== null) for (const line of changes.flatMap(diffLines)) output.line(paintDiff(output, line))
   else for (const line of logsOf(result)) tell(line)
+  // The lines of the log have these facts already, where they are printed.
+  if (isDiff || outcome === 'unchanged') for (const line of unmanagedLines(result)) tell(line)
   if (isAll) {
     for (const line of unnamedLines(result)) tell(line)
     if (result.unnamed === null) tell('What no file has is listed for an owner: --owner LABEL.')
@@ -103,6 +105,14 @@ export function diffLines(change: Change): string[] {
   return [`${marks[action] ?? '?'} ${objectOf(change)}`, ...lines]
 }
 
+/** The lines about fields that a file named before. */
+export const unmanagedLines = ({ unmanaged }: Pick<Result, 'unmanaged'>): string[] =>
+  (unmanaged ?? []).map(({ model, key, fields }) => {
+    const what =
+      fields.length === 1 ? 'is no longer managed, keeps its value' : 'are no longer managed, keep their values'
+    return `${objectOf({ model, key })}: ${fields.join(', ')} ${what}`
+  })
+
 /** The lines about objects that the owner manages and no file has. */
 export const unnamedLines = ({ unnamed }: Pick<Result, 'unnamed'>): string[] =>
   (unnamed ?? []).map(({ owner, ...object }) => `? ${objectOf(object)} of owner ${owner} is in no file`)
@@ -135,7 +145,7 @@ export const toJson = (results: readonly Result[]): string =>
     {
       exit: codeOfResults(results),
       totals: totalsOf(results),
-      results: results.map(({ unnamed, ...result }) => {
+      results: results.map(({ unnamed, unmanaged, ...result }) => {
         const { file, parts, outcome, status, logs, errors, details, changes, run, etag } = result
         return {
           file,
@@ -149,6 +159,7 @@ export const toJson = (results: readonly Result[]): string =>
           run,
           etag,
           unnamed: unnamed ?? null,
+          unmanaged: unmanaged ?? [],
           parts: byFile(result).map((part) => ({ file: part.file, outcome: part.outcome })),
         }
       }),

@@ -48,6 +48,7 @@ export const run = runHead.extend({
   progress: progress.nullish(),
   changes: z.array(change),
   unnamed: z.array(z.object({ model: z.string(), key, owner: z.string() })).nullish(),
+  unmanaged: z.array(z.object({ model: z.string(), key, fields: z.array(z.string()) })).nullish(),
   etag: z.string().nullable(),
   generated: z.record(z.string(), z.record(z.string(), z.string())),
 })

@@ -7,7 +7,18 @@ const model = z.string().meta({ examples: ['service_core.application'] })
 
 export const unnamedObject = z.object({ model, key, owner: z.string().meta({ examples: ['team-a'] }) })
 
-export const notes = z.object({ unnamed: z.array(unnamedObject).nullable().default(null) })
+export const unmanagedFields = z.object({
+  model,
+  key,
+  fields: z.array(z.string()).meta({ examples: [['meta_description']] }),
+})
+
+export type Unmanaged = z.output<typeof unmanagedFields>
+
+export const notes = z.object({
+  unnamed: z.array(unnamedObject).nullable().default(null),
+  unmanaged: z.array(unmanagedFields).default([]),
+})
 
 export type Notes = Partial<z.output<typeof notes>>
 

@@ -1,8 +1,8 @@
 import { apply, type OnProgress } from '../apply/apply.ts'
 import { Refusal } from '../apply/refusal.ts'
+import { unmanagedLines } from '../apply/unclaimed.ts'
 import type { Db } from '../db/client.ts'
 import type { EngineTransaction, EngineTx } from '../db/engine-tx.ts'
-import type { Entry } from '../document/document.ts'
 import { parseInTurns } from '../document/yaml.ts'
 import { compileInTurns } from '../plan/compile.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
@@ -10,6 +10,7 @@ import { notification, notifyEnded, type Run, readRuns } from './ended.ts'
 import { finishRun, postponeRun, type RunResult, recordAttempt } from './finish.ts'
 import { cancelLocked, lockRun, postponement, sealedColumn, takeTurn, type WorkerRun } from './ledger.ts'
 import type { RunState } from './life.ts'
+import { noLongerManaged, pathOf } from './no-longer-managed.ts'
 import { conditionsOf, submitterOf } from './options.ts'
 import { beginPlan, digestOf, endPlan, planTagOf, type ReviewedPlan, readPlan } from './plans.ts'
 import { withCauses } from './since-plan.ts'
@@ -111,17 +112,20 @@ async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun, onProgress
   ).catch(async (error: unknown) => {
     throw plan !== undefined && error instanceof Refusal ? await withCauses(tx, error, submitter, plan.at) : error
   })
-  const { actor, unnamed, ...rest } = result
+  const { actor, unnamed, findings, ...rest } = result
   const outcome = { ...rest, event: 'finish', reason: null, actorName: actor.username, document } as const
   if (!isPlan) return { ...outcome, applied: true, digests: [] }
   endPlan(tx)
   const planTag = planTagOf(engine.keyring, document, result.digests, conditions)
-  const notes = unnamed && { unnamed: unnamed.map(({ model, key, owner }) => ({ model, key, owner })) }
-  return { ...outcome, applied: false, audited: [], generated: {}, planTag, notes }
+  const unmanaged = await noLongerManaged(tx, engine, { run, blueprint, digest: document, findings, actor })
+  const notes = {
+    ...(unnamed && { unnamed: unnamed.map(({ model, key, owner }) => ({ model, key, owner })) }),
+    ...(unmanaged.length > 0 && { unmanaged: unmanaged.map(({ model, key, fields }) => ({ model, key, fields })) }),
+  }
+  const planned = { ...outcome, applied: false, audited: [], generated: {}, planTag } as const
+  const noted = { ...planned, logs: [...result.logs, ...unmanagedLines(unmanaged)] }
+  return Object.keys(notes).length === 0 ? noted : { ...noted, notes }
 }
-
-/** The path at which the errors of an entry are reported. */
-const pathOf = ({ id }: Entry, index: number) => (id === undefined ? ['entries', index] : [id])
 
 /**
  * @throws {Refusal} when there is no such plan, when it was of another document, and when it was made with `reset` and this apply

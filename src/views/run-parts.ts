@@ -24,7 +24,7 @@ const partRow = z.object({
  * @property logs the first lines, shortened @property lines the number of all lines
  * @property changes some of them, in `changeOrder` @property counts the number of all changes of each action
  */
-export type RunPart = Omit<Run, 'unnamed' | 'etag' | 'blueprint' | 'generated'> & {
+export type RunPart = Omit<Run, 'unnamed' | 'unmanaged' | 'etag' | 'blueprint' | 'generated'> & {
   readonly lines: number
   readonly counts: Counts
 }

@@ -5,7 +5,7 @@ import type { Prisma } from '../db/generated/client.ts'
 import { withExample } from '../example.ts'
 import { type Actor, allows } from '../permissions.ts'
 import { lockedRuns } from '../runs/ledger.ts'
-import { unnamedObject } from '../runs/notes.ts'
+import { unmanagedFields, unnamedObject } from '../runs/notes.ts'
 import { logNotShown, runsWithHiddenLogs } from './former-owner.ts'
 import { type Repair, readRepairs } from './repair.ts'
 import { mostLines, readExtracts, summaryOf } from './run-summary.ts'
@@ -121,6 +121,11 @@ export const run = runHead
       z.array(unnamedObject).nullable(),
       null,
       'Of a plan with `reset` under an owner: what the owner manages, and the document neither names nor refers to, as far as the submitter may know it, up to 1 000. Of a document with `prune` it is in `changes`. Null when it was not looked for.',
+    ),
+    unmanaged: withExample(
+      z.array(unmanagedFields),
+      [],
+      'Of a plan: fields that the document before named, and this one does not, of objects that both name. They keep their values, which are others than the defaults. The document before is the last that was applied to the application; of a blueprint, under this name and owner by the submitter, or else to one of its objects.',
     ),
     unreadable: withExample(
       z.array(z.enum(['changes', 'options'])),

@@ -55,7 +55,7 @@ test('a run is shown with every field', async () => {
     owners: [],
     message: null,
     unreadable: [],
-    ...{ unnamed: null, cancelled_by: null },
+    ...{ unnamed: null, unmanaged: [], cancelled_by: null },
     progress: null,
     allowed: [],
     mode: 'apply',

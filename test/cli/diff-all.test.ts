@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { adminToken } from '../support/engine.ts'
@@ -63,6 +63,22 @@ test('compares what the files do not name with its defaults, and lists what no f
     { outcome: 'changes', unnamed: [{ key: { slug: 'grafana' }, owner: 'team-a' }, { key: { name: 'grafana' } }] },
   ])
   expect(await gatewright(['diff', files, other, '--all'], owner)).toMatchObject({ code: 0 })
+})
+
+test('a line that is removed from a file: no longer managed, in plan and diff', async () => {
+  const files = await repository('four', ['desk'])
+  const owner = { GATEWRIGHT_OWNER: 'team-d' }
+  const path = join(files, 'desk.json')
+  const file = readFileSync(path, 'utf8')
+  const { app, ...body } = JSON.parse(file)
+  writeFileSync(path, JSON.stringify({ ...body, app: { ...app, meta_description: 'gone from the file' } }))
+  expect(await gatewright(['apply', files], owner)).toMatchObject({ code: 0 })
+  writeFileSync(path, file)
+  const line = 'service_core.application "desk": meta_description is no longer managed, keeps its value'
+  for (const command of ['plan', 'diff']) {
+    const { code, output } = await gatewright([command, files], owner)
+    expect([code, output.split(line).length]).toEqual([0, 2])
+  }
 })
 
 test('without an owner it says that it lists nothing; with --each it would list too much', async () => {
