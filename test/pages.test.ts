@@ -18,8 +18,9 @@ const filesBelow = (folder: string, ending: RegExp): string[] =>
 const decisions = readdirSync(join(root, 'docs/adr')).filter((name) => name !== 'README.md')
 const numbers = new Set(decisions.map((name) => Number(name.slice(0, 4))))
 const pages = ['README.md', 'SECURITY.md', 'CHANGELOG.md', ...filesBelow('docs', /\.md$/)]
+// A migration keeps its text, also when a decision that it cites goes.
 const sources = ['src', 'workers', 'tools', 'test', 'bench', 'prisma'].flatMap((folder) =>
-  filesBelow(folder, /\.(ts|sql|prisma|md)$/),
+  filesBelow(folder, /\.(ts|prisma|md)$/),
 )
 
 /** The anchors of a page, as GitHub makes them from its headings. */

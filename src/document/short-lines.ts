@@ -60,8 +60,10 @@ function parsePadded(
     } catch (error) {
       if (!isTooShort(error)) return undefined
       parsed += error.mark.position
-      for (const start of alike(startOfLine(text, offsetOf(error.mark.position))))
-        spaces.set(start, (spaces.get(start) ?? 0) + pad)
+      const short = startOfLine(text, offsetOf(error.mark.position))
+      // A document mark ends all brackets.
+      if (/^(?:---|\.\.\.)(?!\S)/.test(text.slice(short, short + 4))) return undefined
+      for (const start of alike(short)) spaces.set(start, (spaces.get(start) ?? 0) + pad)
     }
   }
   return undefined

@@ -28,9 +28,10 @@ test('runs that shared their log and changes have them again', async () => {
   await rows(
     url,
     `INSERT INTO shared_results (key, logs, changes) VALUES (${id(9)}, '{one,two}', '[{"action": "unchanged"}]');
-    INSERT INTO runs (id, title, request_id, state, applied, logs, changes, shared_result) VALUES
-      (${id(1)}, 't', 'r', 'done', true, NULL, '[]', ${id(9)}), (${id(2)}, 't', 'r', 'done', true, NULL, '[]', ${id(9)}),
-      (${id(3)}, 't', 'r', 'done', true, '{own}', '[{"action": "update"}]', NULL), (${id(4)}, 't', 'r', 'queued', NULL, NULL, NULL, NULL)`,
+    INSERT INTO runs (id, title, request_id, state, finished_at, applied, logs, changes, shared_result) VALUES
+      (${id(1)}, 't', 'r', 'done', now(), true, NULL, '[]', ${id(9)}), (${id(2)}, 't', 'r', 'done', now(), true, NULL, '[]', ${id(9)}),
+      (${id(3)}, 't', 'r', 'done', now(), true, '{own}', '[{"action": "update"}]', NULL),
+      (${id(4)}, 't', 'r', 'queued', NULL, NULL, NULL, NULL, NULL)`,
   )
   await migrate(url)
   const shared = { logs: ['one', 'two'], changes: [{ action: 'unchanged' }] }
@@ -42,14 +43,14 @@ test('runs that shared their log and changes have them again', async () => {
 })
 
 test('audit rows become histories, as far as they have the data', async () => {
-  const url = await databaseBefore('20261129120103_histories_of_earlier_versions')
+  const url = await databaseBefore('20261129120102_histories_of_earlier_versions')
   const id = (last: number) => `00000000-0000-7000-8000-00000000000${last}`
   const changes = (...all: readonly object[]) => `'${JSON.stringify(all)}'`
   const application = { model: 'service_core.application', fields: ['name'] }
   await rows(
     url,
     `INSERT INTO applications (pk, name, slug) VALUES ('${id(1)}', 'Shop', 'shop');
-    INSERT INTO runs (id, title, request_id, state, applied, changes) VALUES ('${id(9)}', 't', 'r', 'done', true,
+    INSERT INTO runs (id, title, request_id, state, finished_at, applied, changes) VALUES ('${id(9)}', 't', 'r', 'done', now(), true,
       ${changes({ model: 'x', action: 'unchanged', key: {}, fields: {} }, { ...application, action: 'create', key: { slug: 'gone' }, fields: {} })});
     INSERT INTO audit_rows (pk, actor_name, action, changes, run_id) VALUES
       (1, 'admin', 'apply', ${changes({ ...application, action: 'create', key: id(2) })}, '${id(9)}'),

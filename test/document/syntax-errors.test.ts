@@ -5,17 +5,9 @@ import type { Problem } from '../../src/errors.ts'
 /** What people write that is not YAML: the parser's reason, a part of the hint, its line and its column. */
 test.each([
   ['a tab', 'a:\n  b: 1\n\tc: 2\n', 'tab characters must not be used in indentation.', '', 3, 1],
-  ['an open brace', 'a: {b: 1\nc: 2\n', 'deficient indentation.', 'a bracket or quote above is never closed', 2, 1],
+  ['an open brace', 'a: {b: 1\nc: 2\n', 'deficient indentation.', 'A bracket or quote above is never closed', 2, 1],
   ['an open brace at the end', 'a: [{', 'unexpected end of the stream within a flow collection.', '', 1, 6],
-  ['open quotes', 'a: 1\nb: "x\nc: 1\n', 'deficient indentation.', 'a bracket or quote above is never closed', 3, 1],
-  [
-    'a closing bracket in the column of its key',
-    'a: [\n  x\n]\n',
-    'deficient indentation.',
-    'also that of the closing one, is indented more than its key',
-    3,
-    1,
-  ],
+  ['open quotes', 'a: 1\nb: "x\nc: 1\n', 'deficient indentation.', 'A bracket or quote above is never closed', 3, 1],
   ['a key too far left', 'a:\n   b: 1\n  c: 2\n', 'bad indentation of a mapping entry.', 'begin in one column', 3, 3],
   ['a colon in a text', '- a: see: this\n', 'bad indentation of a mapping entry.', 'a text with ": "', 1, 9],
   ['an at sign', 'a: @x\n', 'bad indentation of a mapping entry.', 'a leading sign such as @ stands in quotes', 1, 4],

@@ -1,5 +1,0 @@
--- DropTable
-DROP TABLE "run_folds";
-
--- DropTable
-DROP TABLE "run_sums";
