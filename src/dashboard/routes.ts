@@ -8,7 +8,7 @@ import { prefersHtml } from '../http/not-found.ts'
 import type { Door } from '../http/plausible.ts'
 import { toProblem } from '../http/problems.ts'
 import type { Inspect } from '../http/readiness.ts'
-import { runList } from '../lists/runs.ts'
+import { runListOfOperators } from '../lists/runs-of-operators.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
 import type { Submitter } from '../submissions/submission.ts'
 import type { Waits } from '../waits/waits.ts'
@@ -65,7 +65,7 @@ export function dashboardRoutes(app: Api, { submitter, queue, door, inspect, wai
       scope.addHook('onRequest', requireSession(db))
       await boardRoutes(scope, db, queue)
       recordRoutes(scope, db, engine.registry)
-      const runs = runList(engine.registry)
+      const runs = runListOfOperators(engine.registry)
       const sources = { db, queue, inspect, runs }
       changesRoute(scope, db, waits)
       await pageRoutes(scope, sources)

@@ -20,8 +20,8 @@ export type Filter<Field extends string = string, Value = unknown> = {
    * @param bind returns the placeholder of a value, which is never text of the statement
    */
   readonly condition: (on: string, value: Value, bind: Bind) => string
-  /** The same condition on rows that are read one by one in an order: of few rows, and of many. */
-  readonly walked?: Readonly<Record<'few' | 'many', Filter<Field, Value>['condition']>>
+  /** The same condition on rows that are read one by one in an order. */
+  readonly walked?: Filter<Field, Value>['condition']
   /** The number of rows that meet the condition, in SQL, if it is known without them. */
   readonly number?: (value: Value, bind: Bind) => string
   /** The part of the value that this caller may filter by. */
@@ -36,12 +36,6 @@ export type Bind = (value: unknown) => string
 
 /** SQL over the list's table, which has a name of its own in `find.ts`. */
 export type Expression = { readonly sql: string }
-
-/**
- * Whether a key is among those of a statement, for very many rows. All are read once and hashed: PostgreSQL does so for any
- * number, because it expects few of an array. It makes no join of it, which would read the rows in no order.
- */
-export const isAmong = (key: string, keys: string): string => `((${key} IN (SELECT unnest(ARRAY(${keys})))) IS TRUE)`
 
 /** A text in which LIKE takes every character literally. */
 export const likeLiterally = (text: string): string => text.replace(/[\\%_]/g, '\\$&')
@@ -170,6 +164,15 @@ export const isBefore = <Field extends string>(on: Field, description: string) =
     condition: (column, value, bind) => `${column} < ${bind(value)}::timestamptz`,
   })
 
+/** A filter by a period that ends now. @param spans the intervals by name; null: all time */
+export const isWithin = <Field extends string, Span extends string>(
+  on: Field,
+  spans: Readonly<Record<Span, string | null>>,
+) =>
+  narrows<Field, Span>(on, z.enum(Object.keys(spans) as [Span]), (column, span) =>
+    spans[span] === null ? 'true' : `${column} >= now() - interval '${spans[span]}'`,
+  )
+
 const queryUsername = follow(username, queryText(150), 'invalid_value')
 
 /** Rows of a table that memberships relate to those of the list. */
@@ -199,11 +202,8 @@ function related(
     on: 'pk',
     schema: repeated(item, description),
     condition: (key, value, bind) => `${key} IN (SELECT m.${listed} FROM ${linked(bind(value))})`,
-    // Neither becomes a join: the first is a look-up for each row, the second a look into all related keys.
-    walked: {
-      few: (key, value, bind) => `(SELECT true FROM ${linked(bind(value))} AND m.${listed} = ${key} LIMIT 1)`,
-      many: (key, value, bind) => isAmong(key, `SELECT m.${listed} FROM ${linked(bind(value))}`),
-    },
+    // It is looked up for each row: PostgreSQL makes no join of it, which would read the rows in no order.
+    walked: (key, value, bind) => `(SELECT true FROM ${linked(bind(value))} AND m.${listed} = ${key} LIMIT 1)`,
     // No row is counted twice for one value.
     number: (value, bind) =>
       `SELECT count(${value?.length === 1 ? '*' : `DISTINCT m.${listed}`}) FROM ${linked(bind(value))}`,

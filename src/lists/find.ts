@@ -2,145 +2,103 @@ import { z } from 'zod'
 import type { Tx } from '../db/client.ts'
 import { query, type Statement, unprepared, Values } from '../db/raw.ts'
 import type { Key } from '../views/view.ts'
-import { byRow, isFrequent, isNarrowed, matchingRows, otherRows } from './conditions.ts'
-import { firstPlace, keyOf, orderOf, placeOf, sortsOf, startOf, walkStatement } from './keys.ts'
-import type { Listed, ListQuery } from './listed.ts'
-import { tableOf } from './tables.ts'
+import { conditionsOf, matchingRows } from './conditions.ts'
+import type { Listed, ListQuery, Sorted } from './listed.ts'
+import { qualified, tableOf } from './tables.ts'
 
 /**
- * The statements that find and count the rows of a list: Prisma's models cannot express them, and their `contains` takes no index
- * (docs/adr/0027-lists-find-keys-and-prisma-reads-rows.md). Values are always parameters.
+ * The statements that count the rows of a list, and find those of one page: Prisma's models cannot express them, and their
+ * `contains` takes no index (docs/adr/0027-lists-find-keys-and-prisma-reads-rows.md). Values are always parameters.
  */
 
-/** Only plain lists are prepared: a connection keeps each prepared text, and filters make any number of texts. */
-const made = (text: string, { list: values }: Values, { isPlain }: ListQuery): Statement =>
-  isPlain ? { text, values } : unprepared({ text, values })
+/**
+ * PostgreSQL estimates badly how many rows a search or an attribute matches, and would walk along an order past all others. So up
+ * to this number of matches are found first, and sorted. Of more, one in twenty of a million rows matches: a walk is short.
+ */
+const mostSorted = 50_000
 
-/** Up to this number, matches are sorted while they are counted. If there are more, `walkStatement` finds the page. */
-const maxSorted = 10_000
-
-const keysSchema = z.array(z.union([z.number(), z.string(), z.bigint().transform(String)]))
-const foundRow = z.object({
+const keysOf = z.array(z.union([z.number(), z.string(), z.bigint().transform(String)]))
+const countedRow = z.object({
   count: z.int(),
-  /** The keys of the page, in order; null when they are not known yet. */
-  keys: keysSchema.nullable(),
-  /** An estimate of the rows of the table; null when the keys are known. */
-  size: z.int().nullable(),
+  /** The keys of the page, in order; null when it takes a statement of its own. */
+  keys: keysOf.nullable(),
   /** The values that name nothing, by parameter. */
   unknown: z.record(z.string(), z.array(z.string())),
 })
-const pageRow = z.object({ keys: keysSchema })
+const pageRow = z.object({ keys: keysOf })
 
+/**
+ * @property count one more than `mostCounted` when there are more, and `isExact` is false
+ * @property keys those of the page, in order; none behind the last page
+ */
 export type Found = {
-  /** One more than `mostCounted` when there are more. */
   readonly count: number
   readonly isExact: boolean
-  readonly unknown: z.output<typeof foundRow>['unknown']
-  /** Reads the keys of the page, in order, once it is known that there is such a page. */
-  readKeys(): Promise<readonly Key[]>
+  readonly unknown: z.output<typeof countedRow>['unknown']
+  readonly keys: readonly Key[]
 }
 
-/** Counts the rows that are left, and finds those of one page: one statement, or two for pages far inside the list. */
+/** Counts the rows that match, and finds the keys of one page: one statement, or two when many rows match. */
 export async function find(tx: Tx, list: Listed, asked: ListQuery): Promise<Found> {
-  const isNarrow = isNarrowed(list, asked)
-  const [found] = await query(tx, foundRow, isNarrow ? matchingStatement(list, asked) : sizeStatement(list, asked))
-  if (found === undefined) throw new Error('a statement that always has a row had none')
-  const { count, unknown, keys, size } = found
-  const isExact =
-    asked.mostCounted === undefined || count <= asked.mostCounted || !(isNarrow || list.count === 'capped')
-  const readKeys = async () => {
-    if (keys !== null) return keys
-    const place = placeOf(list, asked, { count, isExact, rows: size ?? count })
-    const values = new Values()
-    const [page] = await query(tx, pageRow, made(walkStatement(list, asked, place, values), values, asked))
-    const found = page?.keys ?? []
-    return place.isBackward ? found.toReversed() : found
-  }
-  return { count, isExact, unknown, readKeys }
-}
-
-/** The size of a whole list, and the keys of its first page. */
-function sizeStatement(list: Listed, asked: ListQuery): Statement {
   const values = new Values()
-  const { name } = tableOf(list.view.model)
-  const counted = list.count === 'capped' ? upTo(asked, values, name) : name
-  const size = list.count === 'kept' ? keptSize(name) : `(SELECT count(*) FROM ${counted})`
-  const keys = asked.page === 1 ? `(${walkStatement(list, asked, firstPlace(asked), values)})` : 'NULL'
-  const text = `SELECT ${size}::integer AS count, ${keys} AS keys, NULL::integer AS size, '{}'::jsonb AS unknown`
-  return made(text, values, asked)
+  const { length: narrowings } = conditionsOf(list, asked, new Values().bind)
+  const isNarrowed = narrowings > 0
+  const number = isNarrowed ? numberAlone(asked, narrowings, values) : sizeOf(list, asked)
+  const text = number === undefined ? matching(list, asked, values) : counted(list, asked, number, values)
+  const [found] = await query(tx, countedRow, made(text, values, asked))
+  if (found === undefined) throw new Error('a statement that always has a row had none')
+  const { count, unknown } = found
+  const isCapped = isNarrowed || list.count === 'capped'
+  const isExact = asked.mostCounted === undefined || count <= asked.mostCounted || !isCapped
+  const keys = found.keys ?? (startOf(asked) < count ? await readPage(tx, list, asked, { count, isExact }) : [])
+  return { count, isExact, unknown, keys }
 }
 
-const keptSize = (table: string): string =>
-  `(SELECT coalesce(sum(c.rows), 0) FROM row_counts c WHERE c.table_name = '${table}')`
+/** Only plain lists are prepared: a connection keeps each prepared text, and filters and pages make any number of texts. */
+const made = (text: string, { list: values }: Values, { isPlain }: ListQuery): Statement =>
+  isPlain ? { text, values } : unprepared({ text, values })
 
-/** An estimate of the rows of a table, as it was last analysed, unless triggers keep the number. */
-const aboutSize = ({ count, view: { model } }: Listed): string =>
-  count === 'kept'
-    ? keptSize(tableOf(model).name)
-    : `(SELECT greatest(c.reltuples, 0) FROM pg_class c WHERE c.oid = '${tableOf(model).name}'::regclass)`
+/** A number that is known without the rows, and the first page of a whole list. */
+function counted(list: Listed, asked: ListQuery, number: string, values: Values): string {
+  const isFirst = asked.filters.length === 0 && asked.page === 1
+  const keys = isFirst ? `ARRAY(${pageOf(list, asked, [], { offset: 0, size: asked.page_size }, values)})` : 'NULL'
+  return `SELECT (${number})::integer AS count, ${keys} AS keys, ${unknownOf(asked, values)} AS unknown`
+}
+
+function sizeOf(list: Listed, asked: ListQuery): string {
+  const { name } = tableOf(list.view.model)
+  if (list.count === 'kept') return `SELECT coalesce(sum(c.rows), 0) FROM row_counts c WHERE c.table_name = '${name}'`
+  return `SELECT count(*) FROM ${list.count === 'capped' ? upTo(asked, name) : name}`
+}
 
 /** @param from a table, and the conditions on its rows */
-const upTo = ({ mostCounted }: ListQuery, { bind }: Values, from: string): string =>
-  mostCounted === undefined ? from : `(SELECT FROM ${from} LIMIT ${bind(mostCounted + 1)}) counted`
-
-/**
- * PostgreSQL estimates badly how many rows a search or an attribute matches, and would walk along the order's index past all the
- * others: so matches are found first.
- */
-function matchingStatement(list: Listed, asked: ListQuery): Statement {
-  const values = new Values()
-  const from = matchingRows(list, asked, values)
-  const { columns, order } = orderOf(sortsOf(list, asked.ordering), false)
-  const most = Math.min(maxSorted, asked.mostCounted ?? maxSorted)
-  const found = `SELECT ${[`${keyOf(list)} AS key`, ...columns].join(', ')} FROM ${from}`
-  const number = numberAlone(list, asked, values) ?? numberFirst(asked, from)
-  const many =
-    number !== undefined ? 'number' : most === asked.mostCounted ? `${most + 1}` : manyOf(list, asked, values)
-  const parts =
-    number === undefined
-      ? `matching AS MATERIALIZED (${found} LIMIT ${most + 1}),
-    few AS MATERIALIZED (SELECT count(*) AS number, count(*) <= ${most} AS is_all FROM matching)`
-      : `few AS MATERIALIZED (SELECT number, number <= ${most} AS is_all FROM (${number}) alone (number)),
-    matching AS MATERIALIZED (${found} AND (SELECT is_all FROM few))`
-  const text = `WITH ${parts}
-    SELECT (CASE WHEN is_all THEN number ELSE ${many} END)::integer AS count,
-      CASE WHEN is_all THEN ARRAY(SELECT key FROM matching
-        ORDER BY ${order} LIMIT ${values.bind(asked.page_size)} OFFSET ${values.bind(startOf(asked))}) END AS keys,
-      (CASE WHEN NOT is_all THEN ${aboutSize(list)} END)::integer AS size,
-      ${unknownOf(asked, values)} AS unknown
-    FROM few`
-  return made(text, values, asked)
-}
-
-/** The number of matches, in SQL, when there are many. */
-function manyOf(list: Listed, asked: ListQuery, values: Values): string {
-  const { name } = tableOf(list.view.model)
-  const counted = (from: string) => `(SELECT count(*) FROM ${upTo(asked, values, from)})`
-  const found = counted(matchingRows(list, asked, values))
-  const frequent = isFrequent(list, asked, aboutSize(list), values)
-  if (frequent === undefined) return found
-  const read =
-    list.count === 'kept'
-      ? `${keptSize(name)} - (SELECT count(*) FROM ${otherRows(list, asked, values)})`
-      : counted(`${name} WHERE ${byRow(list, asked, 'many', values).join(' AND ')}`)
-  return `CASE WHEN ${frequent} THEN ${read} ELSE ${found} END`
-}
+const upTo = ({ mostCounted }: ListQuery, from: string): string =>
+  mostCounted === undefined ? from : `(SELECT FROM ${from} LIMIT ${mostCounted + 1}) counted`
 
 /** The number of matches, in SQL, when only one filter narrows the list, and that filter knows it. */
-function numberAlone(list: Listed, asked: ListQuery, { bind }: Values): string | undefined {
-  const [alone, ...others] = asked.filters
-  const isAlone = others.length === 0 && !isNarrowed(list, { ...asked, filters: [] })
-  return isAlone && asked.mostCounted === undefined ? alone?.filter.number?.(alone.value, bind) : undefined
+function numberAlone({ filters, mostCounted }: ListQuery, narrowings: number, { bind }: Values) {
+  const [alone] = filters
+  return narrowings === 1 && mostCounted === undefined ? alone?.filter.number?.(alone.value, bind) : undefined
 }
 
-/**
- * The number of matches, in SQL, when more than `mostCounted` are not counted and no text is searched: an index that has the
- * filter counts without the rows, which are read for their order only if they are few.
- */
-const numberFirst = ({ mostCounted, terms }: ListQuery, from: string): string | undefined =>
-  mostCounted === undefined || terms.length > 0
-    ? undefined
-    : `SELECT count(*) FROM (SELECT FROM ${from} LIMIT ${mostCounted + 1}) counted`
+/** Few matches are counted and sorted at once, and of many the number. */
+function matching(list: Listed, asked: ListQuery, values: Values): string {
+  const { mostCounted = Number.POSITIVE_INFINITY } = asked
+  const most = Math.min(mostSorted, mostCounted)
+  const all = () => `${tableOf(list.view.model).name} WHERE ${conditionsOf(list, asked, values.bind).join(' AND ')}`
+  const many = most === mostCounted ? most + 1 : `(SELECT count(*) FROM ${upTo(asked, all())})`
+  const sorts = sortsOf(list, asked.ordering)
+  const columns = sorts.map(({ column }, index) => `${column} AS o${index}`)
+  const sorted = sorts.map((sort, index) => ({ ...sort, column: `o${index}` }))
+  return `WITH matching AS MATERIALIZED (
+      SELECT ${[`${keyOf(list)} AS key`, ...columns].join(', ')} FROM ${matchingRows(list, asked, values.bind)} LIMIT ${most + 1}),
+    few AS MATERIALIZED (SELECT count(*) AS number, count(*) <= ${most} AS is_all FROM matching)
+    SELECT (CASE WHEN is_all THEN number ELSE ${many} END)::integer AS count,
+      CASE WHEN is_all THEN ARRAY(SELECT key FROM matching WHERE ${behind(sorted, asked, values)}
+        ORDER BY ${directions(sorted)} LIMIT ${asked.page_size} OFFSET ${startOf(asked)}) END AS keys,
+      ${unknownOf(asked, values)} AS unknown
+    FROM few`
+}
 
 function unknownOf({ filters }: ListQuery, { bind }: Values): string {
   const pairs = filters.flatMap(({ name, filter, value }) => {
@@ -149,4 +107,96 @@ function unknownOf({ filters }: ListQuery, { bind }: Values): string {
     return `'${name}', ARRAY(SELECT s FROM unnest(${sent}::text[]) s WHERE s NOT IN (${filter.known.among(sent)}))`
   })
   return `jsonb_build_object(${pairs.join(', ')})`
+}
+
+/** The keys of a page when they were not found while the rows were counted. Behind the middle, it is found from the end. */
+async function readPage(
+  tx: Tx,
+  list: Listed,
+  asked: ListQuery,
+  { count, isExact }: Pick<Found, 'count' | 'isExact'>,
+): Promise<readonly Key[]> {
+  const start = startOf(asked)
+  const isBackward = isExact && asked.behind === undefined && start > count / 2
+  const size = isExact ? Math.min(asked.page_size, count - start) : asked.page_size
+  const offset = isBackward ? count - start - size : start
+  const values = new Values()
+  const conditions = conditionsOf(list, asked, values.bind, count > mostSorted || !isExact)
+  const text = `SELECT ARRAY(${pageOf(list, asked, conditions, { offset, size, isBackward }, values)}) AS keys`
+  const [page] = await query(tx, pageRow, made(text, values, asked))
+  const keys = page?.keys ?? []
+  return isBackward ? keys.toReversed() : keys
+}
+
+type Place = { readonly offset: number; readonly size: number; readonly isBackward?: boolean }
+
+/** The keys of a page along the order, in SQL. */
+function pageOf(
+  list: Listed,
+  asked: ListQuery,
+  conditions: readonly string[],
+  { offset, size, isBackward = false }: Place,
+  values: Values,
+): string {
+  const { name } = tableOf(list.view.model)
+  const key = keyOf(list)
+  const sorts = sortsOf(list, asked.ordering)
+  const [first, ...others] = sorts
+  const met = [...conditions, behind(sorts, asked, values)]
+  const choices = choicesOf(list, asked, first?.field)
+  if (choices === undefined)
+    return `SELECT ${key} FROM ${name} WHERE ${met.join(' AND ')}
+      ORDER BY ${directions(sorts, isBackward)} LIMIT ${size} OFFSET ${offset}`
+  const columns = sorts.map(({ column }, index) => `${column} AS o${index}`)
+  const parts = choices.map(
+    (choice) => `(SELECT ${[`${key} AS key`, ...columns].join(', ')} FROM ${name}
+      WHERE ${[...met, `${first?.column} = '${choice}'`].join(' AND ')}
+      ORDER BY ${directions(others, isBackward)} LIMIT ${offset + size})`,
+  )
+  const order = sorts.map((sort, index) => ({ ...sort, column: `o${index}` }))
+  return `SELECT key FROM (${parts.join(' UNION ALL ')}) found
+    ORDER BY ${directions(order, isBackward)} LIMIT ${size} OFFSET ${offset}`
+}
+
+/** The values of the first field of an order, as far as rows with them may match: each has its rows by the index of the next one. */
+function choicesOf({ choices = {} }: Listed, { filters }: ListQuery, field: string | undefined) {
+  const all = Object.entries<readonly string[] | undefined>(choices).find(([name]) => name === field)?.[1]
+  const sent = filters.filter(({ filter: { on } }) => on === field).map(({ value }) => [value].flat())
+  return all?.filter((value) => sent.every((values) => values.includes(value)))
+}
+
+const startOf = ({ page, page_size }: ListQuery): number => (page - 1) * page_size
+
+const keyOf = ({ view: { model } }: Listed): string => qualified(model, tableOf(model).unique[0])
+
+type Sort = { readonly field: string; readonly column: string; readonly descending: boolean }
+
+/**
+ * The fields that break ties are added, so that a row is on one page only; in the last field's direction, so that an index serves
+ * both.
+ */
+function sortsOf({ view: { model }, order }: Listed, ordering: readonly Sorted[]): readonly Sort[] {
+  const { unique, ties = [] } = tableOf(model)
+  const sorts: Sort[] = []
+  const add = (field: string, descending: boolean) => {
+    if (!sorts.some((sort) => sort.field === field)) sorts.push({ field, column: qualified(model, field), descending })
+  }
+  for (const { field: name, descending } of ordering) {
+    const field = order[name] ?? unique[0]
+    add(field, descending)
+    if (unique.includes(field)) return sorts
+  }
+  const isDescending = sorts.at(-1)?.descending === true
+  for (const field of [...ties, unique[0]]) add(field, isDescending)
+  return sorts
+}
+
+const directions = (sorts: readonly Sort[], isBackward = false): string =>
+  sorts.map(({ column, descending }) => `${column} ${descending === isBackward ? 'ASC' : 'DESC'}`).join(', ')
+
+/** The rows behind another one, of which the request has the sorted values: all fields have the direction of the first. */
+function behind(sorts: readonly Sort[], { behind: place }: ListQuery, { bind }: Values): string {
+  if (place === undefined) return 'true'
+  const columns = sorts.map(({ column }) => column).join(', ')
+  return `(${columns}) ${sorts[0]?.descending === true ? '<' : '>'} (${place.map(bind).join(', ')})`
 }

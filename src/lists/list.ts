@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import type { Db } from '../db/client.ts'
+import { type Db, transaction } from '../db/client.ts'
 import { type Source, withSnapshot } from '../db/snapshot.ts'
 import { ErrorList } from '../errors.ts'
 import type { Api } from '../http/api.ts'
@@ -12,10 +12,9 @@ import { StartError } from '../start-error.ts'
 import { readUidOf } from '../views/uid.ts'
 import { type FieldOf, isStreamed, type Key, type Reading, readBatch, type View } from '../views/view.ts'
 import { checkList } from './check.ts'
-import { conditionsOf } from './conditions.ts'
-import type { Bind, Filter } from './filters.ts'
+import type { Filter } from './filters.ts'
 import { type Found, find } from './find.ts'
-import type { Listed, ListQuery, Visible } from './listed.ts'
+import { type Listed, type ListQuery, type Sorted, usualPageSize, type Visible } from './listed.ts'
 import { cappedFor, envelopeOf, pageParameters, toEnvelope, toSorted } from './page.ts'
 import { type PageWriter, pageText, patiently } from './stream.ts'
 import type { ListedModel } from './tables.ts'
@@ -141,29 +140,6 @@ export const includeParameter = ({ include }: Pick<ListSpec, 'include'>) => ({
 const filterParameters = ({ filters }: ListSpec) =>
   Object.fromEntries(Object.entries(filters).map(([name, { schema }]) => [name, schema.optional()]))
 
-/** The parameters that narrow a list, without its pages and orders. */
-export const narrowingParametersOf = (spec: ListSpec) =>
-  z.strictObject({ search: pageParameters(spec).search, ...filterParameters(spec) })
-
-type Query = Readonly<Record<string, unknown>> & z.output<ReturnType<typeof parametersOf>>
-
-/**
- * Whether the list would show a row to this caller, as SQL over the table: the one rule of who sees which row, for rows that are
- * known already.
- *
- * @param query the parameters of `narrowingParametersOf`
- * @returns SQL, with the placeholders that `bind` returns
- * @throws {Problem} when the caller may not filter so
- */
-export function shows(
-  spec: ListSpec,
-  query: z.output<ReturnType<typeof narrowingParametersOf>>,
-  actor: Actor,
-): (bind: Bind) => string {
-  const asked = listQueryOf(spec, { ...query, page: 1, page_size: 1, ordering: undefined }, actor)
-  return (bind) => conditionsOf(spec, asked, { bind }).join(' AND ') || 'true'
-}
-
 /** Whether the related objects that a caller may leave out are read. */
 export function isIncluded(
   { include }: Pick<ListSpec, 'include'>,
@@ -174,23 +150,49 @@ export function isIncluded(
   return query[include.parameter] === true && (include.permission === undefined || allows(actor, include.permission))
 }
 
-function listQueryOf(spec: ListSpec, query: Query, actor: Actor): ListQuery {
+/** A page of a list, with values that the schemas of its parameters returned. */
+type Page = Readonly<Record<string, unknown>> & {
+  readonly page: number
+  readonly page_size: number
+  readonly search: readonly string[]
+  readonly ordering?: readonly Sorted[] | undefined
+}
+
+function listQueryOf(spec: ListSpec, query: Page, actor: Actor): ListQuery {
   const { filters, defaultOrder } = spec
   const { page, page_size, search: terms, ordering } = query
   const sent = Object.entries(filters).flatMap(([name, filter]) =>
     query[name] === undefined ? [] : [{ name, filter, value: filter.seen?.(query[name], actor) ?? query[name] }],
   )
+  const isPlain = sent.length + terms.length === 0 && ordering === undefined
   return {
     filters: sent,
     terms,
     ...scopeOf(spec, actor),
     ...(terms.length > 0 && spec.searchNeeds !== undefined && !allows(actor, spec.searchNeeds) && { own: actor.pk }),
     ordering: ordering ?? toSorted(defaultOrder),
-    isPlain: sent.length + terms.length === 0 && ordering === undefined,
+    isPlain: isPlain && page === 1 && page_size === usualPageSize,
     page,
     page_size,
     ...(spec.count === 'capped' && { mostCounted: cappedFor(query) }),
   }
+}
+
+/** What a page of operators requests: filters by their names, with values that their schemas returned. */
+export type Request = {
+  readonly sent: Readonly<Record<string, unknown>>
+  readonly terms?: readonly string[]
+  readonly ordering?: string
+  readonly page?: number
+  readonly size: number
+} & Pick<ListQuery, 'mostCounted' | 'behind'>
+
+/** Finds a page of the rows that a caller sees, for a page of operators. */
+export function findPage(db: Db, spec: ListSpec, actor: Actor, request: Request): Promise<Found> {
+  const { sent, terms: search = [], ordering, page = 1, size, ...counting } = request
+  const query = { ...sent, search, page, page_size: size, ...(ordering && { ordering: toSorted(ordering) }) }
+  const asked = { ...listQueryOf(spec, query, actor), ...counting }
+  return transaction(db, (tx) => find(tx, spec, asked), { isolationLevel: 'RepeatableRead', plans: 'auto' })
 }
 
 /** The rows that this caller sees at all. */
@@ -226,13 +228,13 @@ async function writePage(
   db: Db,
   { spec, asked, reading }: { readonly spec: ListSpec; readonly asked: ListQuery; readonly reading: Reading },
 ): Promise<void> {
-  const { count, isExact, unknown, readKeys } = await snapshot.read((tx) => find(tx, spec, asked))
+  const { count, isExact, unknown, keys } = await snapshot.read((tx) => find(tx, spec, asked))
   refuseUnknown(unknown, asked)
   page.begin(snapshot, {
     ...toEnvelope(asked, count),
     ...(spec.count === 'capped' && { count_is_exact: isExact }),
   })
-  await writeRows(page, snapshot, db, { view: spec.view, keys: await snapshot.read(readKeys), reading })
+  await writeRows(page, snapshot, db, { view: spec.view, keys, reading })
 }
 
 /** Writes the rows of a page. The transaction ends with the last read, and not with the last chunk that is sent. */

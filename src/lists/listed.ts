@@ -23,7 +23,7 @@ export type Listed<Model extends ListedModel = ListedModel> = {
    * All values, in their order, of fields that have few, and no index of their own: rows in such an order are read value by
    * value.
    */
-  readonly fewValues?: { readonly [Field in FieldOf<Model>]?: readonly string[] }
+  readonly choices?: { readonly [Field in FieldOf<Model>]?: readonly string[] }
   /** Callers without the permission see their own rows only; if none is named, all callers do. */
   readonly own?: { readonly field: FieldOf<Model>; readonly unless?: `view_${string}` }
   /** A boolean field that is true of all rows of the list. */
@@ -79,12 +79,14 @@ export type ListQuery = {
   /** The key of the caller. */
   readonly caller: number | null
   readonly ordering: readonly Sorted[]
-  /** Whether it has no filters, terms and orders, which make any number of texts: its statement is prepared then. */
+  /** Whether its statement is prepared: without filters, terms, orders and pages, which make any number of texts. */
   readonly isPlain: boolean
   readonly page: number
   readonly page_size: number
   /** The most rows that are counted: of a list whose count is capped, and on the pages of operators. */
   readonly mostCounted?: number
+  /** Only rows behind the one with these values of the fields of the order. They are counted all the same. */
+  readonly behind?: readonly unknown[]
 }
 
 /** Rows of a page without `page_size`. */

@@ -101,10 +101,8 @@ function listQueryOf(spec: ListSpec, filters: readonly Asked[], actor: Actor): L
   return { filters, terms: [], ...scope, ordering: [], isPlain: true, page: 1, page_size: enough }
 }
 
-async function readKeys(source: Source, spec: ListSpec, asked: ListQuery): Promise<readonly Key[]> {
-  const found = await source.read((tx) => find(tx, spec, asked))
-  return source.read(found.readKeys)
-}
+const readKeys = async (source: Source, spec: ListSpec, asked: ListQuery): Promise<readonly Key[]> =>
+  (await source.read((tx) => find(tx, spec, asked))).keys
 
 /**
  * The tag of one row as this caller reads it, in a transaction that changes the row.

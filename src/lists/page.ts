@@ -20,7 +20,9 @@ export const cappedFor = ({ page, page_size }: { page: number; page_size: number
 const numbersOfPage = {
   next: z.int().meta({ description: 'Number of the next page; 0: there is none.' }),
   previous: z.int().meta({ description: 'Number of the previous page; 0: there is none.' }),
-  count: z.int().meta({ description: 'How many results there are on all pages, exactly.' }),
+  count: z.int().meta({
+    description: `How many results there are on all pages, exactly; the lists of runs and of audit rows count up to ${mostCounted}.`,
+  }),
   current: z.int(),
   total_pages: z.int(),
   start_index: z.int(),

@@ -39,7 +39,7 @@ export const runList = (registry: Registry): ListSpec<'Run'> => ({
   count: 'capped',
   search: runTitle,
   order: { created_at: 'createdAt', title: 'title', state: 'state', id: 'id' },
-  fewValues: { state: states },
+  choices: { state: states },
   defaultOrder: '-created_at',
   filters: {
     id: filter.isOneOfKeys('id', 'uuid'),
@@ -71,36 +71,8 @@ export const runList = (registry: Registry): ListSpec<'Run'> => ({
 })
 
 /** The runs that a caller sees at all, as a condition in SQL. Further conditions narrow them. */
-export const seenRuns = (
-  spec: ListSpec<'Run'>,
-  actor: Actor,
-  values: Values,
-  asked: Partial<Pick<Parameters<typeof conditionsOf>[1], 'filters' | 'terms'>> = {},
-): string =>
-  ['true', ...conditionsOf(spec, { filters: [], terms: [], ...asked, ...scopeOf(spec, actor) }, values)].join(' AND ')
-
-/** The conditions of a request for runs that a caller sees, in SQL. */
-export const narrowed = (
-  spec: ListSpec<'Run'>,
-  values: Values,
-  asked: Pick<Parameters<typeof conditionsOf>[1], 'filters' | 'terms'>,
-): string[] => {
-  const all = { own: undefined, values: undefined, bound: [], owners: undefined, caller: null }
-  return conditionsOf(spec, { ...all, ...asked }, values)
-}
-
-/** The runs that changed each of these objects, in SQL. @param objects names in the form of the filter `object` */
-export const runsOfObjects = (
-  { filters: { object: filter } }: ListSpec<'Run'>,
-  actor: Actor,
-  objects: readonly string[],
-  { bind }: Values,
-): string[] =>
-  objects.flatMap((text) => {
-    const value = filter?.schema.safeParse(text).data
-    if (filter === undefined || value === undefined) return []
-    return [`SELECT r.id FROM runs r WHERE ${filter.condition('r.id', filter.seen?.(value, actor) ?? value, bind)}`]
-  })
+export const seenRuns = (spec: ListSpec<'Run'>, actor: Actor, { bind }: Values): string =>
+  ['true', ...conditionsOf(spec, { filters: [], terms: [], ...scopeOf(spec, actor) }, bind)].join(' AND ')
 
 /** Reads runs. The statement is planned for its values: one submitter may have most runs, and another none. */
 export const askRuns = <Row>(db: Db, row: z.ZodType<Row>, statement: Statement): Promise<Row[]> =>

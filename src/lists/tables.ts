@@ -6,13 +6,12 @@ import type { Expression } from './filters.ts'
 
 /**
  * The name of a model in SQL. `unique`: fields of which no two rows have the same value; the first is the key. `ties`: fields
- * that come before the key where an order leaves two rows equal. `alike`: fields that are in nearly the same order.
+ * that come before the key where an order leaves two rows equal.
  */
 type Table<Model extends Prisma.ModelName> = {
   readonly name: string
   readonly unique: readonly [FieldOf<Model>, ...FieldOf<Model>[]]
   readonly ties?: readonly FieldOf<Model>[]
-  readonly alike?: readonly FieldOf<Model>[]
   /** Columns that have another name than their field. */
   readonly columns?: { readonly [Field in FieldOf<Model>]?: string }
 }
@@ -23,7 +22,7 @@ const tables = {
   Group: { name: 'groups', unique: ['pk', 'numPk', 'name'] },
   TotpDevice: { name: 'totp_devices', unique: ['pk', 'uuid'] },
   UserConsent: { name: 'user_consents', unique: ['pk'], ties: ['expires'] },
-  Run: { name: 'runs', unique: ['id'], ties: ['createdAt'], alike: ['createdAt', 'id'] },
+  Run: { name: 'runs', unique: ['id'], ties: ['createdAt'] },
   Token: { name: 'tokens', unique: ['pk', 'identifier'] },
   Application: { name: 'applications', unique: ['pk', 'slug'], columns: { group: 'group_name' } },
   Provider: { name: 'providers', unique: ['pk', 'uuid', 'name'] },
@@ -31,7 +30,7 @@ const tables = {
   PropertyMapping: { name: 'property_mappings', unique: ['pk'] },
   CertificateKeyPair: { name: 'certificate_key_pairs', unique: ['pk', 'name'] },
   Role: { name: 'roles', unique: ['pk', 'name'] },
-  AuditRow: { name: 'audit_rows', unique: ['pk'], alike: ['at', 'pk'] },
+  AuditRow: { name: 'audit_rows', unique: ['pk'] },
 } satisfies { [Model in Prisma.ModelName]?: Table<Model> }
 
 export type ListedModel = keyof typeof tables
@@ -42,7 +41,6 @@ export const tableOf = (
   readonly name: string
   readonly unique: readonly [string, ...string[]]
   readonly ties?: readonly string[]
-  readonly alike?: readonly string[]
   readonly columns?: Readonly<Record<string, string>>
 } => tables[model]
 
@@ -55,46 +53,37 @@ export const qualified = (model: ListedModel, field: string): string =>
 
 /** A text that is searched; its lower case is LIKE `{pattern}`. Each has its trigram index, except in a table of few rows. */
 export type Search = Expression & {
-  /**
-   * The columns of the text, in a table of many rows. Most rows have a term that many have as it is in one of them, and to look
-   * there first takes an eighth of the time that lower case takes. No index serves that.
-   */
-  readonly columns?: readonly string[]
-  /** A table that has the text of many rows once or a few times, with the trigram index in place of theirs. */
-  readonly once?: {
-    readonly table: string
-    /** Its column that equals `column` of the rows. */
-    readonly key: string
-    readonly column: string
+  /** Another table that has the text of many rows once or a few times, with the trigram index in place of theirs. */
+  readonly elsewhere?: {
+    /** The text there. */
     readonly sql: string
-    /** Whether each row of the list has one row there. `columns` are columns of it. */
-    readonly isOne?: true
+    /** Its keys where `{words}` are true. */
+    readonly keys: string
+    /** The column of the rows that equals such a `key`. */
+    readonly column: string
   }
 }
 
 export const userText: Search = {
   sql: `lower(users.username || ' ' || users.name || ' ' || users.email || ' ' || users.uuid::text) LIKE {pattern}`,
-  columns: ['users.username', 'users.name', 'users.email'],
 }
-export const groupName: Search = { sql: 'lower(groups.name) LIKE {pattern}', columns: ['groups.name'] }
-export const deviceName: Search = {
-  sql: 'lower(totp_devices.name) LIKE {pattern}',
-  columns: ['totp_devices.name'],
-}
+export const groupName: Search = { sql: 'lower(groups.name) LIKE {pattern}' }
+export const deviceName: Search = { sql: 'lower(totp_devices.name) LIKE {pattern}' }
 export const consentUsername: Search = {
   sql: 'user_consents.user_pk IN (SELECT u.pk FROM users u WHERE lower(u.username) LIKE {pattern})',
-  columns: ['users.username'],
-  once: { table: 'users', key: 'pk', column: 'user_pk', sql: 'lower(users.username) LIKE {pattern}', isOne: true },
+  elsewhere: {
+    sql: 'lower(u.username) LIKE {pattern}',
+    keys: 'SELECT u.pk AS key FROM users u WHERE {words}',
+    column: 'user_pk',
+  },
 }
 export const tokenText: Search = {
   sql: `lower(tokens.identifier || ' ' || tokens.description) LIKE {pattern}`,
-  columns: ['tokens.identifier', 'tokens.description'],
 }
 export const applicationText: Search = {
   sql: `lower(applications.name || ' ' || applications.slug || ' ' || applications.group_name) LIKE {pattern}`,
-  columns: ['applications.name', 'applications.slug', 'applications.group_name'],
 }
-export const providerName: Search = { sql: 'lower(providers.name) LIKE {pattern}', columns: ['providers.name'] }
+export const providerName: Search = { sql: 'lower(providers.name) LIKE {pattern}' }
 export const flowText: Search = {
   sql: `lower(flows.name || ' ' || flows.slug || ' ' || flows.title) LIKE {pattern}`,
 }
@@ -108,7 +97,11 @@ export const auditedUser: Search = {
 }
 export const runTitle: Search = {
   sql: 'lower(runs.title) LIKE {pattern}',
-  once: { table: 'run_titles', key: 'title', column: 'title', sql: 'lower(run_titles.title) LIKE {pattern}' },
+  elsewhere: {
+    sql: 'lower(t.title) LIKE {pattern}',
+    keys: 'SELECT DISTINCT t.title AS key FROM run_titles t WHERE {words}',
+    column: 'title',
+  },
 }
 
 /**

@@ -76,11 +76,10 @@ function ask(spec: ListSpec, asked: Readonly<Record<string, unknown>>) {
     db,
     async (tx) => {
       const before = await rowsRead(tx)
-      const { readKeys } = await find(tx, spec, {
+      const { keys } = await find(tx, spec, {
         ...{ filters, terms, ...scopeOf(spec, system), ordering: toSorted(String(ordering)), isPlain: false, ...paged },
         ...(spec.count === 'capped' && { mostCounted: cappedFor(paged) }),
       })
-      const keys = await readKeys()
       return { keys: keys.length, rows: (await rowsRead(tx)) - before }
     },
     { isolationLevel: 'RepeatableRead', plans: 'auto' },

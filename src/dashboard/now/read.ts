@@ -7,7 +7,7 @@ import { type ListSpec, scopeOf } from '../../lists/list.ts'
 import { type Figures, newestRuns, type Period, readFigures } from '../../lists/run-figures.ts'
 import { groupByCause, type RunGroup } from '../../lists/run-groups.ts'
 import { type RunRow, readRunRows } from '../../lists/run-rows.ts'
-import { type RunQuestion, readFacts } from '../../lists/run-search.ts'
+import { findRuns } from '../../lists/runs-of-operators.ts'
 import { tokenOwners } from '../../lists/tokens.ts'
 import { type Actor, allows } from '../../permissions.ts'
 import type { ApplyQueue } from '../../queue/backend.ts'
@@ -159,9 +159,9 @@ async function readWork(db: Db, runs: ListSpec<'Run'>, actor: Actor) {
   })
 }
 
-const failed: RunQuestion = { span: 'week', outcome: 'failed', who: null, owner: null, filters: [], terms: [] }
-
 async function failuresOf(db: Db, runs: ListSpec<'Run'>, actor: Actor): Promise<Failures> {
-  const { facts } = await readFacts(db, runs, actor, failed, mostFailures + 1)
-  return { groups: await groupByCause(db, actor, facts.slice(0, mostFailures)), isAll: facts.length <= mostFailures }
+  const sent = { period: 'week', outcome: 'failed' }
+  const { ids } = await findRuns(db, runs, actor, { sent, size: mostFailures + 1 })
+  const rows = await readRunRows(db, runs, actor, ids.slice(0, mostFailures))
+  return { groups: groupByCause(rows), isAll: ids.length <= mostFailures }
 }

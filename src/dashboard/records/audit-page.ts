@@ -1,5 +1,5 @@
 import { cutTo, type Html, html } from '../../http/html.ts'
-import type { AuditQuestion, AuditSpan, FoundAudit } from '../../lists/audit-search.ts'
+import type { AuditQuestion, AuditSpan, FoundAudit } from '../../lists/audit.ts'
 import type { Registry } from '../../models/registry.ts'
 import type { Actor } from '../../permissions.ts'
 import type { AuditEntry } from '../../views/audit.ts'
@@ -36,7 +36,7 @@ const mostBytes = 80_000
 
 function results(
   question: AuditQuestion,
-  { rows: all, looked, ...found }: FoundAudit,
+  { rows: all, ...found }: FoundAudit,
   registry: Shown['registry'],
 ): Html {
   const now = new Date()
@@ -45,15 +45,13 @@ function results(
     all.map((each) => rowOf(each, registry, now)),
   )
   const next = shown.length < all.length ? (all[shown.length - 1]?.id ?? null) : found.next
-  const isPart = next !== null && next === looked
-  return html`${shown.length > 0 ? rows(shown) : !isPart && html`<p>There is nothing of this kind.</p>`}
-${isPart && html`<p class="quiet">Not everything was looked through: older rows may match too.</p>`}
-${moves(question, next, isPart ? 'Look further back' : 'Older')}`
+  return html`${shown.length > 0 ? rows(shown) : html`<p>There is nothing of this kind.</p>`}
+${moves(question, next)}`
 }
 
-const moves = (question: AuditQuestion, next: string | null, words = ''): Html =>
+const moves = (question: AuditQuestion, next: string | null): Html =>
   html`<p class="choice">${question.before !== null && html`<a class="button" href="${addressOf(question, null)}">The newest</a>`}
-${next !== null && html`<a class="button" href="${addressOf(question, next)}">${words}</a>`}</p>`
+${next !== null && html`<a class="button" href="${addressOf(question, next)}">Older</a>`}</p>`
 
 const spanWords: Readonly<Record<AuditSpan, string>> = {
   day: 'The last day',

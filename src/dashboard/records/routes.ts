@@ -3,7 +3,7 @@ import type { Db } from '../../db/client.ts'
 import { inTime } from '../../db/in-time.ts'
 import { denied } from '../../http/access.ts'
 import type { Api } from '../../http/api.ts'
-import { type AuditSpan, auditSpans, searchAudit } from '../../lists/audit-search.ts'
+import { type AuditSpan, auditSpans, searchAudit } from '../../lists/audit.ts'
 import { queryText } from '../../lists/filters.ts'
 import type { Registry } from '../../models/registry.ts'
 import { allows } from '../../permissions.ts'
@@ -50,7 +50,7 @@ export function recordRoutes(app: Api, db: Db, registry: Registry): void {
     if (!allows(actor, 'view_audit')) throw denied(['view_audit'])
     const { period: span, ...asked } = query
     const question = { span, ...asked }
-    const found = await inTime(searchAudit(db, question, rowsOfPage)).catch(() => null)
+    const found = await inTime(searchAudit(db, actor, question, rowsOfPage)).catch(() => null)
     return sendPage(reply, auditPage({ question, found, registry }, actor))
   })
 }

@@ -1,30 +1,25 @@
 import { type Html, html } from '../../http/html.ts'
 import type { RunGroup } from '../../lists/run-groups.ts'
 import type { RunRow } from '../../lists/run-rows.ts'
-import {
-  type Found,
-  mostCounted,
-  mostGrouped,
-  mostLooked,
-  type Place,
-  placeText,
-  type Span,
-} from '../../lists/run-search.ts'
+import { mostCounted, outcomesAsked, type Span } from '../../lists/runs-of-operators.ts'
 import { type Actor, allows } from '../../permissions.ts'
-import { outcomes } from '../../runs/outcome.ts'
 import { runsPath } from '../addresses.ts'
 import { choiceField, textField } from '../filter-fields.ts'
 import { page } from '../frame.ts'
 import { count, notKnown, number, time } from '../words.ts'
-import { type Asked, addressOf, type Field } from './question.ts'
+import { type Asked, addressOf, type Field, type Place, placeText } from './question.ts'
 import { groupTable, runTable } from './tables.ts'
 
 /** /admin/runs/: the runs of a period, one by one or by cause. */
 
+/** The most runs that are grouped by cause: a failed one of them is compared with later ones. */
+export const mostGrouped = 500
+
 export type Runs =
-  | (Omit<Found, 'ids'> & { readonly rows: readonly RunRow[] })
-  /** @property isAll false: there are more, of which these are the newest @property looked see `Found` */
-  | { readonly groups: readonly RunGroup[]; readonly isAll: boolean; readonly looked: Place | null }
+  /** @property count all that match, on all pages @property next the last run of the page, if there are more */
+  | { readonly rows: readonly RunRow[]; readonly count: number; readonly next: Place | null }
+  /** @property isAll false: there are more, of which these are the newest */
+  | { readonly groups: readonly RunGroup[]; readonly isAll: boolean }
 
 /** @param found null: they could not be read in time */
 export function runsPage(asked: Asked, found: Runs | null, actor: Actor): string {
@@ -58,38 +53,23 @@ const periodWords: Readonly<Record<Span, string>> = {
   all: 'all time',
 }
 
-function results({ sent, question, before }: Asked, found: Runs): Html {
-  const of = `of ${periodWords[question.span]}`
+function results({ sent, span, before }: Asked, found: Runs): Html {
+  const of = `of ${periodWords[span]}`
   if ('groups' in found) {
-    const { groups, isAll, looked } = found
+    const { groups, isAll } = found
     return html`<h2>${count(groups.length, 'group')} ${of}</h2>
 ${groups.length > 0 && groupTable('Runs by cause', groups, mostOfGroups)}
-${!isAll && html`<p class="quiet">Of the newest ${number(mostGrouped)} runs: there are more.</p>`}
-${looked !== null && lookedBack(looked)}`
+${!isAll && html`<p class="quiet">Of the newest ${number(mostGrouped)} runs: there are more.</p>`}`
   }
-  const { rows, count: matching, next, looked } = found
-  return html`<h2>${matching === null ? 'Older runs' : countWords(matching, looked)} ${of}</h2>
+  const { rows, count: matching, next } = found
+  return html`<h2>${matching > mostCounted ? `${number(mostCounted)}+ runs` : count(matching, 'run')} ${of}</h2>
 ${rows.length > 0 && runTable('Runs', rows, new Date())}
-${looked !== null && next === looked && lookedBack(looked)}
 <p class="choice">${before !== null && html`<a class="button" href="${addressOf(sent, { before: undefined })}">The newest</a>`}
-${next !== null && html`<a class="button" href="${addressOf(sent, { before: placeText(next) })}">${next === looked ? 'Look further back' : 'Older'}</a>`}</p>`
+${next !== null && html`<a class="button" href="${addressOf(sent, { before: placeText(next) })}">Older</a>`}</p>`
 }
 
 /** The most bytes of the groups. */
 const mostOfGroups = 80_000
-
-const countWords = (matching: number, looked: Place | null): string =>
-  matching > mostCounted
-    ? `${number(mostCounted)}+ runs`
-    : looked === null
-      ? count(matching, 'run')
-      : matching === 0
-        ? 'No runs so far'
-        : `${number(matching)}+ runs`
-
-/** The end of the search: no index has words, kinds and changes, so older runs are scanned for the next page. */
-const lookedBack = ({ at }: Place): Html =>
-  html`<p class="quiet">${number(mostLooked)} runs were looked through, back to ${time(new Date(at))}: older ones may match too. Runs of an object, an owner or a user are found at once.</p>`
 
 const labels: Readonly<Record<Field, string>> = {
   period: 'Period',
@@ -105,12 +85,13 @@ const labels: Readonly<Record<Field, string>> = {
 
 const form = ({
   sent,
-  question,
+  span,
+  outcome,
   isGrouped,
   wrong,
 }: Asked): Html => html`<form class="filters" method="get" action="${runsPath}">
-${choiceField('period', labels.period, question.span, Object.entries(periodWords))}
-${choiceField('outcome', labels.outcome, question.outcome ?? '', [['', 'any'], ...[...outcomes, 'planned' as const].map((each) => [each, each === 'unknown' ? 'unknown yet' : each] as const)])}
+${choiceField('period', labels.period, span, Object.entries(periodWords))}
+${choiceField('outcome', labels.outcome, outcome === 'any' ? '' : outcome, [['', 'any'], ...outcomesAsked.map((each) => [each, each === 'unknown' ? 'unknown yet' : each] as const)])}
 ${(['object', 'who', 'owner', 'kind', 'request', 'text'] as const).map((name) =>
   textField(name, labels[name], {
     value: sent[name],

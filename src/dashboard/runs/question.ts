@@ -1,9 +1,8 @@
+import { z } from 'zod'
 import type { ListSpec } from '../../lists/list.ts'
 import { pageParameters } from '../../lists/page.ts'
-import { type Place, placeOf, type RunQuestion, type Span, spans } from '../../lists/run-search.ts'
+import { outcomesAsked, type Span, spans } from '../../lists/runs-of-operators.ts'
 import { storable } from '../../models/syntax.ts'
-import { comparedName } from '../../names.ts'
-import { type Outcome, outcomes } from '../../runs/outcome.ts'
 import { runsPath } from '../addresses.ts'
 
 /** The search in the address of /admin/runs/. An empty value counts as absent: forms send all their fields. */
@@ -14,10 +13,25 @@ export type Field = (typeof fields)[number]
 /** The values as they were sent. */
 export type Sent = Readonly<Partial<Record<Field | 'before', string>>>
 
-/** @property wrong errors by field: then nothing is searched */
+/** The place of a run in the order: the newest first. */
+export type Place = { readonly at: number; readonly id: string }
+
+/** @returns `1732371304123.01a1fd66-...`, for an address */
+export const placeText = ({ at, id }: Place): string => `${at}.${id}`
+
+/** @returns undefined for a text that is no place */
+function placeOf(text: string): Place | undefined {
+  const [, at, id] = /^(\d{1,15})\.([\da-f-]{36})$/.exec(text) ?? []
+  return z.object({ at: z.number().max(8.64e15), id: z.guid() }).safeParse({ at: Number(at), id }).data
+}
+
+/** @property filters those of the list, with their values @property wrong errors by field: then nothing is searched */
 export type Asked = {
   readonly sent: Sent
-  readonly question: RunQuestion
+  readonly span: Span
+  readonly outcome: string
+  readonly filters: Readonly<Record<string, unknown>>
+  readonly terms: readonly string[]
   readonly before: Place | null
   readonly isGrouped: boolean
   readonly wrong: Readonly<Partial<Record<Field | 'before', string>>>
@@ -25,8 +39,8 @@ export type Asked = {
 
 const longest = 400
 
-/** The fields that are filters of the API's list, by the name there. */
-const filterOf = { object: 'object', kind: 'kind', request: 'request_id' } as const
+/** The fields that are filters of the list, by the name there. */
+const filterOf = { object: 'object', who: 'who', owner: 'owner', kind: 'kind', request: 'request_id' } as const
 
 export function readQuestion(spec: ListSpec<'Run'>, query: Readonly<Record<string, unknown>>): Asked {
   const sent: Partial<Record<Field | 'before', string>> = {}
@@ -45,30 +59,25 @@ export function readQuestion(spec: ListSpec<'Run'>, query: Readonly<Record<strin
     if (found === undefined) wrong[name] = `Must be one of: ${known.join(', ')}.`
     return found ?? usual
   }
-  const filters = Object.entries(filterOf).flatMap(([field, name]) => {
-    const filter = spec.filters[name]
+  const filters: Record<string, unknown> = {}
+  for (const [field, name] of Object.entries(filterOf)) {
     const value = sent[field as Field]
-    if (filter === undefined || value === undefined) return []
-    const parsed = filter.schema.safeParse(value)
-    if (parsed.success) return [{ name, filter, value: parsed.data }]
-    wrong[field as Field] = parsed.error.issues[0]?.message ?? 'Is not right.'
-    return []
-  })
+    const parsed = value === undefined ? undefined : spec.filters[name]?.schema.safeParse(value)
+    if (parsed?.success) filters[name] = parsed.data
+    else if (parsed !== undefined) wrong[field as Field] = parsed.error.issues[0]?.message ?? 'Is not right.'
+  }
   const terms = pageParameters(spec).search.safeParse(sent.text)
   if (!terms.success) wrong.text = terms.error.issues[0]?.message ?? 'Is not right.'
   const before = sent.before === undefined ? null : placeOf(sent.before)
   if (before === undefined) wrong.before = 'Is not the place of a page.'
-  const outcome = of('outcome', ['any', ...outcomes, 'planned'], 'any')
+  const outcome = of('outcome', ['any', ...outcomesAsked], 'any')
+  const span = of('period', Object.keys(spans) as Span[], 'hour')
   return {
     sent,
-    question: {
-      span: of('period', Object.keys(spans) as Span[], 'hour'),
-      outcome: outcome === 'any' ? null : (outcome as Outcome | 'planned'),
-      who: sent.who ?? null,
-      owner: sent.owner === undefined ? null : comparedName(sent.owner),
-      filters,
-      terms: terms.success ? terms.data : [],
-    },
+    span,
+    outcome,
+    filters: { ...filters, period: span, ...(outcome !== 'any' && { outcome }) },
+    terms: terms.success ? terms.data : [],
     before: before ?? null,
     isGrouped: of('group', ['none', 'cause'], 'none') === 'cause',
     wrong,

@@ -4,13 +4,12 @@ import { inTime } from '../../db/in-time.ts'
 import { Problem } from '../../errors.ts'
 import type { Api } from '../../http/api.ts'
 import { html } from '../../http/html.ts'
-import { type Earlier, earlierRun } from '../../lists/earlier-run.ts'
 import { queryInteger } from '../../lists/filters.ts'
 import type { ListSpec } from '../../lists/list.ts'
 import { objectsOf } from '../../lists/objects-of-run.ts'
 import { groupByCause } from '../../lists/run-groups.ts'
 import { readRunRows } from '../../lists/run-rows.ts'
-import { laterRuns, mostGrouped, readFacts, searchRuns } from '../../lists/run-search.ts'
+import { type Earlier, earlierRun, findRuns, laterRuns } from '../../lists/runs-of-operators.ts'
 import type { Actor } from '../../permissions.ts'
 import type { Engine } from '../../plan/engine.ts'
 import type { ApplyQueue } from '../../queue/backend.ts'
@@ -25,7 +24,7 @@ import { ifInTime } from '../late.ts'
 import { time, titleText } from '../words.ts'
 import { mostEntries, mostLines, startOfPart } from './changes.ts'
 import { documentPage } from './document-page.ts'
-import { type Runs, runsPage } from './list-page.ts'
+import { mostGrouped, type Runs, runsPage } from './list-page.ts'
 import { type Asked, fields, readQuestion } from './question.ts'
 import { runPage } from './run-page.ts'
 
@@ -59,14 +58,14 @@ export function runPages(app: Api, { db, engine, queue, runs }: Sources): void {
     },
   )
 
-  async function find({ question, before, isGrouped }: Asked, actor: Actor): Promise<Runs> {
-    if (isGrouped) {
-      const { facts, looked } = await readFacts(db, runs, actor, question, mostGrouped + 1)
-      const groups = await groupByCause(db, actor, facts.slice(0, mostGrouped))
-      return { groups, isAll: facts.length <= mostGrouped, looked }
-    }
-    const { ids, ...found } = await searchRuns(db, runs, actor, question, { before, size: rowsOfPage })
-    return { rows: await readRunRows(db, runs, actor, ids), ...found }
+  async function find({ filters: sent, terms, before, isGrouped }: Asked, actor: Actor): Promise<Runs> {
+    const behind = isGrouped || before === null ? {} : { behind: [new Date(before.at), before.id] }
+    const most = isGrouped ? mostGrouped : rowsOfPage
+    const { ids, count } = await findRuns(db, runs, actor, { sent, terms, size: most + 1, ...behind })
+    const rows = await readRunRows(db, runs, actor, ids.slice(0, most))
+    if (isGrouped) return { groups: groupByCause(rows), isAll: ids.length <= most }
+    const last = ids.length > most ? rows.at(-1) : undefined
+    return { rows, count, next: last === undefined ? null : { at: Date.parse(last.created_at), id: last.id } }
   }
 
   app.get(

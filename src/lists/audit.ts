@@ -1,0 +1,90 @@
+import { z } from 'zod'
+import type { Db } from '../db/client.ts'
+import type { Actor } from '../permissions.ts'
+import { type AuditEntry, auditView, readAuditEntries } from '../views/audit.ts'
+import * as filter from './filters.ts'
+import { findPage, type ListSpec } from './list.ts'
+import { auditedUser } from './tables.ts'
+
+/** Audit rows as the API and the pages of operators list them. */
+export const auditList: ListSpec<'AuditRow'> = {
+  path: '/core/audit/',
+  summary: 'List who did what',
+  description:
+    'Each apply, each write of one object, each act on the queue and each read while impersonating: who, when, which objects and which fields, and never a value. Rows are kept for `AUDIT_DAYS`.',
+  permission: 'view_audit',
+  view: auditView,
+  count: 'capped',
+  search: auditedUser,
+  order: { at: 'at', id: 'pk' },
+  defaultOrder: '-id',
+  filters: {
+    id: filter.isOneOfKeys('pk', 'bigint'),
+    action: filter.equals('action', 'With this action exactly, such as `apply` or `pause_queue`.'),
+    user: filter.hasKey('actorPk', 'Done by the user with this key.'),
+    real_user: filter.hasKey('realPk', 'Done by the user with this key, who impersonated another.'),
+    request_id: filter.equals('requestId', 'Done by the request with this `X-Request-Id`.'),
+    run: filter.hasUuid('runId', 'Done by the run with this id.'),
+    created_after: filter.isSince('at', 'Done at this time or later.'),
+    created_before: filter.isBefore('at', 'Done before this time.'),
+  },
+}
+
+/** The periods of a search, as PostgreSQL writes them. The first is the default. */
+export const auditSpans = { day: '1 day', week: '7 days', month: '30 days', all: null } as const
+export type AuditSpan = keyof typeof auditSpans
+
+export type AuditQuestion = {
+  readonly span: AuditSpan
+  readonly action: string | null
+  /** A part of the name of the user, or of the user who impersonated it. */
+  readonly who: string | null
+  /** The id of a run or of a request. */
+  readonly id: string | null
+  /** Only rows with a smaller key. */
+  readonly before: string | null
+}
+
+/** A request and a run are each found by their index. */
+function idIs(key: string, id: string, bind: filter.Bind): string {
+  const run = z.guid().safeParse(id.toLowerCase()).data
+  const ofRun = run === undefined ? [] : [`SELECT r.pk FROM audit_rows r WHERE r.run_id = ${bind(run)}::uuid`]
+  return `${key} IN (${[`SELECT q.pk FROM audit_rows q WHERE q.request_id = ${bind(id)}`, ...ofRun].join(' UNION ALL ')})`
+}
+
+const auditOfOperators: ListSpec<'AuditRow'> = {
+  ...auditList,
+  filters: {
+    period: filter.isWithin('at', auditSpans),
+    // The other condition is that of the partial index.
+    action: filter.narrows<'action', string>('action', z.string(), (action, value, bind) =>
+      [`${action} = ${bind(value)}`, ...(value === 'apply' ? [] : [`${action} <> 'apply'`])].join(' AND '),
+    ),
+    id: filter.narrows<'pk', string>('pk', z.string(), idIs),
+  },
+}
+
+/** @property next the key of the last row if there are more */
+export type FoundAudit = { readonly rows: readonly AuditEntry[]; readonly next: string | null }
+
+/** The most rows that are counted, which nothing shows: more are found along the order. */
+const mostCounted = 1_000
+
+/** @returns up to `size` rows, the newest first */
+export async function searchAudit(
+  db: Db,
+  actor: Actor,
+  { span: period, action, who, id, before }: AuditQuestion,
+  size: number,
+): Promise<FoundAudit> {
+  const { keys } = await findPage(db, auditOfOperators, actor, {
+    sent: { period, action: action ?? undefined, id: id ?? undefined },
+    terms: who === null ? [] : [who],
+    size: size + 1,
+    mostCounted,
+    ...(before !== null && { behind: [before] }),
+  })
+  const shown = keys.slice(0, size)
+  const rows = shown.length === 0 ? [] : await readAuditEntries(db, shown)
+  return { rows, next: keys.length > size ? String(shown.at(-1)) : null }
+}
