@@ -96,7 +96,7 @@ const rules: Record<string, Example> = {
     bad: [
       { 'src/api/users.ts': "import pg from 'pg'" },
       { 'src/runs/ledger.ts': "import type { Pool } from 'pg'" },
-      { 'src/lists/stream.ts': "const { default: Cursor } = await import('pg-cursor')" },
+      { 'src/lists/list.ts': "const { default: Cursor } = await import('pg-cursor')" },
     ],
     good: {
       'src/db/client.ts': "import pg from 'pg'",

@@ -3,11 +3,11 @@ import type { Db } from '../db/client.ts'
 import { within } from '../db/snapshot.ts'
 import { Problem } from '../errors.ts'
 import type { Api } from '../http/api.ts'
+import { answerOf, joined, objectText, patiently } from '../http/long-answer.ts'
 import { queryInteger } from '../lists/filters.ts'
 import { alsoNeedsOf, includeParameter, isIncluded } from '../lists/list.ts'
 import { usualPageSize } from '../lists/listed.ts'
 import { maxPageSize } from '../lists/page.ts'
-import { objectText, type PageWriter, patiently } from '../lists/stream.ts'
 import { apiPrefix } from '../paths.ts'
 import { groupMember, readMembers } from '../views/members.ts'
 import { readUidOf } from '../views/uid.ts'
@@ -60,11 +60,9 @@ export function groupMemberRoutes(app: Api, db: Db): void {
       const found = await readMembers(db, pk, { after, size }, reading)
       if (found === undefined) throw new Problem('not_found', 'There is no such group.')
       const next = found.next === null ? null : nextOf(pk, found.next, query)
-      const write = (page: PageWriter) => {
-        page.begin(within(db))
-        return page.add([{ next, results: found.members }])
-      }
-      const answer = await objectText(write, { takeLong: () => request.takeLongAnswer() })
+      const source = within(db)
+      const pieces = objectText(source, { next, results: found.members })
+      const answer = joined(await answerOf(source, pieces, { takeLong: () => request.takeLongAnswer() }))
       return reply.type('application/json; charset=utf-8').send(patiently(reply, answer))
     },
   )

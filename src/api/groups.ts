@@ -7,10 +7,10 @@ import { ErrorList } from '../errors.ts'
 import type { Api } from '../http/api.ts'
 import { matchHeaders, preconditionOf, sendWritten } from '../http/etag.ts'
 import type { Headers } from '../http/headers.ts'
+import { answerOf, joined, objectText, patiently, shortText } from '../http/long-answer.ts'
 import * as filter from '../lists/filters.ts'
 import { includeParameter, isIncluded, type ListSpec, list } from '../lists/list.ts'
 import { one, tagOf } from '../lists/one.ts'
-import { objectText, type PageWriter, pageText, patiently, shortText } from '../lists/stream.ts'
 import { groupName } from '../lists/tables.ts'
 import { writable } from '../openapi/writable.ts'
 import { type Actor, allows } from '../permissions.ts'
@@ -95,21 +95,23 @@ export function groupRoutes(app: Api, db: Db, engine: Engine): void {
     const group = await write(db, engine, actor, { model, requestId, ...change }, read)
     // The answer is made after the commit: a long one waits for its client, and no other request waits for the group.
     const sending = { takeLong: () => request.takeLongAnswer(), of: 'write' } as const
-    const answer = await objectText(writing(group), sending).catch((error: unknown) => {
-      request.log.warn({ err: error }, 'a group was saved, and is answered without users_obj')
-      return undefined
-    })
+    const answer = await answered(group, sending)
+      .then(joined)
+      .catch((error: unknown) => {
+        request.log.warn({ err: error }, 'a group was saved, and is answered without users_obj')
+        return undefined
+      })
     return sendWritten(reply, patiently(reply, answer ?? (await withoutUsers(group))))
   }
-  const writing = (group: object) => (page: PageWriter) => {
-    page.begin(separately(db))
-    return page.add([group])
+  const answered = (group: object, sending: Parameters<typeof answerOf>[2]) => {
+    const source = separately(db)
+    return answerOf(source, objectText(source, group), sending)
   }
   /** The group as a read with `include_users=false` answers it. The keys are read already: the rest cannot fail or wait. */
   const withoutUsers = async (group: object) => {
     const shown = { ...group, users_obj: null }
     const short = await shortText(separately(db), shown)
-    return short ?? pageText(writing(shown), { buffered: Number.POSITIVE_INFINITY })
+    return short ?? answered(shown, { buffered: Number.POSITIVE_INFINITY })
   }
   /** Checks the tags of both texts that reads answer to this caller: with users, and without. */
   const precondition = async (actor: Actor, headers: Headers, pk: string) => {

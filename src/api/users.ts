@@ -33,7 +33,7 @@ export function userRoutes(app: Api, db: Db): void {
       groups_by_name: filter.groupsByName,
       groups_by_pk: filter.groupsByPk,
       is_active: filter.isTrue('isActive', 'Whether the user may log in.'),
-      is_superuser: filter.holds(isSuperuser, 'Whether the user has all rights, by any group.'),
+      is_superuser: filter.isTrue<never>(isSuperuser, 'Whether the user has all rights, by any group.'),
       name: filter.equals('name'),
       path: filter.equals('path', 'At this path exactly.'),
       path_startswith: filter.startsWith('path', 'At a path that starts with this text.'),

@@ -9,29 +9,28 @@ export type Source = {
   read<Result>(portion: Portion<Result>): Promise<Result>
   /** Ends the transaction between portions: their reader may wait for a client now. */
   end(): Promise<void>
+  /** Rolls the transaction back. @throws the error, or the {Problem} that it is */
+  fail(error: unknown): Promise<never>
 }
 
+const endless = { end: async () => {}, fail: (error: unknown) => Promise.reject(error) }
+
 /** Reads in a transaction that goes on: its reader waits for no client. */
-export const within = (tx: Tx): Source => ({ read: (portion) => portion(tx), end: async () => {} })
+export const within = (tx: Tx): Source => ({ read: (portion) => portion(tx), ...endless })
 
 /** Reads each portion in a transaction of its own. */
 export const separately = (db: Db): Source => ({
   read: (portion) => transaction(db, portion, { isolationLevel: 'RepeatableRead' }),
-  end: async () => {},
+  ...endless,
 })
 
 /**
  * Reads portions of one snapshot until `end`, and each of its own afterwards
- * (docs/adr/0086-a-slow-reader-holds-no-transaction.md).
+ * (docs/adr/0086-a-slow-reader-holds-no-transaction.md). Its reader ends it, or lets it fail.
  *
  * @param plans see `transaction`
- * @throws what `work` throws; {Problem} `unavailable` when the database is away
  */
-export async function withSnapshot<Result>(
-  db: Db,
-  work: (source: Source) => Promise<Result>,
-  { plans }: { readonly plans?: 'auto' } = {},
-): Promise<Result> {
+export function openSnapshot(db: Db, { plans }: { readonly plans?: 'auto' } = {}): Source {
   const options = { isolationLevel: 'RepeatableRead', ...(plans !== undefined && { plans }) } as const
   const [begun, over] = [Promise.withResolvers<Tx>(), Promise.withResolvers<void>()]
   const untilOver = (tx: Tx) => {
@@ -43,21 +42,18 @@ export async function withSnapshot<Result>(
   done.catch(begun.reject)
   for (const { promise } of [begun, over]) promise.catch(() => {})
   let isOpen = true
-  const end = async () => {
-    isOpen = false
-    over.resolve()
-    await done
-  }
-  const read = async <Part>(portion: Portion<Part>): Promise<Part> =>
-    isOpen ? portion(await begun.promise) : transaction(db, portion, options)
-  try {
-    const result = await work({ read, end })
-    await end()
-    return result
-  } catch (error) {
-    // The transaction rolls back, and turns the error into a Problem.
-    over.reject(error)
-    await done
-    throw error
+  return {
+    read: async (portion) => (isOpen ? portion(await begun.promise) : transaction(db, portion, options)),
+    end: async () => {
+      isOpen = false
+      over.resolve()
+      await done
+    },
+    fail: async (error) => {
+      // The transaction rolls back, and turns the error into a Problem.
+      over.reject(error)
+      await done
+      throw error
+    },
   }
 }

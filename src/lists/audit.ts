@@ -1,9 +1,7 @@
 import { z } from 'zod'
-import type { Db } from '../db/client.ts'
-import type { Actor } from '../permissions.ts'
-import { type AuditEntry, auditView, readAuditEntries } from '../views/audit.ts'
+import { auditView } from '../views/audit.ts'
 import * as filter from './filters.ts'
-import { findPage, type ListSpec } from './list.ts'
+import type { ListSpec } from './list.ts'
 import { auditedUser } from './tables.ts'
 
 /** Audit rows as the API and the pages of operators list them. */
@@ -34,17 +32,6 @@ export const auditList: ListSpec<'AuditRow'> = {
 export const auditSpans = { day: '1 day', week: '7 days', month: '30 days', all: null } as const
 export type AuditSpan = keyof typeof auditSpans
 
-export type AuditQuestion = {
-  readonly span: AuditSpan
-  readonly action: string | null
-  /** A part of the name of the user, or of the user who impersonated it. */
-  readonly who: string | null
-  /** The id of a run or of a request. */
-  readonly id: string | null
-  /** Only rows with a smaller key. */
-  readonly before: string | null
-}
-
 /** A request and a run are each found by their index. */
 function idIs(key: string, id: string, bind: filter.Bind): string {
   const run = z.guid().safeParse(id.toLowerCase()).data
@@ -52,7 +39,8 @@ function idIs(key: string, id: string, bind: filter.Bind): string {
   return `${key} IN (${[`SELECT q.pk FROM audit_rows q WHERE q.request_id = ${bind(id)}`, ...ofRun].join(' UNION ALL ')})`
 }
 
-const auditOfOperators: ListSpec<'AuditRow'> = {
+/** With what the pages of operators ask: periods, and a run or a request by one id. */
+export const auditOfOperators: ListSpec<'AuditRow'> = {
   ...auditList,
   filters: {
     period: filter.isWithin('at', auditSpans),
@@ -62,29 +50,4 @@ const auditOfOperators: ListSpec<'AuditRow'> = {
     ),
     id: filter.narrows<'pk', string>('pk', z.string(), idIs),
   },
-}
-
-/** @property next the key of the last row if there are more */
-export type FoundAudit = { readonly rows: readonly AuditEntry[]; readonly next: string | null }
-
-/** The most rows that are counted, which nothing shows: more are found along the order. */
-const mostCounted = 1_000
-
-/** @returns up to `size` rows, the newest first */
-export async function searchAudit(
-  db: Db,
-  actor: Actor,
-  { span: period, action, who, id, before }: AuditQuestion,
-  size: number,
-): Promise<FoundAudit> {
-  const { keys } = await findPage(db, auditOfOperators, actor, {
-    sent: { period, action: action ?? undefined, id: id ?? undefined },
-    terms: who === null ? [] : [who],
-    size: size + 1,
-    mostCounted,
-    ...(before !== null && { behind: [before] }),
-  })
-  const shown = keys.slice(0, size)
-  const rows = shown.length === 0 ? [] : await readAuditEntries(db, shown)
-  return { rows, next: keys.length > size ? String(shown.at(-1)) : null }
 }

@@ -82,47 +82,33 @@ export const narrows = <Field extends string, Value>(
   seen?: Filter<Field, Value>['seen'],
 ) => filter({ on, schema, condition, ...(seen && { seen }) })
 
-/** A filter on a field with exactly this value. @param type the column's type in PostgreSQL */
-const is = <Field extends string>(on: Field, type: string, schema: z.ZodType) =>
-  filter({ on, schema, condition: (column, value, bind) => `${column} = ${bind(value)}::${type}` })
+/** A filter that compares a field with the value. @param type the type of the value in PostgreSQL */
+const compares = <Field extends string>(on: Field, operator: string, type: string, schema: z.ZodType) =>
+  filter({ on, schema, condition: (column, value, bind) => `${column} ${operator} (${bind(value)}::${type})` })
 
 /** `request id` of `requestId`. */
 const wordsOf = (field: string) => field.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
 
 /** A filter by equality. Each filter takes the description of its parameter, as a sentence. */
 export const equals = <Field extends string>(field: Field, description = `With this ${wordsOf(field)} exactly.`) =>
-  is(field, 'text', queryText().meta({ description }))
+  compares(field, '=', 'text', queryText().meta({ description }))
 export const unique = <Field extends string>(field: Field, description?: string) => ({
   ...equals(field, description),
   isUnique: true as const,
 })
-export const hasOwner = is(
-  'owner',
-  'text',
-  queryText().overwrite(comparedName).meta({ description: 'Managed under this label.' }),
-)
+const label = queryText().overwrite(comparedName).meta({ description: 'Managed under this label.' })
+export const hasOwner = compares('owner', '=', 'text', label)
 export const hasUuid = <Field extends string>(field: Field, description: string) =>
-  is(field, 'uuid', queryUuid.meta({ description }))
+  compares(field, '=', 'uuid', queryUuid.meta({ description }))
 export const hasKey = <Field extends string>(field: Field, description: string) =>
-  is(field, 'integer', queryKey.meta({ description }))
+  compares(field, '=', 'integer', queryKey.meta({ description }))
 
-/** @param on SQL that is true or false, and never null */
-const isTrueOf = <Field extends string>(on: Field | Expression, description: string) =>
-  filter({
-    on,
-    schema: queryBoolean.meta({ description }),
-    condition: (sql, value) => (value ? sql : `NOT ${sql}`),
-  })
-
-export const isTrue = <Field extends string>(field: Field, description: string) => isTrueOf(field, description)
-export const holds = (expression: Expression, description: string) => isTrueOf<never>(expression, description)
-
-export const startsWith = <Field extends string>(on: Field, description: string) =>
-  filter({
-    on,
-    schema: queryText().meta({ description }),
-    condition: (column, value, bind) => `${column} LIKE ${bind(`${likeLiterally(value)}%`)}`,
-  })
+/** A filter by this time or later. */
+export const isSince = <Field extends string>(on: Field, description: string) =>
+  compares(on, '>=', 'timestamptz', queryTime.meta({ description }))
+/** A filter by an earlier time. */
+export const isBefore = <Field extends string>(on: Field, description: string) =>
+  compares(on, '<', 'timestamptz', queryTime.meta({ description }))
 
 /** A filter by one of the enum's values. @param type the column's type in PostgreSQL */
 export const isOneOf = <Field extends string>(
@@ -131,38 +117,28 @@ export const isOneOf = <Field extends string>(
   values: readonly [string, ...string[]],
   description: string,
   title?: string,
-) =>
-  filter({
-    on,
-    schema: repeated(oneOf(values, title), description),
-    condition: (column, value, bind) => `${column} = ANY(${bind(value)}::${type}[])`,
-  })
+) => compares(on, '= ANY', `${type}[]`, repeated(oneOf(values, title), description))
 
 const keySchemas = { uuid: queryUuid, integer: queryKey, bigint: queryInteger(1, Number.MAX_SAFE_INTEGER) } as const
 
 /** @param type the type of the key, in PostgreSQL */
 export const isOneOfKeys = <Field extends string>(on: Field, type: keyof typeof keySchemas) =>
+  compares(on, '= ANY', `${type}[]`, repeated<z.ZodType<string | number>>(keySchemas[type], 'With this key.'))
+
+/** @param on a field, or SQL that is true or false, and never null */
+export const isTrue = <Field extends string>(on: Field | Expression, description: string) =>
   filter({
     on,
-    schema: repeated<z.ZodType<string | number>>(keySchemas[type], 'With this key.'),
-    condition: (column, value, bind) => `${column} = ANY(${bind(value)}::${type}[])`,
+    schema: queryBoolean.meta({ description }),
+    condition: (sql, value) => (value ? sql : `NOT ${sql}`),
   })
 
-/** A filter by this time or later. */
-export const isSince = <Field extends string>(on: Field, description: string) =>
-  filter({
+export const startsWith = <Field extends string>(on: Field, description: string) =>
+  narrows(
     on,
-    schema: queryTime.meta({ description }),
-    condition: (column, value, bind) => `${column} >= ${bind(value)}::timestamptz`,
-  })
-
-/** A filter by an earlier time. */
-export const isBefore = <Field extends string>(on: Field, description: string) =>
-  filter({
-    on,
-    schema: queryTime.meta({ description }),
-    condition: (column, value, bind) => `${column} < ${bind(value)}::timestamptz`,
-  })
+    queryText().meta({ description }),
+    (column, value, bind) => `${column} LIKE ${bind(`${likeLiterally(value)}%`)}`,
+  )
 
 /** A filter by a period that ends now. @param spans the intervals by name; null: all time */
 export const isWithin = <Field extends string, Span extends string>(

@@ -1,10 +1,11 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { type Db, transaction } from '../db/client.ts'
-import { type Source, withSnapshot } from '../db/snapshot.ts'
+import { openSnapshot, type Source } from '../db/snapshot.ts'
 import { ErrorList } from '../errors.ts'
 import type { Api } from '../http/api.ts'
 import type { Need } from '../http/documented.ts'
+import { answerOf, pageText, patiently } from '../http/long-answer.ts'
 import { queryBoolean } from '../http/query.ts'
 import { checkExamples } from '../models/declared.ts'
 import { type Access, type Actor, allows, ownersFor, ownersShown, type Permission } from '../permissions.ts'
@@ -16,7 +17,6 @@ import type { Filter } from './filters.ts'
 import { type Found, find } from './find.ts'
 import { type Listed, type ListQuery, type Sorted, usualPageSize, type Visible } from './listed.ts'
 import { cappedFor, envelopeOf, pageParameters, toEnvelope, toSorted } from './page.ts'
-import { type PageWriter, pageText, patiently } from './stream.ts'
 import type { ListedModel } from './tables.ts'
 
 /** The declaration of a list: the route, its parameters and its statements are made of it. */
@@ -87,9 +87,9 @@ export function list<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec
     const asked = listQueryOf(spec, query, actor)
     const reading = { uidOf: await readUidOf(db), related: isIncluded(spec, query, actor), actor }
     reply.type('application/json; charset=utf-8')
-    const write = (page: PageWriter) =>
-      withSnapshot(db, (snapshot) => writePage(page, snapshot, db, { spec, asked, reading }), { plans: 'auto' })
-    return patiently(reply, await pageText(write, { takeLong: () => request.takeLongAnswer() }))
+    const snapshot = openSnapshot(db, { plans: 'auto' })
+    const pieces = readPage(snapshot, db, { spec, asked, reading })
+    return patiently(reply, await answerOf(snapshot, pieces, { takeLong: () => request.takeLongAnswer() }))
   })
 }
 
@@ -222,35 +222,31 @@ function valuesOf({ permissions, others }: Visible, actor: Actor): readonly stri
   return others === true && held.length === all.length ? undefined : held.map(([value]) => value)
 }
 
-async function writePage(
-  page: PageWriter,
+/** @returns the text of the page, in pieces */
+async function* readPage(
   snapshot: Source,
   db: Db,
   { spec, asked, reading }: { readonly spec: ListSpec; readonly asked: ListQuery; readonly reading: Reading },
-): Promise<void> {
+): AsyncIterable<string> {
   const { count, isExact, unknown, keys } = await snapshot.read((tx) => find(tx, spec, asked))
   refuseUnknown(unknown, asked)
-  page.begin(snapshot, {
-    ...toEnvelope(asked, count),
-    ...(spec.count === 'capped' && { count_is_exact: isExact }),
-  })
-  await writeRows(page, snapshot, db, { view: spec.view, keys, reading })
+  const pagination = { ...toEnvelope(asked, count), ...(spec.count === 'capped' && { count_is_exact: isExact }) }
+  yield* pageText(snapshot, pagination, readRows(snapshot, db, { view: spec.view, keys, reading }))
 }
 
-/** Writes the rows of a page. The transaction ends with the last read, and not with the last chunk that is sent. */
-export async function writeRows(
-  page: PageWriter,
+/** Reads the rows of a page in batches. The transaction ends with the last read, and not with the last chunk that is sent. */
+export async function* readRows(
   snapshot: Source,
   db: Db,
   { view, keys, reading }: { readonly view: View; readonly keys: readonly Key[]; readonly reading: Reading },
-): Promise<void> {
+): AsyncIterable<readonly object[]> {
   if (keys.length === 0) return
   const batches = await snapshot.read((tx) => Array.fromAsync(view.read(tx, keys, reading)))
   const last = batches.pop() ?? []
-  for (const batch of batches) await page.add(await readBatch(snapshot, batch))
+  for (const batch of batches) yield await readBatch(snapshot, batch)
   const results = await readBatch(snapshot, last)
   if (!results.some(isStreamed)) await snapshot.end()
-  await page.add((await view.complete?.(db, results)) ?? results)
+  yield (await view.complete?.(db, results)) ?? results
 }
 
 function refuseUnknown(unknown: Found['unknown'], { filters }: ListQuery): void {

@@ -1,17 +1,17 @@
 import { z } from 'zod'
 import type { Db, Tx } from '../db/client.ts'
-import { type Source, within, withSnapshot } from '../db/snapshot.ts'
+import { openSnapshot, type Source, within } from '../db/snapshot.ts'
 import { ErrorList, Problem } from '../errors.ts'
 import type { Api } from '../http/api.ts'
 import { etagHeaders, etagOf, sendTagged } from '../http/etag.ts'
+import { answerOf, joined, objectText, patiently, shortText } from '../http/long-answer.ts'
 import type { Actor } from '../permissions.ts'
 import { readUidOf } from '../views/uid.ts'
 import { type FieldOf, type Key, type Reading, readBatch } from '../views/view.ts'
 import { equals, hasKey, hasUuid, queryText } from './filters.ts'
 import { find } from './find.ts'
-import { alsoNeedsOf, includeParameter, isIncluded, type ListSpec, scopeOf, writeRows } from './list.ts'
+import { alsoNeedsOf, includeParameter, isIncluded, type ListSpec, readRows, scopeOf } from './list.ts'
 import type { ListQuery } from './listed.ts'
-import { objectText, type PageWriter, patiently, shortText } from './stream.ts'
 import type { ListedModel } from './tables.ts'
 
 /** The name of one row of a list. */
@@ -63,15 +63,15 @@ export function one<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec<
     const apart = apartBy === undefined ? [] : [{ name: apartBy, filter: equals(apartBy), value: query[apartBy] }]
     const asked = listQueryOf(spec, [named, ...apart.filter(({ value }) => value !== undefined)], actor)
     const reading = { uidOf: await readUidOf(db), actor, related: isIncluded(spec, query, actor) }
-    const writeOne = async (page: PageWriter, snapshot: Source) => {
+    const snapshot = openSnapshot(db)
+    async function* readOne(): AsyncIterable<string> {
       const keys = await readKeys(snapshot, spec, asked)
       if (keys.length === 0) throw new Problem('not_found', `There is no such ${displayName}.`)
       if (keys.length > 1) throw ambiguous(displayName, apartBy ?? by)
-      page.begin(snapshot)
-      await writeRows(page, snapshot, db, { view: spec.view, keys, reading })
+      for await (const results of readRows(snapshot, db, { view: spec.view, keys, reading }))
+        for (const result of results) yield* objectText(snapshot, result)
     }
-    const write = (page: PageWriter) => withSnapshot(db, (snapshot) => writeOne(page, snapshot))
-    const answer = await objectText(write, { takeLong: () => request.takeLongAnswer() })
+    const answer = joined(await answerOf(snapshot, readOne(), { takeLong: () => request.takeLongAnswer() }))
     return sendTagged(reply, patiently(reply, answer), displayName)
   })
 }

@@ -25,7 +25,7 @@ const conditionOf: Readonly<Record<Outcome | 'planned', string>> = {
  *
  * @property objects names in the form of the filter `object`: `application:shop`
  */
-type Same = {
+export type Same = {
   readonly objects: readonly string[]
   readonly application?: { readonly slug: string; readonly since: Date }
   readonly document?: { readonly title: string; readonly submitter: number | null }
@@ -40,7 +40,11 @@ export function runListOfOperators(registry: Registry): ListSpec<'Run'> {
     filters: {
       ...list.filters,
       period: filter.isWithin('createdAt', spans),
-      outcome: filter.narrows<'state', Outcome | 'planned'>('state', z.enum(outcomesAsked), (_, outcome) => conditionOf[outcome]),
+      outcome: filter.narrows<'state', Outcome | 'planned'>(
+        'state',
+        z.enum(outcomesAsked),
+        (_, outcome) => conditionOf[outcome],
+      ),
       who: filter.narrows<'submitterPk', string>(
         'submitterPk',
         z.string(),
@@ -51,7 +55,11 @@ export function runListOfOperators(registry: Registry): ListSpec<'Run'> {
       application: filter.narrows<'slug', string | null>('slug', any, (slug, value, bind) =>
         value === null ? `${slug} IS NULL` : `${slug} = ${bind(value)}`,
       ),
-      since: filter.narrows<'createdAt', Date>('createdAt', any, (at, since, bind) => `${at} > ${bind(since)}::timestamptz`),
+      since: filter.narrows<'createdAt', Date>(
+        'createdAt',
+        any,
+        (at, since, bind) => `${at} > ${bind(since)}::timestamptz`,
+      ),
       same: sameAs(list.filters.object),
     },
   }
@@ -91,55 +99,3 @@ export async function findRuns(
   const { keys, count } = await findPage(db, spec, actor, { mostCounted, ...request })
   return { ids: keys.map(String), count }
 }
-
-/** Later runs of the same objects, the next one first: those of the same application, and those that changed one of the objects. */
-export async function laterRuns(
-  db: Db,
-  spec: ListSpec<'Run'>,
-  actor: Actor,
-  { slug, createdAt, objects }: { readonly slug: string | null; readonly createdAt: Date; readonly objects: readonly string[] },
-  size: number,
-): Promise<string[]> {
-  const same: Same = { objects, ...(slug !== null && { application: { slug, since: createdAt } }) }
-  const sent = { same, since: createdAt, mode: ['apply'] }
-  return (await findRuns(db, spec, actor, { sent, ordering: 'created_at', size })).ids
-}
-
-export type Earlier = {
-  readonly id: string
-  readonly title: string
-  readonly createdAt: Date
-  readonly endedAt: Date
-  readonly submitter: number | null
-}
-
-type Of = {
-  /** The slug of an application, whose earlier runs have the same; null for a blueprint. */
-  readonly slug: string | null
-  /** The title of a blueprint. Its earlier run has the same title and submitter, or changed one of its objects. */
-  readonly title: string
-  readonly submitter: number | null
-  readonly objects: readonly string[]
-  /** Only runs that were recorded before this time. */
-  readonly before: Date
-}
-
-/** The last applied run before another one: of a blueprint, one with its title if there is one. @returns undefined when there is none */
-export async function earlierRun(
-  db: Db,
-  spec: ListSpec<'Run'>,
-  actor: Actor,
-  { slug, title, submitter, objects, before }: Of,
-): Promise<Earlier | undefined> {
-  const sent = { application: slug, created_before: before, applied: true, mode: ['apply'] }
-  const same: Same = { objects, document: { title, submitter } }
-  for (const each of slug === null ? [{ same, title }, { same }] : [{}]) {
-    const { ids } = await findRuns(db, spec, actor, { sent: { ...sent, ...each }, size: 1 })
-    const row = await db.run.findFirst({ where: { id: { in: ids } } , select: earlierSelect })
-    if (row !== null)
-      return { ...row, endedAt: row.finishedAt ?? row.createdAt, submitter: row.submitterPk }
-  }
-  return undefined
-}
-
-const earlierSelect = { id: true, title: true, createdAt: true, finishedAt: true, submitterPk: true } as const

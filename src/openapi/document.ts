@@ -89,7 +89,7 @@ and consents around it.
   accepted in bodies and ignored, so that an answer can be sent back.
 - A 400 names **every** error: messages by field, nested as the body is. Every other refusal is \`{detail, code}\`.
 - Lists come in pages: \`page\`, \`page_size\` (at most 1000), \`ordering\` (separated by commas, \`-\` for descending),
-  \`search\` (every word must match). \`count\` is exact.
+  \`search\` (every word must match). \`count\` is exact; the lists of runs and of audit rows count up to 10 000.
 - Rates are limited by access token, and failed authentications by address. Answers to an access token have \`RateLimit\`
   and \`RateLimit-Policy\`; a 429 has \`Retry-After\`.
 - A path answers 405 to a method that it does not take. \`Allow\` lists the methods that it takes.

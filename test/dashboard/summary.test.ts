@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { parts } from '../../src/dashboard/now/parts.ts'
 import type { Now } from '../../src/dashboard/now/read.ts'
 import { evaluate, summary } from '../../src/dashboard/now/summary.ts'
+import type { RunGroup } from '../../src/dashboard/runs/groups.ts'
 import type { KnownProcess } from '../../src/db/presence.ts'
-import type { RunGroup } from '../../src/lists/run-groups.ts'
 import { type Right, system } from '../../src/permissions.ts'
 
 /** What the first page says of what was read. */

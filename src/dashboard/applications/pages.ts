@@ -1,5 +1,4 @@
 import { type Html, type HtmlValue, html } from '../../http/html.ts'
-import { type ApplicationRow, mostCounted } from '../../lists/applications.ts'
 import { type Actor, allows } from '../../permissions.ts'
 import type { HistoryEntry } from '../../views/history.ts'
 import type { LastChange } from '../../views/last-changes.ts'
@@ -8,6 +7,7 @@ import { textField } from '../filter-fields.ts'
 import { page } from '../frame.ts'
 import { factList, table } from '../table.ts'
 import { count, mark, nameText, notKnown, number, shortTime, time, titleText } from '../words.ts'
+import { type ApplicationRow, mostCounted } from './read.ts'
 import { queryOf, type Timeline, timeline } from './timeline.ts'
 
 /** /admin/applications/: the applications with their owners; and for each, its changes, with their times and users. */

@@ -1,5 +1,5 @@
 import { cutTo, type Html, html } from '../../http/html.ts'
-import type { AuditQuestion, AuditSpan, FoundAudit } from '../../lists/audit.ts'
+import type { AuditSpan } from '../../lists/audit.ts'
 import type { Registry } from '../../models/registry.ts'
 import type { Actor } from '../../permissions.ts'
 import type { AuditEntry } from '../../views/audit.ts'
@@ -8,6 +8,7 @@ import { choiceField, textField } from '../filter-fields.ts'
 import { page } from '../frame.ts'
 import { type Row, rowsWithin, table } from '../table.ts'
 import { nameText, notKnown, sentenceText, shortId, shortTime, time } from '../words.ts'
+import type { AuditQuestion, FoundAudit } from './audit.ts'
 
 /** /admin/audit/: actions with their users. */
 
@@ -34,11 +35,7 @@ ${found === null ? html`${notKnown('This takes too long: choose a shorter period
 /** The most bytes of a page: its rows are up to 50, and fewer where they are long. */
 const mostBytes = 80_000
 
-function results(
-  question: AuditQuestion,
-  { rows: all, ...found }: FoundAudit,
-  registry: Shown['registry'],
-): Html {
+function results(question: AuditQuestion, { rows: all, ...found }: FoundAudit, registry: Shown['registry']): Html {
   const now = new Date()
   const shown = rowsWithin(
     mostBytes,

@@ -1,5 +1,4 @@
 import { type Html, html } from '../../http/html.ts'
-import type { RunGroup } from '../../lists/run-groups.ts'
 import type { RunRow } from '../../lists/run-rows.ts'
 import { mostCounted, outcomesAsked, type Span } from '../../lists/runs-of-operators.ts'
 import { type Actor, allows } from '../../permissions.ts'
@@ -7,6 +6,7 @@ import { runsPath } from '../addresses.ts'
 import { choiceField, textField } from '../filter-fields.ts'
 import { page } from '../frame.ts'
 import { count, notKnown, number, time } from '../words.ts'
+import type { RunGroup } from './groups.ts'
 import { type Asked, addressOf, type Field, type Place, placeText } from './question.ts'
 import { groupTable, runTable } from './tables.ts'
 

@@ -1,5 +1,4 @@
 import { cutTo, type Html, type HtmlValue, html } from '../../http/html.ts'
-import { mostObjects } from '../../lists/objects-of-run.ts'
 import type { RunRow } from '../../lists/run-rows.ts'
 import { runPath } from '../../paths.ts'
 import { type Actor, allowsSome } from '../../permissions.ts'
@@ -12,6 +11,7 @@ import { page } from '../frame.ts'
 import { factList, rowsWithin, table } from '../table.ts'
 import { duration, nameText, number, outcomeMark, pauseSentence, sentenceText, time, titleText } from '../words.ts'
 import { changeCounts, changesPart, countOf, lineList } from './changes.ts'
+import { mostObjects } from './same-objects.ts'
 import { runTable } from './tables.ts'
 
 /** /admin/runs/{id}/: the outcome of a submission. */

@@ -1,5 +1,4 @@
 import { type Html, html } from '../../http/html.ts'
-import type { RunGroup } from '../../lists/run-groups.ts'
 import type { RunRow } from '../../lists/run-rows.ts'
 import { runPagePath } from '../addresses.ts'
 import { type Row, rowsWithin, table } from '../table.ts'
@@ -15,6 +14,7 @@ import {
   shortTime,
   titleText,
 } from '../words.ts'
+import type { RunGroup } from './groups.ts'
 
 /** Runs in tables: one in each row, or those of one cause. */
 

@@ -1,4 +1,4 @@
-import type { RunRow } from './run-rows.ts'
+import type { RunRow } from '../../lists/run-rows.ts'
 
 /**
  * Runs with one outcome and one cause. @property open how many of them failed and were not repaired by a later run; null when the
