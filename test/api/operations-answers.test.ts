@@ -30,8 +30,6 @@ const shows = claimsOf(
     'When none has taken any job for 10 s, the answer comes at once.',
     // test/faults/database-full.test.ts
     'The database accepts no changes: it is read-only, or its disk is full.',
-    // test/submissions/backlog.test.ts, test/faults/overload.test.ts
-    'How many it admits follows the time that [most submissions](scaling.md#rolling-restart) take, from 16 to 2 000 in each process; clients come again after `Retry-After`.',
   ],
 )
 
@@ -132,7 +130,6 @@ describe("The dashboard's failed list is not empty", () => {
       'A job ends when its run has ended, and shows the outcome of the run.',
       'A run that is `done` completes its job, a refusal (a taken name, a missing permission) too.',
       'completed | `run`, `state`, `applied` and `reason` of its run, as its result',
-      'The result of a completed job has the address of the run in the API, and so has the log of a failed one.',
     ],
     async () => {
       await put(there, 'completed')
@@ -203,7 +200,6 @@ describe("The dashboard's failed list is not empty", () => {
       'Each job has a link "Run" to the page of its run, for users with `view_run` and for its submitter.',
       'The board itself has no actions.',
       'Users with `manage_queue` pause the queue, resume it and clear the failed list at `/admin/`.',
-      'Each act asks once, and says what follows.',
       'Clearing removes the jobs, and their runs stay as they are.',
       'Each of these acts has an audit row.',
     ],
