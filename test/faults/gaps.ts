@@ -33,11 +33,13 @@ export function gapsIn(ran: readonly Ran[], files: readonly string[], others: re
 /** Of a test, as the table calls it. */
 export const rowName = (fullName: string): string => fullName.replaceAll('|', '/')
 
-/** The rows that docs/reliability.md promises: the first column of its table of faults. */
+/** The rows that docs/reliability.md promises. One that holds with several queues stands for a test with each. */
 export function promisedRows(): string[] {
   const text = readFileSync(new URL('../../docs/reliability.md', import.meta.url), 'utf8')
   const [, table = ''] = /^\| Fault \|[^\n]*\n\| --- [^\n]*\n((?:\|[^\n]*\n)+)/m.exec(text) ?? []
-  return [...table.matchAll(/^\| (.+?) \|/gm)].map(([, name = '']) => name)
+  return [...table.matchAll(/^\| (.+?) \| (?:(.+?) )?\|$/gm)].flatMap(([, name = '', queues]) =>
+    queues === undefined ? [name] : queues.split(', ').map((queue) => `queue on ${queue} > ${name}`),
+  )
 }
 
 /** A promise that no test tries, and a test whose promise is not written down. @param ran names of rows */

@@ -73,7 +73,7 @@ function addFault(row: Row, { requests, answers, lost, doubled, half, others }: 
   for (const [status, count] of Object.entries(answers)) row.answers.set(status, (row.answers.get(status) ?? 0) + count)
 }
 
-/** A table in Markdown. docs/reliability.md has it without the columns that are the same in each row. */
+/** A table in Markdown. docs/reliability.md has its first column. */
 function print(): void {
   const columns = ['Fault', 'Rounds', 'Failed', 'PUTs', '200', '202', '503', 'Lost', 'Doubled', 'Half', 'Recovery, ms']
   const lines = [...rows.values()].map(({ name, answers, ...row }) => [
