@@ -129,7 +129,6 @@ describe("The dashboard's failed list is not empty", () => {
     [
       'A job ends when its run has ended, and shows the outcome of the run.',
       'A run that is `done` completes its job, a refusal (a taken name, a missing permission) too.',
-      'completed | `run`, `state`, `applied` and `reason` of its run, as its result',
     ],
     async () => {
       await put(there, 'completed')
@@ -147,7 +146,6 @@ describe("The dashboard's failed list is not empty", () => {
   shows(
     [
       'A job fails when its run is `failed`, `cancelled` or vanished.',
-      'failed | the state and the reason of its run',
       'Nothing of such a run was applied.',
     ],
     async () => {
@@ -171,7 +169,7 @@ describe("The dashboard's failed list is not empty", () => {
 
   shows(
     [
-      'delayed | an attempt failed, because of a lock or a lost connection, or the turn of its set has not come. It is taken again after 0.5 to 10 s, until its run has ended',
+      'A delayed job is taken again after 0.5 to 10 s: an attempt failed, because of a lock or a lost connection, or the turn of its set has not come.',
       'A run with several attempts has several jobs, and all of them show the same outcome.',
     ],
     async () => {
