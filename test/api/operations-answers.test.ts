@@ -144,10 +144,7 @@ describe("The dashboard's failed list is not empty", () => {
   )
 
   shows(
-    [
-      'A job fails when its run is `failed`, `cancelled` or vanished.',
-      'Nothing of such a run was applied.',
-    ],
+    ['A job fails when its run is `failed`, `cancelled` or vanished.', 'Nothing of such a run was applied.'],
     async () => {
       const { broken: bug, exhausted, cancelled: late, vanished: lost } = make
       const jobs = { bug, exhausted, late, lost }
