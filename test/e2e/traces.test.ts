@@ -163,11 +163,13 @@ async function expectOneTrace(redisUrl: string | null): Promise<void> {
   for (const value of [...Object.values(secrets), clientSecret, 'client-traced', String(body.app.name)])
     expect([value, all.includes(value)]).toEqual([value, false])
 
+  // A line may be on its way when the spans have arrived.
+  const hasLines = () => linesOf(api, 'answered').length > 0 && linesOf(worker, 'run ended').length > 0
+  await until(hasLines, { what: 'the lines of both processes' })
   expect(linesOf(api, 'answered').map(({ trace_id, request }) => [trace_id, request])).toContainEqual([
     trace,
     'traced-1',
   ])
-  await until(() => linesOf(worker, 'run ended').length > 0, { what: 'the line of the worker' })
   expect(linesOf(worker, 'run ended').map((line) => [line.trace_id, line.span_id])).toEqual([[trace, processed.id]])
 
   await Promise.all([api.stop(), worker.stop()])
