@@ -142,7 +142,7 @@ export const offsetOfKey = (text: string, name: string): number | undefined =>
   nodesOf(text).find(({ isKey, path }) => isKey && path.at(-1) === name)?.start
 
 const maxSource = 200
-/** Masked characters become fewer: so many of a line are enough for its source. */
+/** The characters of a line that are read for its source. Masking shortens them, so they are more than are shown. */
 const maxRead = 10_000
 
 /** The line that starts at an offset, with its hidden parts masked. */

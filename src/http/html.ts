@@ -42,7 +42,7 @@ export function cutTo(most: number, text: string): string {
   return end === text.length ? text : `${text.slice(0, end)}…`
 }
 
-/** The end of the longest part of a text whose HTML has at most so many bytes. @param from the start of the part */
+/** Finds the end of the longest part whose HTML has at most `most` bytes. @param from the start of the part */
 export function endWithin(most: number, text: string, from = 0): number {
   let left = most
   let end = from
