@@ -18,6 +18,8 @@ export async function statementsOf(work: () => Promise<unknown>): Promise<string
 export type Recorder = {
   /** Statements so far, without those that only begin or end a transaction. */
   readonly sent: readonly string[]
+  /** The first statement of each round trip so far: what is sent before the answer belongs to it. */
+  readonly trips: readonly string[]
   /** Statements so far that did not go through Prisma's adapter. */
   past(): string[]
 }
@@ -30,17 +32,24 @@ export async function recordStatements(): Promise<Recorder> {
   const sent: string[] = []
   const all: string[] = []
   const byPrisma: string[] = []
-  hear(({ connectionParameters }, text) => {
-    const { application_name: name = '' } = connectionParameters
+  const trips: string[] = []
+  const waiting = new WeakSet<pg.Client>()
+  hear((client, text) => {
+    const { application_name: name = '' } = client.connectionParameters
     if (!/^gatewright-(?!queue|migrate|start)/.test(name)) return
     // The connection that listens asks now and then whether it lives: Prisma cannot send either.
     if (name === 'gatewright-listen' && /^(LISTEN\b|SELECT 1$)/.test(text)) return
     all.push(text)
     if (!isFrame(text)) sent.push(text)
+    if (waiting.has(client)) return
+    trips.push(text)
+    waiting.add(client)
+    client.once('drain', () => waiting.delete(client))
   })
   await hearAdapter((text) => void byPrisma.push(text))
   return {
     sent,
+    trips,
     past: () => {
       const left = Map.groupBy(byPrisma, (text) => text)
       return all.filter((text) => left.get(text)?.pop() === undefined)
