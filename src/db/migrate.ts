@@ -113,7 +113,8 @@ type Recorded = {
   logs: string | null
 }
 
-type Known = { readonly name: string; readonly replaces: readonly string[] }
+/** @property replaces ways to the same state */
+type Known = { readonly name: string; readonly replaces: readonly (readonly string[])[] }
 
 const knownMigrations = async (folder: URL): Promise<Known[]> =>
   Promise.all(
@@ -131,7 +132,7 @@ const lastOfRelease = '20261129100000_kinds_of_deployers'
  */
 function missingMigrations(known: readonly Known[], history: readonly Recorded[]) {
   const standing = history.filter((row) => row.rolled_back_at === null)
-  const names = new Set(known.flatMap(({ name, replaces }) => [name, ...replaces]))
+  const names = new Set(known.flatMap(({ name, replaces }) => [name, ...replaces.flat()]))
   const strangers = standing.map((row) => row.migration_name).filter((name) => !names.has(name))
   if (strangers.length > 0) {
     throw new MigrationError(
@@ -155,12 +156,14 @@ function missingMigrations(known: readonly Known[], history: readonly Recorded[]
       'The database is of a version before 0.2.0: start version 0.2.0 (commit 8bc233f) once, and then this one.',
     )
   const missing = known.filter(({ name }) => !done.has(name))
-  const replacing = missing.filter(({ replaces }) => replaces.some((name) => done.has(name)))
+  const replacing = missing.filter(({ replaces }) => replaces.flat().some((name) => done.has(name)))
   for (const { name, replaces } of replacing) {
-    const lacking = replaces.find((each) => !done.has(each))
-    if (lacking !== undefined)
+    const lacking = replaces
+      .map((way) => way.filter((each) => !done.has(each)))
+      .reduce((least, way) => (way.length < least.length ? way : least))
+    if (lacking.length > 0)
       throw new MigrationError(
-        `The database has some of the migrations that ${name} replaces, and lacks ${lacking}: first start the last commit that has it, which \`git log -1 --format=%H^ -- prisma/migrations/${lacking}\` names.`,
+        `The database has some of the migrations that ${name} replaces, and lacks ${lacking[0]}: first start the last commit that has it, which \`git log -1 --format=%H^ -- prisma/migrations/${lacking[0]}\` names.`,
       )
   }
   return { missing: missing.map(({ name }) => name), replacements: new Set(replacing.map(({ name }) => name)) }

@@ -27,9 +27,14 @@ export const migrationScript = (name: string, folder: URL = migrationsFolder): P
 
 /**
  * The former migrations that one replaces, by its file `replaces.txt`; most replace none
- * (docs/adr/0121-squashed-migrations-name-what-they-replace.md).
+ * (docs/adr/0121-squashed-migrations-name-what-they-replace.md). An empty line stands between the ways that states took: a database
+ * of such a state has all of one way.
  */
-export async function replacedNames(name: string, folder: URL = migrationsFolder): Promise<string[]> {
+export async function replacedNames(name: string, folder: URL = migrationsFolder): Promise<string[][]> {
   const file = new URL(`${name}/replaces.txt`, folder)
-  return existsSync(file) ? (await readFile(file, 'utf8')).trim().split('\n') : []
+  if (!existsSync(file)) return []
+  return (await readFile(file, 'utf8'))
+    .trim()
+    .split('\n\n')
+    .map((way) => way.split('\n'))
 }

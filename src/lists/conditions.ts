@@ -1,7 +1,7 @@
 import type { Values } from '../db/raw.ts'
 import { likeLiterally } from './filters.ts'
 import type { Listed, ListQuery, Owned, Visible } from './listed.ts'
-import { type ListedModel, qualified, tableOf } from './tables.ts'
+import { type ListedModel, qualified } from './tables.ts'
 
 type Asked = Pick<ListQuery, 'filters' | 'terms' | 'own' | 'values' | 'bound' | 'owners' | 'caller'>
 type Bind = Values['bind']
@@ -30,22 +30,6 @@ export function conditionsOf(
     }),
     ...wordsIn(search.sql, asked.terms, bind),
   ]
-}
-
-/**
- * The rows that match, in no order: what follows FROM. Texts that stand in another table are searched there, and lead to their
- * rows. PostgreSQL would read all rows in place of those of a thousand texts: the subquery prevents that.
- */
-export function matchingRows(list: Listed, asked: Asked, bind: Bind): string {
-  const { name } = tableOf(list.view.model)
-  const { elsewhere } = list.search
-  if (elsewhere === undefined || asked.terms.length === 0)
-    return `${name} WHERE ${conditionsOf(list, asked, bind).join(' AND ')}`
-  const words = wordsIn(elsewhere.sql, asked.terms, bind).join(' AND ')
-  const others = conditionsOf(list, { ...asked, terms: [] }, bind)
-  const texts = elsewhere.keys.replace('{words}', () => words)
-  return `(${texts}) texts CROSS JOIN LATERAL (
-    SELECT * FROM ${name} WHERE ${[`${name}.${elsewhere.column} = texts.key`, ...others].join(' AND ')} OFFSET 0) ${name}`
 }
 
 const wordsIn = (sql: string, terms: readonly string[], bind: Bind): string[] =>

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Tx } from '../db/client.ts'
 import { query, type Statement, unprepared, Values } from '../db/raw.ts'
 import type { Key } from '../views/view.ts'
-import { conditionsOf, matchingRows } from './conditions.ts'
+import { conditionsOf } from './conditions.ts'
 import type { Listed, ListQuery, Sorted } from './listed.ts'
 import { qualified, tableOf } from './tables.ts'
 
@@ -91,7 +91,7 @@ function matching(list: Listed, asked: ListQuery, values: Values): string {
   const columns = sorts.map(({ column }, index) => `${column} AS o${index}`)
   const sorted = sorts.map((sort, index) => ({ ...sort, column: `o${index}` }))
   return `WITH matching AS MATERIALIZED (
-      SELECT ${[`${keyOf(list)} AS key`, ...columns].join(', ')} FROM ${matchingRows(list, asked, values.bind)} LIMIT ${most + 1}),
+      SELECT ${[`${keyOf(list)} AS key`, ...columns].join(', ')} FROM ${all()} LIMIT ${most + 1}),
     few AS MATERIALIZED (SELECT count(*) AS number, count(*) <= ${most} AS is_all FROM matching)
     SELECT (CASE WHEN is_all THEN number ELSE ${many} END)::integer AS count,
       CASE WHEN is_all THEN ARRAY(SELECT key FROM matching WHERE ${behind(sorted, asked, values)}
@@ -141,28 +141,9 @@ function pageOf(
   const { name } = tableOf(list.view.model)
   const key = keyOf(list)
   const sorts = sortsOf(list, asked.ordering)
-  const [first, ...others] = sorts
   const met = [...conditions, behind(sorts, asked, values)]
-  const choices = choicesOf(list, asked, first?.field)
-  if (choices === undefined)
-    return `SELECT ${key} FROM ${name} WHERE ${met.join(' AND ')}
-      ORDER BY ${directions(sorts, isBackward)} LIMIT ${size} OFFSET ${offset}`
-  const columns = sorts.map(({ column }, index) => `${column} AS o${index}`)
-  const parts = choices.map(
-    (choice) => `(SELECT ${[`${key} AS key`, ...columns].join(', ')} FROM ${name}
-      WHERE ${[...met, `${first?.column} = '${choice}'`].join(' AND ')}
-      ORDER BY ${directions(others, isBackward)} LIMIT ${offset + size})`,
-  )
-  const order = sorts.map((sort, index) => ({ ...sort, column: `o${index}` }))
-  return `SELECT key FROM (${parts.join(' UNION ALL ')}) found
-    ORDER BY ${directions(order, isBackward)} LIMIT ${size} OFFSET ${offset}`
-}
-
-/** The values of the first field of an order, as far as rows with them may match: each has its rows by the index of the next one. */
-function choicesOf({ choices = {} }: Listed, { filters }: ListQuery, field: string | undefined) {
-  const all = Object.entries<readonly string[] | undefined>(choices).find(([name]) => name === field)?.[1]
-  const sent = filters.filter(({ filter: { on } }) => on === field).map(({ value }) => [value].flat())
-  return all?.filter((value) => sent.every((values) => values.includes(value)))
+  return `SELECT ${key} FROM ${name} WHERE ${met.join(' AND ')}
+    ORDER BY ${directions(sorts, isBackward)} LIMIT ${size} OFFSET ${offset}`
 }
 
 const startOf = ({ page, page_size }: ListQuery): number => (page - 1) * page_size

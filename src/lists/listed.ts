@@ -1,7 +1,7 @@
 import type { Permission } from '../permissions.ts'
 import type { FieldOf } from '../views/view.ts'
-import type { Filter } from './filters.ts'
-import type { ListedModel, Search } from './tables.ts'
+import type { Expression, Filter } from './filters.ts'
+import type { ListedModel } from './tables.ts'
 
 /** A list, and a request for it. */
 
@@ -16,14 +16,9 @@ export type Listed<Model extends ListedModel = ListedModel> = {
    */
   readonly count: 'kept' | 'rows' | 'capped'
   /** The text that is searched: every term of `search` must be in it. */
-  readonly search: Search
+  readonly search: Expression
   /** The names that `ordering` may hold. */
   readonly order: Readonly<Record<string, FieldOf<Model>>>
-  /**
-   * All values, in their order, of fields that have few, and no index of their own: rows in such an order are read value by
-   * value.
-   */
-  readonly choices?: { readonly [Field in FieldOf<Model>]?: readonly string[] }
   /** Callers without the permission see their own rows only; if none is named, all callers do. */
   readonly own?: { readonly field: FieldOf<Model>; readonly unless?: `view_${string}` }
   /** A boolean field that is true of all rows of the list. */

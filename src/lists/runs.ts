@@ -11,7 +11,7 @@ import * as filter from './filters.ts'
 import { type ListSpec, scopeOf } from './list.ts'
 import { runTitle } from './tables.ts'
 
-/** Whether a run has an owner, in SQL: both have an index. @param owner a placeholder */
+/** Whether a run has an owner, in SQL. @param owner a placeholder */
 export const hasOwner = (options: string, owner: string): string =>
   `(${options}->>'owner' = ${owner} OR ${options}->'owners' @> jsonb_build_array(${owner}::text))`
 
@@ -39,7 +39,6 @@ export const runList = (registry: Registry): ListSpec<'Run'> => ({
   count: 'capped',
   search: runTitle,
   order: { created_at: 'createdAt', title: 'title', state: 'state', id: 'id' },
-  choices: { state: states },
   defaultOrder: '-created_at',
   filters: {
     id: filter.isOneOfKeys('id', 'uuid'),

@@ -51,58 +51,34 @@ export const columnOf = (model: ListedModel, field: string): string =>
 export const qualified = (model: ListedModel, field: string): string =>
   `${tableOf(model).name}.${columnOf(model, field)}`
 
-/** A text that is searched; its lower case is LIKE `{pattern}`. Each has its trigram index, except in a table of few rows. */
-export type Search = Expression & {
-  /** Another table that has the text of many rows once or a few times, with the trigram index in place of theirs. */
-  readonly elsewhere?: {
-    /** The text there. */
-    readonly sql: string
-    /** Its keys where `{words}` are true. */
-    readonly keys: string
-    /** The column of the rows that equals such a `key`. */
-    readonly column: string
-  }
-}
-
-export const userText: Search = {
+/** Texts that are searched; the lower case of each is LIKE `{pattern}`. That of users alone has a trigram index. */
+export const userText: Expression = {
   sql: `lower(users.username || ' ' || users.name || ' ' || users.email || ' ' || users.uuid::text) LIKE {pattern}`,
 }
-export const groupName: Search = { sql: 'lower(groups.name) LIKE {pattern}' }
-export const deviceName: Search = { sql: 'lower(totp_devices.name) LIKE {pattern}' }
-export const consentUsername: Search = {
+export const groupName: Expression = { sql: 'lower(groups.name) LIKE {pattern}' }
+export const deviceName: Expression = { sql: 'lower(totp_devices.name) LIKE {pattern}' }
+export const consentUsername: Expression = {
   sql: 'user_consents.user_pk IN (SELECT u.pk FROM users u WHERE lower(u.username) LIKE {pattern})',
-  elsewhere: {
-    sql: 'lower(u.username) LIKE {pattern}',
-    keys: 'SELECT u.pk AS key FROM users u WHERE {words}',
-    column: 'user_pk',
-  },
 }
-export const tokenText: Search = {
+export const tokenText: Expression = {
   sql: `lower(tokens.identifier || ' ' || tokens.description) LIKE {pattern}`,
 }
-export const applicationText: Search = {
+export const applicationText: Expression = {
   sql: `lower(applications.name || ' ' || applications.slug || ' ' || applications.group_name) LIKE {pattern}`,
 }
-export const providerName: Search = { sql: 'lower(providers.name) LIKE {pattern}' }
-export const flowText: Search = {
+export const providerName: Expression = { sql: 'lower(providers.name) LIKE {pattern}' }
+export const flowText: Expression = {
   sql: `lower(flows.name || ' ' || flows.slug || ' ' || flows.title) LIKE {pattern}`,
 }
-export const mappingText: Search = {
+export const mappingText: Expression = {
   sql: `lower(property_mappings.name || ' ' || coalesce(property_mappings.managed, '')) LIKE {pattern}`,
 }
-export const keyPairName: Search = { sql: 'lower(certificate_key_pairs.name) LIKE {pattern}' }
-export const roleName: Search = { sql: 'lower(roles.name) LIKE {pattern}' }
-export const auditedUser: Search = {
+export const keyPairName: Expression = { sql: 'lower(certificate_key_pairs.name) LIKE {pattern}' }
+export const roleName: Expression = { sql: 'lower(roles.name) LIKE {pattern}' }
+export const auditedUser: Expression = {
   sql: `lower(audit_rows.actor_name || ' ' || coalesce(audit_rows.real_name, '')) LIKE {pattern}`,
 }
-export const runTitle: Search = {
-  sql: 'lower(runs.title) LIKE {pattern}',
-  elsewhere: {
-    sql: 'lower(t.title) LIKE {pattern}',
-    keys: 'SELECT DISTINCT t.title AS key FROM run_titles t WHERE {words}',
-    column: 'title',
-  },
-}
+export const runTitle: Expression = { sql: 'lower(runs.title) LIKE {pattern}' }
 
 /**
  * Whether a user is a superuser, by a group or one above it. The groups that make superusers are few: they are found once for a

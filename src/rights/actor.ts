@@ -48,7 +48,7 @@ export const actAs = (real: Actor, effective: Actor): Actor | null =>
 
 /**
  * The rights that groups give: `superuser`, and `permissions` (rights; see `permissions.ts`) in no order and with
- * duplicates. Each group is looked up once, and in indexes alone: rows of groups are long, and some users have thousands.
+ * duplicates. Each group is looked up once: some users have thousands.
  *
  * @param groups a query of their keys, as `pk`
  */

@@ -122,8 +122,8 @@ const earlierRow = z.object({
   submitterPk: z.int().nullable(),
 })
 
-/** The most runs of a submitter that are searched for one of the same title. */
-const mostOfSubmitter = 1_000
+/** The newest runs that are searched: 10 ms of PostgreSQL. */
+const mostSearched = 20_000
 
 /**
  * Reads the document that was applied before: of the same application; or of the same submitter, owner and title.
@@ -139,13 +139,13 @@ const earlierText = `WITH self AS MATERIALIZED (
     SELECT slug, regexp_replace(title, '^\\w+', 'apply') AS title, submitter_pk AS pk, options->>'owner' AS owner
     FROM runs WHERE id = $1::uuid
   ), earlier AS (
-    (SELECT id FROM runs WHERE slug = (SELECT slug FROM self) AND applied AND mode = 'apply'
-      ORDER BY created_at DESC LIMIT 1)
-    UNION ALL (SELECT own.id FROM self, LATERAL (
-        SELECT id, slug, title, options, applied, mode, created_at FROM runs WHERE submitter_pk = self.pk AND self.slug IS NULL
-        ORDER BY created_at DESC, id DESC LIMIT ${mostOfSubmitter}) own
-      WHERE own.slug IS NULL AND own.title = self.title AND own.options->>'owner' IS NOT DISTINCT FROM self.owner
-        AND own.applied AND own.mode = 'apply' ORDER BY own.created_at DESC LIMIT 1))
+    SELECT r.id FROM self, LATERAL (
+        SELECT id, slug, title, submitter_pk, options, applied, mode, created_at FROM runs
+        ORDER BY created_at DESC, id DESC LIMIT ${mostSearched}) r
+      WHERE r.applied AND r.mode = 'apply' AND CASE WHEN self.slug IS NOT NULL THEN r.slug = self.slug
+        ELSE r.slug IS NULL AND r.title = self.title AND r.submitter_pk = self.pk
+          AND r.options->>'owner' IS NOT DISTINCT FROM self.owner END
+      ORDER BY r.created_at DESC LIMIT 1)
   SELECT h.id AS holder, h.blueprint, r.options, r.submitter_pk AS "submitterPk"
   FROM earlier e JOIN runs r ON r.id = e.id, LATERAL (
     SELECT id, blueprint FROM runs WHERE document = r.document AND blueprint IS NOT NULL LIMIT 1) h

@@ -6,8 +6,7 @@ export type Outcome = (typeof outcomes)[number]
 const changesNothing = `jsonb_path_exists(runs.changes, '$[*] ? (@.action != "unchanged")') IS FALSE`
 
 /**
- * The rows of `runs` with an outcome, as conditions in SQL. A plan has none of them once it has ended. Each state is a literal,
- * because PostgreSQL would use no partial index otherwise.
+ * The rows of `runs` with an outcome, as conditions in SQL. A plan has none of them once it has ended.
  */
 export const hasOutcome: Readonly<Record<Outcome, string>> = {
   applied: `(runs.applied AND NOT ${changesNothing})`,

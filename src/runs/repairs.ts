@@ -5,8 +5,9 @@ import type { RunState } from './life.ts'
 
 /** The later runs that repaired failed ones. */
 
-/** The most later runs of a submitter that are searched for one of the same name. */
-const mostLater = 1_000
+/** What makes two runs the same document: the slug, or the submitter and the title of a blueprint; null for one without a name. */
+const documentName = (run: string): string => `coalesce(${run}.slug,
+  CASE WHEN ${run}.title LIKE 'apply blueprint _%' THEN ${run}.submitter_pk || ' ' || ${run}.title END)`
 
 /**
  * Finds what repaired failed runs: a later run that applied an application with the same slug, the newest one of the same
@@ -21,21 +22,19 @@ export async function repairs(
 ): Promise<ReadonlyMap<string, string>> {
   const failed = runs.filter(({ state }) => state === 'failed').map(({ id }) => id)
   if (failed.length === 0) return new Map()
-  const rows = await query(db, z.object({ id: z.guid(), by: z.guid().nullable() }), {
-    text: `SELECT f.id, (SELECT later.id FROM (
-        (SELECT l.id, l.created_at FROM runs l WHERE l.slug = f.slug AND l.created_at > f.created_at AND l.applied
-          ORDER BY l.created_at LIMIT 1)
-        UNION ALL (SELECT l.id, l.created_at FROM runs l WHERE l.document = f.document AND l.blueprint IS NOT NULL
-          AND l.created_at > f.created_at AND l.applied ORDER BY l.created_at LIMIT 1)
-        UNION ALL (SELECT o.run_id, o.at FROM run_objects o WHERE o.model = 'service_core.application' AND o.name = f.slug
-          AND o.action <> 'delete' AND o.run_id IS NOT NULL AND o.at > f.created_at ORDER BY o.audit_pk LIMIT 1)
-        UNION ALL (SELECT n.id, n.created_at FROM (SELECT l.id, l.created_at, l.title, l.applied FROM runs l
-            WHERE f.slug IS NULL AND f.title LIKE 'apply blueprint _%' AND l.submitter_pk = f.submitter_pk
-              AND l.created_at > f.created_at ORDER BY l.created_at, l.id LIMIT ${mostLater}) n
-          WHERE n.title = f.title AND n.applied ORDER BY n.created_at LIMIT 1)
-      ) later ORDER BY later.created_at LIMIT 1) AS by
-      FROM runs f WHERE f.id = ANY ($1::uuid[])`,
+  const rows = await query(db, z.object({ id: z.guid(), by: z.guid() }), {
+    text: `WITH failed AS MATERIALIZED (
+        SELECT id, created_at, document, slug, ${documentName('r')} AS name FROM runs r WHERE id = ANY ($1::uuid[])
+      ), later AS (
+        SELECT f.id, l.id AS by, l.created_at AS at FROM failed f JOIN runs l ON ${documentName('l')} = f.name
+          WHERE l.created_at > f.created_at AND l.created_at > (SELECT min(created_at) FROM failed) AND l.applied
+        UNION ALL SELECT f.id, l.id, l.created_at FROM failed f JOIN runs l ON l.document = f.document
+          WHERE l.blueprint IS NOT NULL AND l.created_at > f.created_at AND l.applied
+        UNION ALL SELECT f.id, o.run_id, o.at FROM failed f JOIN run_objects o
+          ON o.model = 'service_core.application' AND o.name = f.slug
+          WHERE o.action <> 'delete' AND o.run_id IS NOT NULL AND o.at > f.created_at
+      ) SELECT DISTINCT ON (id) id, by FROM later ORDER BY id, at`,
     values: [failed],
   })
-  return new Map(rows.flatMap(({ id, by }) => (by === null ? [] : [[id, by]])))
+  return new Map(rows.map(({ id, by }) => [id, by]))
 }

@@ -39,17 +39,6 @@ export async function deleteOld(db: Db, { runDays, auditDays }: Retention): Prom
     })
     return row?.count ?? 0
   })
-  // All runs of a title were recorded until a day after `used_at`: none of them is left then.
-  await inPortions(() =>
-    execute(db, {
-      text: `WITH unused AS (
-          SELECT pk FROM run_titles WHERE used_at < now() - make_interval(days => $1::integer + 2)
-            AND NOT EXISTS (SELECT FROM runs WHERE created_at < now() - make_interval(days => $1::integer))
-          ORDER BY used_at LIMIT ${portion} FOR UPDATE SKIP LOCKED
-        ) DELETE FROM run_titles WHERE pk = ANY (ARRAY(SELECT pk FROM unused))`,
-      values: [runDays],
-    }),
-  )
   const audit = await inPortions(async () => {
     const [row] = await query(db, countRow, {
       text: 'SELECT delete_old_audit_rows($1::integer, $2::integer) AS count',
@@ -71,8 +60,8 @@ async function inPortions(deleteOne: () => Promise<number>): Promise<number> {
 }
 
 /**
- * Erases expired secrets and idempotency keys, the oldest first and a limited number at once. PostgreSQL uses the index for this order even
- * without statistics about the table.
+ * Erases expired secrets and idempotency keys, the oldest first and a limited number at once. PostgreSQL uses the indexes of secrets
+ * for this order even without statistics about the tables.
  */
 export async function eraseExpired(db: Db): Promise<void> {
   await execute(db, {

@@ -66,10 +66,6 @@ const row = z.object({
 
 type Row = z.output<typeof row>
 
-/**
- * The attributes of groups may be long, and some users have thousands of groups: an index finds those with settings, and no
- * others are read.
- */
 const text = `SELECT u.pk, u.username, u.name, u.is_active AS "isActive", u.email, u.attributes, u.type::text AS type, held.*
   FROM users u, LATERAL (
     WITH held AS MATERIALIZED (${groupsOfUser('u.pk')})

@@ -32,17 +32,12 @@ beforeAll(async () => {
   await within(fresh.url, async (client) => {
     // Rows of a commit that is not on the disk yet are not marked as visible to all.
     await client.query('SET synchronous_commit = on')
-    await client.query(`INSERT INTO runs (id, title, kind, slug, mode, state, applied, reason, request_id, created_at, finished_at)
-      SELECT gen_random_uuid(), 'apply ' || kind || ' shop-' || i % 3000, kind, 'shop-' || i % 3000, mode::run_mode, state::run_state,
-        state = 'done', reason, 'request ' || i, now() - make_interval(secs => i), now()
-      FROM (SELECT i, CASE WHEN i > ${many - 200} THEN 'radius' ELSE 'saml' END AS kind,
-          CASE WHEN i > ${many - 100} THEN 'plan' ELSE 'apply' END AS mode,
-          CASE WHEN i > ${many - 300} THEN 'failed' ELSE 'done' END AS state, CASE WHEN i > ${many - 50} THEN 'timeout' END AS reason
-        FROM generate_series(1, ${many}) i) made`)
+    await client.query(`INSERT INTO runs (id, title, state, request_id, created_at, finished_at)
+      SELECT gen_random_uuid(), 'apply saml shop-' || i % 3000, 'done', 'request ' || i, now() - make_interval(secs => i), now()
+      FROM generate_series(1, ${many}) i`)
     await client.query(
       `INSERT INTO users (uuid, username) SELECT gen_random_uuid(), 'user' || i FROM generate_series(1, ${many}) i`,
     )
-    await client.query('ANALYZE run_titles')
     // A transaction that is open elsewhere keeps rows from being marked.
     const isMarked = async () => {
       await client.query('VACUUM ANALYZE runs, users')
@@ -86,28 +81,15 @@ function ask(spec: ListSpec, asked: Readonly<Record<string, unknown>>) {
   )
 }
 
-test.each<[Record<string, unknown>, number]>([
-  [{ kind: 'radius' }, 200],
-  [{ mode: 'plan' }, 100],
-  [{ state: 'failed' }, 300],
-  [{ state: 'queued' }, 0],
-  [{ reason: 'timeout' }, 50],
-  [{ search: 'radius' }, 200],
-  [{ search: 'op-77' }, 1_110],
-  [{ search: 'no such' }, 0],
-  [{ ordering: 'title' }, 200],
-  [{ ordering: '-title' }, 200],
-  [{ ordering: 'state' }, 400],
-  [{ ordering: '-state' }, 700],
-  [{ ordering: 'id', page: 50 }, 0],
-  [{ page: 100 }, 0],
-])('runs by %j: about %i rows, of all', async (asked, most) => {
-  const { keys, rows } = await ask(runs, asked)
-  // The count of a whole list ends at its limit.
-  const counted = Object.keys(asked).every((name) => name === 'ordering' || name === 'page') ? 10_001 : 0
-  expect(rows).toBeLessThanOrEqual(most + counted)
-  expect(keys).toBe(Math.min(100, most || keys))
-})
+test.each([{}, { page: 100 }, { ordering: 'created_at', page: 50 }, { ordering: 'id', page: 50 }])(
+  'runs by %j: none, but those that are counted',
+  async (asked) => {
+    const { keys, rows } = await ask(runs, asked)
+    // The count of a whole list ends at its limit.
+    expect(rows).toBeLessThanOrEqual(10_001)
+    expect(keys).toBe(100)
+  },
+)
 
 test.each(['username', '-username', 'uuid'])('a page of users in the middle, by %s: none', async (ordering) => {
   expect(await ask(users, { ordering, page: many / 200 })).toEqual({ keys: 100, rows: 0 })

@@ -15,7 +15,7 @@ async function tables(db: Db): Promise<string[]> {
 }
 
 /** Tables that an apply writes whether or not an object changes. */
-const ledger = ['runs', 'run_titles', 'audit_rows']
+const ledger = ['runs', 'audit_rows']
 
 async function each<Row>(
   db: Db,
@@ -39,9 +39,9 @@ export async function versions(db: Db): Promise<Record<string, { version: string
 }
 
 /** Written at any time, by maintenance and probes, and the runs of applies. */
-const restless = ['runs', 'run_titles', 'row_counts']
+const restless = ['runs', 'row_counts']
 
-/** Every row of every table but runs and their titles, audit rows included, and how far each sequence has come. */
+/** Every row of every table but runs, audit rows included, and how far each sequence has come. */
 export async function objects(db: Db): Promise<unknown> {
   const names = (await tables(db)).filter((name) => !restless.includes(name))
   const sequences = await rows(

@@ -1,8 +1,6 @@
 import fc from 'fast-check'
-import { beforeAll, describe, expect, test } from 'vitest'
-import { type Tx, transaction } from '../../../src/db/client.ts'
+import { beforeAll, expect, test } from 'vitest'
 import type { Prisma } from '../../../src/db/generated/client.ts'
-import { deleteOld } from '../../../src/runs/retention.ts'
 import { runSummary } from '../../../src/views/run.ts'
 import { type Installation, installation } from '../../support/installation.ts'
 import { raw, rows, sql } from '../../support/sql.ts'
@@ -34,7 +32,7 @@ beforeAll(async () => {
   on = await installation({ workers: 'none' })
   await within(on.url, async (client) => {
     await client.query(made)
-    await client.query('ANALYZE runs, run_titles')
+    await client.query('ANALYZE runs')
   })
 })
 
@@ -90,51 +88,14 @@ test('pages are those of SQL, in any order and with any filter', async () => {
   )
 })
 
-describe('a title', () => {
-  test('is found as soon as a run has it, and until the last run is deleted', async () => {
-    const found = () => column(runs, 'title', { search: 'needle' })
-    const add = () =>
-      on.db.run.create({ data: { id: crypto.randomUUID(), title: 'apply blueprint Needle', requestId: 'of needle' } })
-    expect(await found()).toEqual([])
-    await add()
-    await add()
-    expect(await found()).toEqual(['apply blueprint Needle', 'apply blueprint Needle'])
-    expect(await on.db.runTitle.count({ where: { title: 'apply blueprint Needle' } })).toBe(1)
-    await on.db.run.deleteMany({ where: { requestId: 'of needle' } })
-    expect(await found()).toEqual([])
-  })
-
-  test('is recorded by two transactions at once, of which none waits for the other', async () => {
-    const add = (tx: Tx) =>
-      tx.run.create({ data: { id: crypto.randomUUID(), title: 'apply blueprint Twofold', requestId: 'of two' } })
-    await transaction(on.db, async (first) => {
-      await add(first)
-      await transaction(on.db, add)
-    })
-    expect(await column(runs, 'title', { search: 'twofold' })).toEqual(Array(2).fill('apply blueprint Twofold'))
-    await transaction(on.db, add)
-    expect(await on.db.runTitle.count({ where: { title: 'apply blueprint Twofold' } })).toBe(2)
-    await on.db.run.deleteMany({ where: { requestId: 'of two' } })
-  })
-
-  test('is deleted once no run can have it any more, and not before', async () => {
-    const days = (count: number) => new Date(Date.now() - count * 86_400_000)
-    const titles = () =>
-      on.db.runTitle.findMany({ where: { title: { in: ['old', 'young'] } }, orderBy: { title: 'asc' } })
-    await on.db.runTitle.createMany({
-      data: [
-        { title: 'old', usedAt: days(93) },
-        { title: 'young', usedAt: days(91) },
-      ],
-    })
-    const kept = { runDays: 90, auditDays: 400 }
-    const id = crypto.randomUUID()
-    await on.db.run.create({ data: { id, title: 'young', requestId: 'of old', createdAt: days(95) } })
-    await deleteOld(on.db, kept)
-    // A run that is queued is kept, and its title was used again.
-    expect(await titles()).toMatchObject([{ title: 'old' }, { title: 'young', usedAt: expect.any(Date) }])
-    await on.db.run.delete({ where: { id } })
-    await deleteOld(on.db, kept)
-    expect(await titles()).toMatchObject([{ title: 'young' }])
-  })
+test('a title is found as soon as a run has it, and until the last run is deleted', async () => {
+  const found = () => column(runs, 'title', { search: 'needle' })
+  const add = () =>
+    on.db.run.create({ data: { id: crypto.randomUUID(), title: 'apply blueprint Needle', requestId: 'of needle' } })
+  expect(await found()).toEqual([])
+  await add()
+  await add()
+  expect(await found()).toEqual(['apply blueprint Needle', 'apply blueprint Needle'])
+  await on.db.run.deleteMany({ where: { requestId: 'of needle' } })
+  expect(await found()).toEqual([])
 })

@@ -1,0 +1,31 @@
+-- An apply pays for each index: what an order or a filter of a list uses alone reads the table
+-- (docs/adr/0051-few-indexes-and-a-light-run-row.md). States between 0.2.0 and 0.3.0 have more of them than 0.2.0.
+DROP INDEX IF EXISTS "runs_submitter_pk_created_at_id_idx", "runs_slug_created_at_idx", "runs_by_request", "runs_by_owner",
+  "runs_by_owners", "runs_planned", "runs_by_kind", "runs_by_title_with_fields", "runs_by_reason_with_key",
+  "runs_not_applied_by_state";
+DROP INDEX IF EXISTS "tokens_created_by_idx", "tokens_search", "tokens_description_pk_idx", "tokens_intent_pk_idx",
+  "tokens_expires_pk_idx";
+DROP INDEX IF EXISTS "users_name_pk_idx", "users_email_pk_idx", "users_path_pk_idx", "users_path_prefix",
+  "users_type_pk_idx", "users_is_active_pk_idx", "users_last_login_pk_idx", "users_attributes", "users_username_search";
+DROP INDEX IF EXISTS "groups_parent_idx", "groups_is_superuser_pk_idx", "groups_search", "groups_attributes",
+  "groups_with_settings";
+DROP INDEX IF EXISTS "roles_name_compared", "group_roles_role_pk_idx";
+DROP INDEX IF EXISTS "applications_name_pk_idx", "applications_search", "applications_by_owner";
+DROP INDEX IF EXISTS "providers_kind_pk_idx", "providers_search", "providers_by_owner";
+-- Deleting a referenced row reads all references, but for what a prune deletes many of.
+DROP INDEX IF EXISTS "provider_references_property_mapping", "provider_references_certificate_key_pair",
+  "provider_references_group", "provider_references_flow", "provider_references_role", "provider_references_user";
+DROP INDEX IF EXISTS "flows_name_pk_idx", "flows_slug_compared", "property_mappings_name_idx",
+  "certificate_key_pairs_name_compared";
+DROP INDEX IF EXISTS "totp_devices_name_pk_idx", "totp_devices_search", "user_consents_user_pk_expires_pk_idx",
+  "user_consents_expires_pk_idx", "dashboard_sessions_token_pk_idx", "dashboard_sessions_expires_idx";
+DROP INDEX IF EXISTS "audit_rows_by_time", "audit_rows_by_user", "audit_rows_by_real_user", "audit_rows_by_run",
+  "audit_rows_by_request", "audit_rows_of_other";
+DROP INDEX IF EXISTS "row_counts_table_name_rows_idx", "idempotency_keys_created_at_idx", "installation_id_key",
+  "run_attempts_by_record";
+
+-- A search of runs reads their titles.
+DROP TRIGGER IF EXISTS "runs_keep_titles" ON "runs";
+DROP FUNCTION IF EXISTS "keep_run_title"();
+DROP TABLE IF EXISTS "run_titles";
+DROP STATISTICS IF EXISTS "runs_titles", "runs_owners";
