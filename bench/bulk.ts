@@ -8,7 +8,7 @@ import type pg from 'pg'
  */
 const tables = [
   ...['users', 'memberships', 'totp_devices', 'user_consents', 'applications', 'providers', 'provider_references'],
-  ...['runs', 'audit_rows', 'run_objects'],
+  ...['runs', 'audit_rows'],
 ]
 
 /** Each with the statement that removes it, and the one that makes it again. */

@@ -18,7 +18,7 @@ export const usage = `npm run bench -- ledger [options]
   --applications <n>          that take turns (1)`
 
 /** What grows with each apply. Those that this version does not have are left out. */
-const tables = ['runs', 'audit_rows', 'run_objects', 'run_attempts']
+const tables = ['runs', 'audit_rows', 'run_attempts']
 
 /** Bytes by table. */
 type Size = ReadonlyMap<string, { readonly rows: number; readonly indexes: number }>

@@ -76,18 +76,13 @@ const ownersOfApplications = `UPDATE applications SET owner = 'team-' || floor(2
   WHERE random() < 0.9`
 
 /** One audit row for each application, as if each had been made by a document of its own. */
-const historiesOfApplications = `WITH made AS (
-    SELECT a.*, p.pk AS "providerKey", 'service_providers_' || p.kind || '.' || replace(p.kind, '_', '') || 'provider' AS "providerModel"
-    FROM applications a LEFT JOIN providers p ON p.pk = a.provider_pk
-  ), audited AS (
-    INSERT INTO audit_rows (at, actor_pk, actor_name, action, changes, request_id)
-    SELECT now() - interval '${days + 1} days', 1, 'admin', 'apply', jsonb_build_array(jsonb_build_object(
-      'model', 'service_core.application', 'key', pk, 'action', 'create', 'fields', '["name", "slug"]'::jsonb)), gen_random_uuid()
-    FROM made RETURNING pk, at, (changes->0->>'key')::uuid AS application)
-  INSERT INTO run_objects (audit_pk, at, position, model, key, name, owner, action, fields)
-  SELECT audited.pk, audited.at, 0, 'service_core.application', t.pk::text, t.slug, t.owner, 'create',
-    jsonb_build_object('slug', jsonb_build_object('from', null, 'to', t.slug))
-  FROM audited JOIN applications t ON t.pk = audited.application`
+const historiesOfApplications = `INSERT INTO audit_rows (at, actor_pk, actor_name, action, changes, objects, request_id)
+  SELECT now() - interval '${days + 1} days', 1, 'admin', 'apply', jsonb_build_array(jsonb_build_object(
+      'model', 'service_core.application', 'key', pk, 'action', 'create', 'fields', '["name", "slug"]'::jsonb,
+      'object', jsonb_build_object('name', slug, 'owner', owner,
+        'fields', jsonb_build_object('slug', jsonb_build_object('from', null, 'to', slug))))),
+    ARRAY['service_core.application ' || pk, 'service_core.application=' || slug], gen_random_uuid()
+  FROM applications`
 
 /** As many as are kept, of the last two hours. */
 const fullRefusals = `WITH gone AS (DELETE FROM refusals)
@@ -155,16 +150,14 @@ const addRuns = (client: pg.Client, { count, gapS, from }: Portion) =>
             'action', CASE outcome WHEN 'unchanged' THEN outcome ELSE 'update' END, 'fields', CASE outcome WHEN 'unchanged' THEN '{}'::jsonb
               ELSE '{"meta_description": {"from": "before", "to": "afterwards"}}'::jsonb END)) END, $4::smallint, NULL
       FROM facts f, noise RETURNING id
-    ), audited AS (
-      INSERT INTO audit_rows (at, actor_pk, actor_name, action, changes, request_id, run_id)
-      SELECT at, submitter, username, 'apply', CASE outcome WHEN 'update' THEN jsonb_build_array(jsonb_build_object('model',
-        'service_core.application', 'key', "appPk", 'action', 'update', 'fields', '["meta_description"]'::jsonb)) ELSE '[]'::jsonb END,
-        gen_random_uuid(), run
-      FROM facts WHERE outcome IN ('unchanged', 'update') ORDER BY at RETURNING pk, at, run_id
     )
-    INSERT INTO run_objects (audit_pk, at, run_id, position, model, key, name, owner, action, change)
-    SELECT audited.pk, audited.at, run, 0, 'service_core.application', "appPk"::text, slug, owner, 'update', 1
-    FROM audited JOIN facts ON facts.run = audited.run_id WHERE outcome = 'update'`,
+    INSERT INTO audit_rows (at, actor_pk, actor_name, action, changes, objects, request_id, run_id)
+    SELECT at, submitter, username, 'apply', CASE outcome WHEN 'update' THEN jsonb_build_array(jsonb_build_object('model',
+        'service_core.application', 'key', "appPk", 'action', 'update', 'fields', '["meta_description"]'::jsonb,
+        'object', jsonb_build_object('name', slug, 'owner', owner, 'change', 1))) ELSE '[]'::jsonb END,
+      CASE outcome WHEN 'update' THEN ARRAY['service_core.application ' || "appPk", 'service_core.application=' || slug] END,
+      gen_random_uuid(), run
+    FROM facts WHERE outcome IN ('unchanged', 'update') ORDER BY at`,
     [count, gapS, from, runFormat],
   )
 

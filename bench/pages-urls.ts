@@ -19,7 +19,7 @@ export async function questions(database: string, { run: real, plan, set }: Real
   const rare = await one(
     `SELECT slug AS value FROM runs WHERE slug IS NOT NULL GROUP BY slug ORDER BY count(*), slug LIMIT 1`,
   )
-  const changed = await one(`SELECT name AS value FROM run_objects
+  const changed = await one(`SELECT name AS value FROM object_changes
     WHERE model = 'service_core.application' GROUP BY name ORDER BY count(*) DESC LIMIT 1`)
   const request = await one('SELECT request_id AS value FROM runs ORDER BY created_at OFFSET 1000 LIMIT 1')
   const applied = await one(

@@ -52,39 +52,41 @@ export const auditRow = ({ actor: { pk, username, impersonator }, action, change
   runId: runId ?? null,
 })
 
-/** Records the users, the action and the objects, in the transaction of the engine that changes them. */
-export function audit(tx: EngineTx, entry: AuditEntry): void {
-  const { actorPk, actorName, realPk, realName, action, changes, requestId, runId } = auditRow(entry)
-  const insert = `INSERT INTO audit_rows (actor_pk, actor_name, real_pk, real_name, action, changes, request_id, run_id)
-    VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7, $8::uuid)`
-  const values = [actorPk, actorName, realPk, realName, action, JSON.stringify(changes), requestId, runId]
-  if (entry.changes.every(({ object }) => object === undefined)) tx.send({ text: insert, values })
-  else
-    tx.send({
-      text: `WITH audited AS (${insert} RETURNING pk, at, run_id) ${insertObjects('audited', '$9')}`,
-      values: [...values, listOf(entry.changes, false)],
-    })
+/** The columns and values of an audit row with the histories of its objects (docs/adr/0062-history-is-of-objects.md). */
+export function auditValues(entry: AuditEntry): { readonly columns: string; readonly values: readonly unknown[] } {
+  const { actorPk, actorName, realPk, realName, action, requestId, runId } = auditRow(entry)
+  const changes = entry.changes.map((change) => ({ ...change, object: storedObject(change, runId !== null) }))
+  return {
+    columns: 'actor_pk, actor_name, real_pk, real_name, action, changes, objects, request_id, run_id',
+    values: [
+      ...[actorPk, actorName, realPk, realName, action, JSON.stringify(changes), objectsOf(entry.changes)],
+      ...[requestId, runId],
+    ],
+  }
 }
 
-/**
- * The part of a statement that writes the history beside the audit row.
- *
- * @param audited the name of the audit row in the statement, with `pk`, `at` and `run_id`
- * @param list the placeholder of the result of `listOf`
- */
-export const insertObjects = (audited: string, list: string): string =>
-  `INSERT INTO run_objects (audit_pk, at, run_id, position, model, key, name, was, owner, action, change, fields)
-    SELECT a.pk, a.at, a.run_id, o.position, o.model, o.key, o.name, o.was, o.owner, o.action, o.change, o.fields
-    FROM ${audited} a, jsonb_to_recordset(${list}::jsonb) AS o(position integer, model text, key text, name text, was text,
-      owner text, action text, change integer, fields jsonb)`
+/** A run has the fields of its changes itself: `change` says which. */
+function storedObject({ object }: AuditedChange, isRun: boolean): Partial<ObjectChange> | undefined {
+  if (object === undefined) return undefined
+  const { change, fields, ...named } = object
+  return { ...named, ...(isRun && change !== null ? { change } : { fields }) }
+}
 
-/** @param isRun whether a run has the fields of its changes: then the history has their index */
-export const listOf = (changes: readonly AuditedChange[], isRun: boolean): string =>
-  JSON.stringify(
-    changes.flatMap(({ model, key, action, object }, position) => {
-      if (object === undefined) return []
-      const { change, fields, ...named } = object
-      const what = isRun && change !== null ? { change } : { fields }
-      return [{ position, model, key: String(key), action, ...named, ...what }]
-    }),
+/** The keys and the names of the objects, by which histories find the row; null when there are none. */
+function objectsOf(changes: readonly AuditedChange[]): string[] | null {
+  const all = changes.flatMap(({ model, key, object }) =>
+    object === undefined
+      ? []
+      : [`${model} ${key}`, `${model}=${object.name}`, ...(object.was === null ? [] : [`${model}=${object.was}`])],
   )
+  return all.length === 0 ? null : [...new Set(all)]
+}
+
+/** Records the users, the action and the objects, in the transaction of the engine that changes them. */
+export function audit(tx: EngineTx, entry: AuditEntry): void {
+  const { columns, values } = auditValues(entry)
+  tx.send({
+    text: `INSERT INTO audit_rows (${columns}) VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7::text[], $8, $9::uuid)`,
+    values,
+  })
+}

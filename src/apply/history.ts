@@ -53,6 +53,18 @@ function ownerOf(
 }
 
 /**
+ * A condition on `object_changes`: rows of this object, by the index of audit rows.
+ *
+ * @param row the name of the view in the statement @param model in SQL, as `key`
+ */
+export const isOf = (row: string, model: string, key: string): string =>
+  `${row}.objects @> ARRAY[${model} || ' ' || ${key}] AND ${row}.model = ${model} AND ${row}.key = ${key}`
+
+/** The same: rows of an object with this name. @param name in SQL */
+export const hasName = (row: string, model: string, name: string): string =>
+  `${row}.objects @> ARRAY[${model} || '=' || ${name}] AND ${row}.model = ${model} AND ${row}.name = ${name}`
+
+/**
  * The objects that have, or had, a name: SQL with the columns `model` and `key`.
  *
  * @param models the placeholder of a list of models
@@ -61,8 +73,9 @@ function ownerOf(
  * @param key the placeholder of a key, which finds an object under any name
  */
 export function objectsNamed(models: string, name: string, owners = 'NULL', key?: string): string {
-  const found = `SELECT n.model, n.key FROM run_objects n WHERE n.model = ANY (${models}::text[])
-    AND (${owners}::text[] IS NULL OR n.owner = ANY (${owners}::text[]))`
-  const byName = `${found} AND n.name = ${name} UNION ${found} AND n.was = ${name}`
-  return key === undefined ? byName : `${byName} UNION ${found} AND n.key = ${key}`
+  const found = (sign: string, value: string, condition: string) => `SELECT n.model, n.key FROM object_changes n
+    WHERE n.objects && ARRAY(SELECT m || '${sign}' || ${value}::text FROM unnest(${models}::text[]) m)
+      AND n.model = ANY (${models}::text[]) AND (${owners}::text[] IS NULL OR n.owner = ANY (${owners}::text[])) AND (${condition})`
+  const byName = found('=', name, `n.name = ${name} OR n.was = ${name}`)
+  return `${byName}${key === undefined ? ' GROUP BY 1, 2' : ` UNION ${found(' ', key, `n.key = ${key}`)}`}`
 }

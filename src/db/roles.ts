@@ -103,7 +103,7 @@ export function grantToService(ownerUrl: string, service: string): Promise<void>
       GRANT CONNECT ON DATABASE ${database} TO ${name};
       REVOKE CREATE ON SCHEMA public FROM PUBLIC;
       REVOKE INSERT, UPDATE, DELETE ON _prisma_migrations FROM ${name};
-      REVOKE UPDATE, DELETE ON audit_rows, run_objects FROM ${name};
+      REVOKE UPDATE, DELETE ON audit_rows FROM ${name};
       GRANT EXECUTE ON FUNCTION delete_old_audit_rows(integer, integer) TO ${name}`)
   })
 }

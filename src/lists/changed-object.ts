@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { objectsNamed } from '../apply/history.ts'
+import { isOf, objectsNamed } from '../apply/history.ts'
 import { withExample } from '../example.ts'
 import type { Registry } from '../models/registry.ts'
 import { type Seen, seenBy } from '../views/history.ts'
@@ -32,8 +32,8 @@ export function changedObject({ models: registered }: Registry) {
     schema,
     (id, { models, name }, bind) => {
       const named = models.map(({ model, owners }) => objectsNamed(bind([model]), bind(name), bind(owners)))
-      const none = 'SELECT model, key FROM run_objects WHERE false'
-      return `${id} IN (SELECT o.run_id FROM run_objects o JOIN (${named.join(' UNION ') || none}) named USING (model, key)
+      const none = 'SELECT model, key FROM object_changes WHERE false'
+      return `${id} IN (SELECT o.run_id FROM (${named.join(' UNION ') || none}) named JOIN object_changes o ON ${isOf('o', 'named.model', 'named.key')}
         WHERE o.run_id IS NOT NULL)`
     },
     // A caller could guess the names of objects otherwise, by the runs that it sees.

@@ -1,4 +1,4 @@
-import { type AuditedChange, auditRow, insertObjects, listOf } from '../apply/audit.ts'
+import { type AuditedChange, auditValues } from '../apply/audit.ts'
 import type { Change } from '../apply/changes.ts'
 import type { Db } from '../db/client.ts'
 import type { EngineTx } from '../db/engine-tx.ts'
@@ -66,17 +66,12 @@ export function finishRun(
   if (document !== null && audited.length === 0) dropEarlierCopies(tx, run.id, document)
   const { impersonator } = submitterOf(run)
   const actor = { pk: run.submitterPk, username: actorName, impersonator }
-  const { actorPk, realPk, realName, changes: of } = auditRow({ actor, action: 'apply', changes: audited })
-  const withAudit = [...values, actorPk, actorName, realPk, realName, JSON.stringify(of)]
-  const text = `WITH ended AS (${end()} RETURNING request_id, id)`
-  const audit = `INSERT INTO audit_rows (actor_pk, actor_name, real_pk, real_name, action, changes, request_id, run_id)
-    SELECT $13::integer, $14::text, $15::integer, $16::text, 'apply', $17::jsonb, request_id, id FROM ended`
-  if (audited.length === 0) tx.send({ text: `${text} ${audit}`, values: withAudit })
-  else
-    tx.send({
-      text: `${text}, audited AS (${audit} RETURNING pk, at, run_id) ${insertObjects('audited', '$18')}`,
-      values: [...withAudit, listOf(audited, true)],
-    })
+  const row = auditValues({ actor, action: 'apply', changes: audited, requestId: run.requestId, runId: run.id })
+  tx.send({
+    text: `WITH ended AS (${end()}) INSERT INTO audit_rows (${row.columns})
+      VALUES ($13, $14, $15, $16, $17, $18::jsonb, $19::text[], $20, $21::uuid)`,
+    values: [...values, ...row.values],
+  })
 }
 
 const end = (more = ''): string => `UPDATE runs SET state = $2::run_state, applied = $3, reason = $4, generated = $5,

@@ -3,7 +3,7 @@ import type { Db } from '../db/client.ts'
 import { query } from '../db/raw.ts'
 
 /** Tables that grow with each apply. */
-const tables = ['runs', 'run_attempts', 'run_objects', 'audit_rows'] as const
+const tables = ['runs', 'run_attempts', 'audit_rows'] as const
 
 /** The bytes of each table of the ledger with its indexes, from the catalogue of PostgreSQL: no table is read. */
 export const readLedgerSize = (db: Db) =>

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { hasName } from '../apply/history.ts'
 import type { Db, Tx } from '../db/client.ts'
 import { query } from '../db/raw.ts'
 import type { RunState } from './life.ts'
@@ -30,8 +31,8 @@ export async function repairs(
           WHERE l.created_at > f.created_at AND l.created_at > (SELECT min(created_at) FROM failed) AND l.applied
         UNION ALL SELECT f.id, l.id, l.created_at FROM failed f JOIN runs l ON l.document = f.document
           WHERE l.blueprint IS NOT NULL AND l.created_at > f.created_at AND l.applied
-        UNION ALL SELECT f.id, o.run_id, o.at FROM failed f JOIN run_objects o
-          ON o.model = 'service_core.application' AND o.name = f.slug
+        UNION ALL SELECT f.id, o.run_id, o.at FROM failed f JOIN object_changes o
+          ON ${hasName('o', "'service_core.application'", 'f.slug')}
           WHERE o.action <> 'delete' AND o.run_id IS NOT NULL AND o.at > f.created_at
       ) SELECT DISTINCT ON (id) id, by FROM later ORDER BY id, at`,
     values: [failed],

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Objection } from '../apply/finding.ts'
+import { hasName, isOf } from '../apply/history.ts'
 import { Refusal } from '../apply/refusal.ts'
 import { maxListed } from '../apply/words.ts'
 import type { EngineReader } from '../db/engine-tx.ts'
@@ -20,14 +21,14 @@ const lastRow = z.object({
 })
 
 const lastOf = (condition: string) =>
-  `(SELECT r.audit_pk, r.at, r.run_id FROM run_objects r WHERE r.model = o.model AND ${condition}
+  `(SELECT r.audit_pk, r.at, r.run_id FROM object_changes r WHERE ${condition}
       ORDER BY r.audit_pk DESC LIMIT 1)`
 
 /** Objects by their keys; without one by their names, which they may have lost. */
 const lastText = `SELECT (o.position - 1)::integer AS position, l.at, l.run_id AS "runId", r.submitter_pk AS "submitterPk",
     coalesce(r.options, '{}'::jsonb) AS options, a.actor_pk AS "actorPk", a.actor_name AS "actorName"
   FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS o(model, key, name, position),
-    LATERAL (${lastOf('r.key = o.key')} UNION ALL ${lastOf('o.key IS NULL AND r.name = o.name')}) l
+    LATERAL (${lastOf(isOf('r', 'o.model', 'o.key'))} UNION ALL ${lastOf(`o.key IS NULL AND ${hasName('r', 'o.model', 'o.name')}`)}) l
     JOIN audit_rows a ON a.pk = l.audit_pk LEFT JOIN runs r ON r.id = l.run_id
   WHERE l.at > $4::timestamptz`
 

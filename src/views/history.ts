@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { change } from '../apply/changes.ts'
-import { objectsNamed } from '../apply/history.ts'
+import { isOf, objectsNamed } from '../apply/history.ts'
 import type { Db } from '../db/client.ts'
 import { query } from '../db/raw.ts'
 import type { Registry } from '../models/registry.ts'
@@ -166,8 +166,8 @@ const historyText = `WITH named AS (
     SELECT a.provider_pk AS pk FROM applications a JOIN named ON a.pk = named.key::uuid WHERE a.provider_pk IS NOT NULL
     UNION SELECT b.provider_pk FROM backchannel_providers b JOIN named ON b.application_pk = named.key::uuid
   ), beside AS (
-    SELECT p.model, p.key FROM named JOIN run_objects a ON a.model = $1 AND a.key = named.key
-      LEFT JOIN runs r ON r.id = a.run_id JOIN run_objects p ON p.audit_pk = a.audit_pk
+    SELECT p.model, p.key FROM named JOIN object_changes a ON ${isOf('a', '$1', 'named.key')}
+      LEFT JOIN runs r ON r.id = a.run_id JOIN object_changes p ON p.audit_pk = a.audit_pk
       JOIN jsonb_to_recordset($3::jsonb) AS k(kind text, model text) ON k.model = p.model
     WHERE a.run_id IS NULL OR r.slug IS NOT NULL
   ), objects AS (
@@ -177,7 +177,7 @@ const historyText = `WITH named AS (
   ), seen AS (
     SELECT objects.*, v.owners FROM objects JOIN jsonb_to_recordset($4::jsonb) AS v(model text, owners text[]) USING (model)
   ), part AS (
-    SELECT o.* FROM seen JOIN run_objects o USING (model, key)
+    SELECT o.* FROM seen JOIN object_changes o ON ${isOf('o', 'seen.model', 'seen.key')}
     WHERE (seen.owners IS NULL OR o.owner = ANY (seen.owners))
       AND ($5::bigint IS NULL OR o.audit_pk < $5::bigint OR (o.audit_pk = $5::bigint AND o.position > $6::integer))
       AND ($9::bigint IS NULL OR o.audit_pk >= $9::bigint) AND ($10::bigint IS NULL OR o.audit_pk <= $10::bigint)

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isOf } from '../apply/history.ts'
 import type { Db } from '../db/client.ts'
 import { query } from '../db/raw.ts'
 import type { Registry } from '../models/registry.ts'
@@ -51,8 +52,8 @@ const text = `WITH objects AS (
   ), last AS (
     SELECT DISTINCT ON (objects.application) objects.application, o.audit_pk, o.at
     FROM objects JOIN jsonb_to_recordset($4::jsonb) AS v(model text, owners text[]) USING (model), LATERAL (
-      SELECT r.audit_pk, r.at FROM run_objects r
-      WHERE r.model = objects.model AND r.key = objects.key AND (v.owners IS NULL OR r.owner = ANY (v.owners))
+      SELECT r.audit_pk, r.at FROM object_changes r
+      WHERE ${isOf('r', 'objects.model', 'objects.key')} AND (v.owners IS NULL OR r.owner = ANY (v.owners))
       ORDER BY r.audit_pk DESC LIMIT 1) o
     ORDER BY objects.application, o.audit_pk DESC
   )

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { objectsNamed } from '../apply/history.ts'
+import { isOf, objectsNamed } from '../apply/history.ts'
 import type { Db } from '../db/client.ts'
 import { query } from '../db/raw.ts'
 import type { Model } from '../models/define.ts'
@@ -72,12 +72,12 @@ const text = `WITH named AS (SELECT key FROM (${objectsNamed('ARRAY[$1]', '$2', 
   SELECT o.model, o.present, known.recorded,
     last.action <> 'delete' AND NOT EXISTS (SELECT FROM applications a WHERE a.slug = last.name) AS "isGone"
   FROM objects o, LATERAL (
-    SELECT r.action, r.name FROM run_objects r WHERE r.model = o.model AND r.key = o.key
+    SELECT r.action, r.name FROM object_changes r WHERE ${isOf('r', 'o.model', 'o.key')}
     ORDER BY r.audit_pk DESC, r.position DESC LIMIT 1
   ) last, LATERAL (
     SELECT jsonb_object_agg(name, value) AS recorded FROM (
       SELECT DISTINCT ON (f.key) f.key AS name, f.value->'to' AS value FROM (
-        SELECT * FROM run_objects r WHERE r.model = o.model AND r.key = o.key ORDER BY r.audit_pk DESC LIMIT ${mostRead}
+        SELECT * FROM object_changes r WHERE ${isOf('r', 'o.model', 'o.key')} ORDER BY r.audit_pk DESC LIMIT ${mostRead}
       ) c LEFT JOIN runs ON runs.id = c.run_id, jsonb_each(${fieldsOf('c', 'runs')}) f
       WHERE jsonb_typeof(f.value) = 'object' ORDER BY f.key, c.audit_pk DESC, c.position DESC
     ) newest

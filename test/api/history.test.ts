@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Answer, type Asker, applyPath } from '../support/asker.ts'
 import { type Installation, installation, named } from '../support/installation.ts'
+import { rows, run, sql } from '../support/sql.ts'
 
 /** What changed an object, and who did it: GET /core/applications/{slug}/history/ and runs by `object`. */
 
@@ -90,7 +91,10 @@ describe('the history of an application has', () => {
     expect(await history(slug)).toEqual(entries)
     expect(await runsOf(`application:${slug}`)).toEqual(await runsOf(`application:${fresh}`))
     // The retention deletes the oldest entries first: its rename is then all that has the former name.
-    await there.db.runObject.deleteMany({ where: { name: slug, action: 'create' } })
+    await run(
+      there.db,
+      sql`DELETE FROM audit_rows WHERE pk IN (SELECT audit_pk FROM object_changes WHERE name = ${slug} AND action = 'create')`,
+    )
     expect(brief(await history(slug))).toEqual([['update', application, fresh]])
   })
 
@@ -131,8 +135,8 @@ describe('the history of an application has', () => {
       ['create', provider, slug],
       ['create', application, slug],
     ])
-    const [gone] = await there.db.runObject.findMany({ where: { model: provider, name: slug, action: 'delete' } })
-    expect(gone).toMatchObject({ runId: null })
+    const gone = sql`SELECT run_id FROM object_changes WHERE model = ${provider} AND name = ${slug} AND action = 'delete'`
+    expect(await rows(there.db, gone)).toEqual([{ run_id: null }])
   })
 
   test('no plan, nothing that was refused, and nothing of other applications', async () => {
@@ -151,9 +155,11 @@ test('a single write of any object is recorded, from -> to', async () => {
     payload: { name: `${name} renamed` },
   })
   expect(answer.status, answer.text).toBe(200)
-  expect(await there.db.runObject.findMany({ where: { key: pk } })).toMatchObject([
+  expect(
+    await rows(there.db, sql`SELECT action, name, was, run_id, change, fields FROM object_changes WHERE key = ${pk}`),
+  ).toEqual([
     {
-      ...{ action: 'update', name: `${name} renamed`, was: name, runId: null, change: null },
+      ...{ action: 'update', name: `${name} renamed`, was: name, run_id: null, change: null },
       fields: { name: { from: name, to: `${name} renamed` } },
     },
   ])

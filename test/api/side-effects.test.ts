@@ -98,7 +98,7 @@ describe('replace_provider=true', () => {
     })
     const runId = answer.headers['content-location']?.split('/').at(-2) ?? ''
     const audited = await there.db.auditRow.findFirstOrThrow({ where: { runId } })
-    expect(audited.changes).toContainEqual({ ...removed, key: pk, fields: [] })
+    expect(audited.changes).toContainEqual(expect.objectContaining({ ...removed, key: pk, fields: [] }))
     expect(logsOf(await put(`${name}-new`, { query: replacing }))).toEqual([
       `provider oauth2 "${name}-new" unchanged`,
       `application "${name}" unchanged`,

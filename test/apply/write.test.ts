@@ -34,7 +34,15 @@ const create = (fields: unknown, actor: Actor = system, more: Partial<Write> = {
 const change = (key: string | number, fields: unknown, actor: Actor = system, more: Partial<Write> = {}) =>
   write(there.db, there.engine, actor, { model, mode: { change: key }, fields, requestId: `r-${name}`, ...more }, keyOf)
 
-const audited = () => there.db.auditRow.findMany({ where: { requestId: `r-${name}` }, omit: { pk: true, at: true } })
+/** Without what they have for histories. */
+async function audited() {
+  const omit = { pk: true, at: true, objects: true } as const
+  const found = await there.db.auditRow.findMany({ where: { requestId: `r-${name}` }, omit })
+  return found.map((row) => ({
+    ...row,
+    changes: (row.changes as object[]).map((each) => ({ ...each, object: undefined })),
+  }))
+}
 
 test('a new row has the sent values and defaults, and an audit row without values', async () => {
   const ada = await crowd.user({ permissions: ['add_group'] })

@@ -127,7 +127,6 @@ async function before(service: Installation, { alice, bob }: Cast): Promise<void
     sql`UPDATE runs SET created_at = created_at - interval '3 days', finished_at = finished_at - interval '3 days'`,
   )
   await rows(db, sql`UPDATE audit_rows SET at = at - interval '3 days'`)
-  await rows(db, sql`UPDATE run_objects SET at = at - interval '3 days'`)
 }
 
 /** Unchanged, changed, changed by a set, renamed; and another one is deleted. */

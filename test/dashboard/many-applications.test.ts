@@ -50,7 +50,8 @@ test('each is shown with its last change, and with who made it for those who may
 test('a change of the provider alone is the last change, for callers who see the provider', async () => {
   await put('of-provider')
   const application = await service.db.application.findUniqueOrThrow({ where: { slug: 'of-provider' } })
-  await service.db.runObject.updateMany({ where: { key: application.pk }, data: { at: new Date('2026-01-02') } })
+  const objects = { has: `service_core.application ${application.pk}` }
+  await service.db.auditRow.updateMany({ where: { objects }, data: { at: new Date('2026-01-02') } })
   await put('of-provider', { shared_secret: 'another-secret-of-it' })
   const blind = await service.make.user({ permissions: ['view_queue', 'view_application', 'view_user'] })
   expect(await show(blind, `${list}?text=of-provider`)).toContain('2026-01-02 00:00')

@@ -107,12 +107,12 @@ beforeAll(async () => {
     sql`WITH made AS (
         INSERT INTO applications (pk, name, slug, group_name, owner, created_by)
         VALUES (gen_random_uuid(), ${hostile(200)}, 'hostile', ${hostile(200)}, ${hostile(100)}, ${pk}) RETURNING pk
-      ), audited AS (
-        INSERT INTO audit_rows (actor_pk, actor_name, real_name, action, changes)
-        SELECT ${pk}, ${longName}, ${longName}, 'apply', '[]' FROM generate_series(1, 60) RETURNING pk)
-      INSERT INTO run_objects (audit_pk, position, model, key, name, was, owner, action, fields)
-      SELECT audited.pk, 0, 'service_core.application', made.pk::text, 'hostile', ${hostile(200)}, ${hostile(100)}, 'update',
-        ${JSON.stringify(fieldsOf(60))}::jsonb FROM made, audited`,
+      )
+      INSERT INTO audit_rows (actor_pk, actor_name, real_name, action, changes, objects)
+      SELECT ${pk}, ${longName}, ${longName}, 'apply', jsonb_build_array(jsonb_build_object('model', 'service_core.application',
+          'key', pk, 'action', 'update', 'fields', '[]'::jsonb, 'object', jsonb_build_object('name', 'hostile',
+            'was', ${hostile(200)}::text, 'owner', ${hostile(100)}::text, 'fields', ${JSON.stringify(fieldsOf(60))}::jsonb))),
+        ARRAY['service_core.application ' || pk, 'service_core.application=hostile'] FROM made, generate_series(1, 60)`,
   )
   // Each bar has each outcome.
   await run(
@@ -148,9 +148,10 @@ beforeAll(async () => {
   const model = 'service_providers_radius.radiusprovider'
   await run(
     db,
-    sql`WITH written AS (INSERT INTO audit_rows (actor_name, action, changes) VALUES ('seed', 'apply', '[]') RETURNING pk)
-      INSERT INTO run_objects (audit_pk, position, model, key, name, action)
-      SELECT pk, i, ${model}, i::text, ${hostile(200)} || i, 'create' FROM written, generate_series(1, 60) i`,
+    sql`INSERT INTO audit_rows (actor_name, action, changes, objects)
+      SELECT 'seed', 'apply', jsonb_agg(jsonb_build_object('model', ${model}::text, 'key', i, 'action', 'create', 'fields', '[]'::jsonb,
+          'object', jsonb_build_object('name', ${hostile(200)} || i))), array_agg(${model} || ' ' || i)
+      FROM generate_series(1, 60) i`,
   )
 })
 

@@ -63,7 +63,7 @@ test('audit rows become histories, as far as they have the data', async () => {
   )
   await migrate(url)
   const filled =
-    'SELECT audit_pk::integer AS audit, key, name, action, change, run_id AS run FROM run_objects ORDER BY 1'
+    'SELECT audit_pk::integer AS audit, key, name, action, change, run_id AS run FROM object_changes ORDER BY 1'
   expect(await rows(url, filled)).toEqual([
     { audit: 1, key: id(2), name: 'gone', action: 'create', change: 1, run: id(9) },
     { audit: 2, key: id(1), name: 'shop', action: 'update', change: null, run: null },

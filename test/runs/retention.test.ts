@@ -56,20 +56,14 @@ describe('runs and audit rows are kept for some time', () => {
 
   test('audit rows also when a younger one is between them, as of a clock that was set back', async () => {
     await there.db.auditRow.deleteMany()
-    await there.db.runObject.deleteMany()
     await run(
       there.db,
       sql`INSERT INTO audit_rows (at, actor_name, action, changes)
         SELECT now() - make_interval(days => CASE WHEN n % 100 = 0 THEN 1 ELSE 401 END), 'test', 'apply', '[]'
         FROM generate_series(1, 4000) n`,
     )
-    await run(
-      there.db,
-      sql`INSERT INTO run_objects (audit_pk, position, model, key, name, action)
-      SELECT pk, 0, 'service_core.application', pk::text, 'x', 'create' FROM audit_rows`,
-    )
     expect((await deleteOld(there.db, keep)).audit).toBe(3_960)
-    expect([await there.db.auditRow.count(), await there.db.runObject.count()]).toEqual([40, 40])
+    expect(await there.db.auditRow.count()).toBe(40)
   })
 
   test('without reading a whole table for a portion', async () => {
@@ -84,7 +78,7 @@ describe('runs and audit rows are kept for some time', () => {
       sql`INSERT INTO audit_rows (at, actor_name, action, changes) SELECT now(), 'test', 'apply', '[]'
         FROM generate_series(1, 20000)`,
     )
-    await run(there.db, sql`ANALYZE runs, audit_rows, run_objects`)
+    await run(there.db, sql`ANALYZE runs, audit_rows`)
     const texts = await statementsOf(() => deleteOld(there.db, keep))
     const [ofRuns = ''] = texts.filter((text) => text.includes('DELETE FROM runs'))
     const plan = await transaction(there.db, async (tx) => {
@@ -97,17 +91,12 @@ describe('runs and audit rows are kept for some time', () => {
     expect(plan).not.toMatch(/Seq Scan on runs/)
     // The counts of a session may hold those of its transactions before.
     const [before, after] = await transaction(there.db, async (tx) => {
-      const scans = () =>
-        rows(
-          tx,
-          sql`SELECT relname, seq_scan FROM pg_stat_xact_user_tables
-            WHERE relname IN ('audit_rows', 'run_objects') ORDER BY relname`,
-        )
+      const scans = () => rows(tx, sql`SELECT seq_scan FROM pg_stat_xact_user_tables WHERE relname = 'audit_rows'`)
       const before = await scans()
       await rows(tx, sql`SELECT delete_old_audit_rows(400, 1000)`)
       return [before, await scans()]
     })
-    expect(after).toHaveLength(2)
+    expect(after).toHaveLength(1)
     expect(after).toEqual(before)
     await run(there.db, sql`DELETE FROM runs WHERE title = 'apply lately'`)
     await there.db.auditRow.deleteMany()

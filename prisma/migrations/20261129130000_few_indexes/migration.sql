@@ -29,3 +29,6 @@ DROP TRIGGER IF EXISTS "runs_keep_titles" ON "runs";
 DROP FUNCTION IF EXISTS "keep_run_title"();
 DROP TABLE IF EXISTS "run_titles";
 DROP STATISTICS IF EXISTS "runs_titles", "runs_owners";
+
+-- The keys and the names of the objects of an audit row, by which their histories find it.
+ALTER TABLE "audit_rows" ADD COLUMN "objects" TEXT[];
