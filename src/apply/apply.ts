@@ -1,8 +1,8 @@
-import type { EngineTx } from '../db/engine-tx.ts'
+import type { EngineReader, EngineTx } from '../db/engine-tx.ts'
 import { prunes } from '../document/document.ts'
 import { permissionNames } from '../models/registry.ts'
 import type { Actor, ActorKeys } from '../permissions.ts'
-import { type NamedRow, orphansOf } from '../plan/claims.ts'
+import { claimsLost, leftEmpty, type NamedRow, orphansOf } from '../plan/claims.ts'
 import type { Plan } from '../plan/compile.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
 import { ownerFor } from '../plan/owners.ts'
@@ -10,11 +10,12 @@ import { currentActor } from '../rights/actor.ts'
 import { newSuperusers } from '../rights/gains.ts'
 import { hasSuperuser, originOf, superuserErrors } from '../rights/policy.ts'
 import { recordSettings } from '../rights/settings.ts'
+import { turns } from '../turns.ts'
 import type { AuditedChange } from './audit.ts'
 import type { Change } from './changes.ts'
 import { changeOf, execute, lock, lockRows } from './execute.ts'
 import type { Finding, Objection, Skipped } from './finding.ts'
-import { Losses, removal } from './follow.ts'
+import { removal } from './follow.ts'
 import { changesOfLosses, objectOf } from './history.ts'
 import { judge } from './judge.ts'
 import { ReferenceNames } from './reference-names.ts'
@@ -59,7 +60,8 @@ type Options = {
 }
 
 /**
- * Applies a plan in the caller's transaction: lock, judge, write, follow, result. The mode `plan` does the same, and the caller
+ * Applies a plan in the caller's transaction: lock, judge, write, follow, result. It judges all entries before it writes one,
+ * except that rights which earlier entries change are read behind their writes. The mode `plan` does the same, and the caller
  * rolls back: only effects that a rollback does not undo are left out (docs/adr/0040-a-plan-is-an-apply-that-is-rolled-back.md).
  *
  * @param submitter read again after the locks are taken: a transaction that held them may have changed the submitter's
@@ -67,7 +69,7 @@ type Options = {
  * @throws {Refusal} when the judge objects to an entry, with the findings until then
  */
 export async function apply(
-  outer: EngineTx,
+  tx: EngineTx,
   engine: Engine,
   plan: Plan,
   submitter: Actor | ActorKeys,
@@ -76,9 +78,8 @@ export async function apply(
 ): Promise<ApplyResult> {
   const { mode } = conditions
   const permissions = permissionNames(engine.registry)
-  const losses = new Losses(engine.registry)
-  const writes = new Writes(outer, engine.registry, losses.read)
-  const { tx } = writes
+  const writes = new Writes(tx, engine.registry)
+  const takeTurns = turns()
   const objections: Objection[] = [...earlier]
   if (plan.errors.any) objections.push({ is: 'invalid', errors: plan.errors })
   const findings: Finding[] = []
@@ -96,7 +97,26 @@ export async function apply(
   await lock(tx, [...plan.steps, ...following.map((row) => removal(row))])
   const reading = currentActor(tx, submitter).then(orGone)
   let hadSuperuser: boolean | undefined
-  const walk = judge(tx, { engine, plan, actor: reading, conditions, lock: (rows) => lockRows(tx, rows) })
+  const lost: Awaited<ReturnType<typeof claimsLost>> = []
+  let written = 0
+  const write = async () => {
+    const actor = await reading
+    const next = findings.slice(written)
+    lost.push(...(await claimsLost(tx, engine.registry, next)))
+    for (const finding of next) {
+      await takeTurns()
+      execute(writes, engine, finding, originOf(actor, ownerFor(finding.step, conditions), permissions))
+      recordSettings(writes, actor, finding, keyOf(finding))
+    }
+    written = findings.length
+    writes.flush()
+  }
+  const behind: EngineReader = {
+    query: (row, statement) => write().then(() => tx.query(row, statement)),
+    attempt: (row, statement, limits) => write().then(() => tx.attempt(row, statement, limits)),
+  }
+  const writing = { lock: (rows: readonly NamedRow[]) => lockRows(tx, rows), behind }
+  const walk = judge(tx, { engine, plan, actor: reading, conditions, writing })
   for await (const finding of walk) {
     if (finding.cause === 'skipped') {
       lines.push(finding)
@@ -119,9 +139,6 @@ export async function apply(
     objections.push(...finding.objections)
     if (objections.length > 0) break
     findings.push(finding)
-    losses.expect(finding)
-    execute(writes, engine, finding, originOf(actor, ownerFor(finding.step, conditions), permissions))
-    recordSettings(tx, actor, finding, keyOf(finding))
     lines.push(finding)
     if (Object.keys(finding.generated).length > 0) {
       const entry = finding.step.id ?? rowName(finding)
@@ -129,8 +146,8 @@ export async function apply(
     }
     if (finding.cause === 'entry') entryDone()
   }
-  writes.flush()
   refuseIfAny(objections.length > 0 ? [...objections, ...(review?.changed ?? [])] : [])
+  await write()
 
   const actor = await reading
   const names = await ReferenceNames.read(tx, engine.registry, actor, findings)
@@ -153,7 +170,7 @@ export async function apply(
   if (mode === 'plan' && deleted > 0)
     logs.push(`prune would delete ${deleted}: apply it with Gatewright-Allow: deletes=${deleted}`)
   logs.push(...orphanLines(await orphansOf(tx, engine.registry, findings), actor, conditions))
-  const left = await losses.left(tx)
+  const left = await leftEmpty(tx, engine.registry, lost)
   logs.push(...emptyLines(left, actor, mode))
   audited.push(...changesOfLosses(left, names))
   const errors = await superuserErrors(tx, engine, actor, findings, hadSuperuser ?? true)

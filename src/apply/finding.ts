@@ -24,7 +24,7 @@ export type Finding = Effect & {
   readonly change: Change
   /** The row that the entry has read, for the digest of a plan; undefined where no plan is made or compared. */
   readonly looked?: unknown
-  /** The keys of a new row; undefined in a check, which takes none. */
+  /** The keys of a new row. A check and a plan take no number of a sequence. */
   readonly identity: Identity | undefined
   /** The text in place of the key of a new row in `change`, because a plan has no key. */
   readonly tag: string | undefined

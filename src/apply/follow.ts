@@ -1,12 +1,10 @@
 import type { EngineReader } from '../db/engine-tx.ts'
-import type { Model } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Actor } from '../permissions.ts'
 import {
   addClaimed,
   claimsOn,
   type LabelledRow,
-  leftEmpty,
   maxLabelled,
   type NamedRow,
   orphansOf,
@@ -15,7 +13,8 @@ import {
 import type { Step } from '../plan/compile.ts'
 import type { Conditions } from '../plan/engine.ts'
 import { ownerFor, prunedOwners } from '../plan/owners.ts'
-import { type Key, RowSet } from '../plan/row-set.ts'
+import { RowSet } from '../plan/row-set.ts'
+import type { World } from '../plan/world.ts'
 import type { Finding, Objection } from './finding.ts'
 
 /**
@@ -75,9 +74,10 @@ export async function replacedBy(
 export const prunedBy = (
   reader: EngineReader,
   registry: Registry,
+  world: World,
   findings: readonly Finding[],
   conditions: Conditions,
-): Promise<Following[]> => unnamedBy(reader, registry, findings, prunedOwners(conditions))
+): Promise<Following[]> => unnamedBy(reader, registry, world, findings, prunedOwners(conditions))
 
 /**
  * The rows that the owners manage and the document neither names nor refers to. Rows that claim others come first, such as an
@@ -88,6 +88,7 @@ export const prunedBy = (
 export async function unnamedBy(
   reader: EngineReader,
   registry: Registry,
+  world: World,
   findings: readonly Finding[],
   owners: readonly string[],
 ): Promise<Following[]> {
@@ -106,7 +107,8 @@ export async function unnamedBy(
   for (const table of tables)
     for (const { model, pk, claimed } of await claimsOn(reader, registry, table, deleted.of(table))) {
       const claimant = registry.byName(model)
-      if (claimant !== undefined && !deleted.has(claimant, pk)) kept.add({ table }, claimed)
+      const isBefore = claimant === undefined || deleted.has(claimant, pk) || world.has(claimant.table, pk)
+      if (!isBefore) kept.add({ table }, claimed)
     }
   return first.flatMap((row) => (kept.has(row.model, row.pk) ? [] : [{ ...row, under: row.owner }]))
 }
@@ -124,40 +126,4 @@ export function pruneObjections(
     rows.length <= maxLabelled &&
     (deletes === rows.length || mode === 'plan' || (reviewed !== null && deletes === null))
   return isPlanned ? [] : [{ is: 'prunes', rows, acknowledged: deletes, actor }]
-}
-
-/** @property name that of the deleted row */
-type Named = Awaited<ReturnType<typeof claimsOn>>[number] & { readonly name: string | undefined }
-
-/** Remembers the rows that the deletions of a document leave empty. */
-export class Losses {
-  readonly #registry: Registry
-  readonly #names = new Map<string, Map<Key, string>>()
-  readonly #reads: Promise<Named[]>[] = []
-
-  constructor(registry: Registry) {
-    this.#registry = registry
-  }
-
-  /** Remembers the name of a row that may be deleted. */
-  expect({ step: { model }, action, row, label }: Finding): void {
-    if (action !== 'delete' || row === undefined) return
-    const names = this.#names.getOrInsertComputed(model.table, () => new Map())
-    names.set(row.pk, `${model.displayName} ${JSON.stringify(label)}`)
-  }
-
-  /** Reads which rows claim these, before the deletion takes the claims away. */
-  readonly read = (reader: EngineReader, { table }: Model, keys: readonly Key[]): void => {
-    const claims = claimsOn(reader, this.#registry, table, keys).then((found) =>
-      found.map((each) => ({ ...each, name: this.#names.get(table)?.get(each.claimed) })),
-    )
-    // `left` reports a failure later. It is no unhandled rejection meanwhile.
-    claims.catch(() => {})
-    this.#reads.push(claims)
-  }
-
-  /** @returns the rows that claimed a deleted one, and are there without another; `name` is that of the deleted row */
-  async left(reader: EngineReader) {
-    return leftEmpty(reader, this.#registry, (await Promise.all(this.#reads)).flat())
-  }
 }

@@ -20,10 +20,7 @@ export function objectOf(finding: Finding, change: number, label: string | null)
 }
 
 /** The changes of rows that lost what they claimed, because it is deleted: the document does not name them. */
-export function changesOfLosses(
-  left: readonly (LeftEmpty & { readonly name: string | undefined })[],
-  names: ReferenceNames,
-): AuditedChange[] {
+export function changesOfLosses(left: readonly LeftEmpty[], names: ReferenceNames): AuditedChange[] {
   const byRow = Map.groupBy(left, ({ of, pk }) => `${of.name} ${pk}`)
   return [...byRow.values()].flatMap((losses) => {
     const [first] = losses

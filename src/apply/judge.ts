@@ -6,14 +6,14 @@ import type { Plan, Step } from '../plan/compile.ts'
 import { allowsAll, type Effect, isOwn } from '../plan/effect.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
 import { inspect } from '../plan/inspect.ts'
-import { pending } from '../plan/known-rows.ts'
 import { ownerFor } from '../plan/owners.ts'
 import { findByOldName } from '../plan/rename.ts'
 import { without } from '../plan/reset.ts'
 import { Resolver } from '../plan/resolve.ts'
-import { RowSet } from '../plan/row-set.ts'
+import { type Key, RowSet } from '../plan/row-set.ts'
 import { openSnapshot } from '../plan/snapshot.ts'
-import { newIdentity, plannedIdentity } from '../plan/storage.ts'
+import { type Identity, newIdentity, plannedIdentity, rowAfter, toMaskedValues } from '../plan/storage.ts'
+import { World } from '../plan/world.ts'
 import { yielding } from '../plan/yielding.ts'
 import { gainsOf } from '../rights/gains.ts'
 import { forbidden, isMissing } from '../rights/policy.ts'
@@ -23,8 +23,14 @@ import { type Finding, type Given, type Objection, type Refused, reasonOf, type 
 import { type Following, prunedBy, pruneObjections, removal, replacedBy } from './follow.ts'
 import { claimedWithout, ownersConcerned, ownershipOf } from './ownership.ts'
 import { Said } from './said.ts'
-import { Spellings } from './spellings.ts'
 import { rowName } from './words.ts'
+
+type Writing = {
+  /** Locks the rows that follow from the document, before they are judged. */
+  readonly lock: (rows: readonly LabelledRow[]) => Promise<void>
+  /** Reads behind the writes of all findings so far: rights are what the database computes of them. */
+  readonly behind: EngineReader
+}
 
 type Case = {
   readonly engine: Engine
@@ -32,36 +38,33 @@ type Case = {
   /** The submitter. A promise is answered together with the snapshot. */
   readonly actor: Actor | Promise<Actor>
   readonly conditions: Conditions
-  /**
-   * Locks the rows that follow from the document, before they are judged. Only an apply has it: it writes each finding before it
-   * takes the next.
-   */
-  readonly lock?: (rows: readonly LabelledRow[]) => Promise<void>
+  /** Only an apply has it: its findings are written. */
+  readonly writing?: Writing
   /** Ends a check. */
   readonly signal?: AbortSignal
 }
 
 /**
  * Judges the entries of a document, in their order, and then the rows that follow from them. It yields one finding for each row:
- * its change, its owner, and all objections. The check collects the findings, the apply executes them, a single write is the
- * apply of one entry. So a rule that is written here holds on every path (docs/adr/0050-one-judge.md).
+ * its change, its owner, and all objections. The check collects the findings, the apply collects them and writes them, a single
+ * write is the apply of one entry. So a rule that is written here holds on every path (docs/adr/0050-one-judge.md).
  *
  * It only reads, and it does not stop at an objection: the caller decides how far to go.
  */
 export async function* judge(
   reader: EngineReader,
-  { engine, plan, actor: submitter, conditions, lock, signal }: Case,
+  { engine, plan, actor: submitter, conditions, writing, signal }: Case,
 ): AsyncGenerator<Finding | Skipped | Given | Refused> {
   const { registry } = engine
-  const isCheck = lock === undefined
-  const identify = conditions.mode === 'plan' ? plannedIdentity : newIdentity
+  const isStored = writing !== undefined && conditions.mode === 'apply'
+  const identify = isStored ? newIdentity : plannedIdentity
   const { steps } = plan
   const isReviewed = conditions.mode === 'plan' || conditions.reviewed !== null
-  const takesKeys = !isCheck && conditions.mode === 'apply'
-  const resolver = new Resolver(reader, registry, steps, submitter)
+  const world = new World(registry)
+  const resolver = new Resolver(reader, registry, steps, world, submitter)
   // The actor may share the round trip of the snapshot.
   const [snapshot, actor] = await Promise.all([
-    openSnapshot(reader, registry, steps, resolver, { takesKeys, readsAll: isReviewed }),
+    openSnapshot(reader, registry, steps, resolver, world, { takesKeys: isStored, readsAll: isReviewed }),
     submitter,
   ])
   const claims = claimedWithout(actor, conditions, steps, registry.models)
@@ -74,8 +77,7 @@ export async function* judge(
   const given = new Map<string, Readonly<Record<string, unknown>>>()
   const findings: Finding[] = []
   const judged = new RowSet()
-  const said = new Said(isCheck, conditions)
-  const spellings = new Spellings()
+  const said = new Said(conditions)
   const takeTurns = turns(signal)
   let entry = 0
   const ids = new Set(steps.map(({ id }) => id))
@@ -92,7 +94,7 @@ export async function* judge(
     others: readonly Objection[] = [],
   ): AsyncGenerator<Finding> {
     const { step, row, isForeign, action } = effect
-    const identity = action === 'create' && !isCheck ? identify(step.model, effect.pk) : undefined
+    const identity = action === 'create' ? identify(step.model, effect.pk) : undefined
     // Pruned rows are those of the owner: a takeover is for rows that the document names.
     const takeover = conditions.allow.takeover && cause !== 'pruned'
     const ownership = ownershipOf(effect, actor, { ...conditions, allow: { ...conditions.allow, takeover } })
@@ -110,14 +112,47 @@ export async function* judge(
     yield finding
     if (change.action === 'create' || change.action === 'update')
       given.set(at, { ...earlier.given, ...givenBy(change, step) })
-    // A check generates no keys: it knows only those that the document chooses.
-    const chosen = action === 'create' ? effect.pk : undefined
-    const key = (isForeign ? undefined : row?.pk) ?? identity?.pk ?? chosen ?? pending
-    if (!isCheck) snapshot.wrote(effect, key)
+    const key = (isForeign ? undefined : row?.pk) ?? identity?.pk
     resolver.wrote(effect, key, entry)
+    if (key === undefined) return
+    if (!isForeign) remember(finding, key)
     if (cause === 'entry') said.keep(effect, key, entry)
     if (tag !== undefined) tags.set(key, tag)
   }
+
+  /** Does to the world what a finding does to the database. */
+  function remember(
+    { cause, step, row, action, values, changed, errors, ownership, identity }: Finding,
+    key: Key,
+  ): void {
+    const { model, edits } = step
+    const becomes = ownership?.becomes
+    if (action === 'delete') world.remove(model, key)
+    else if (cause === 'taken' && becomes !== undefined) world.relabel(model, key, becomes)
+    if (action === 'delete' || cause === 'taken') return
+    const before = { ...(row ?? newRow(step, identity)), ...(becomes !== undefined && { owner: becomes }), pk: key }
+    world.put(model, key, {
+      values: action === 'leave' ? toMaskedValues(model, before) : values,
+      before: row,
+      row: () => rowAfter(model, before, changed, values, engine.keyring),
+      edits,
+      entry: action === 'leave' ? undefined : entry,
+      isNew: row === undefined,
+      isBroken: errors.any,
+    })
+  }
+
+  /** The columns of a new row that are no fields. */
+  const newRow = (step: Step, identity: Identity | undefined) => ({
+    ...identity,
+    ...step.model.discriminator,
+    ...(step.model.isLabelled && {
+      owner: ownerFor(step, conditions),
+      created_by: actor.pk,
+      created_by_name: actor.username,
+      created_at: new Date().toISOString(),
+    }),
+  })
 
   async function* judgeStep(
     step: Step,
@@ -125,21 +160,19 @@ export async function* judge(
     others: readonly Objection[] = [],
   ): AsyncGenerator<Finding | Skipped> {
     await takeTurns()
-    const look = (at: Step) => inspect(reader, engine, snapshot, at, resolver, isReviewed)
-    const found = await findByOldName(reader, step)
+    const look = (at: Step) => inspect(reader, engine, snapshot, at, resolver, world, isReviewed)
+    const found = await findByOldName(resolver, step)
     const alone = await look(found)
     const beside = await yielding(reader, registry, resolver, found, alone, conditions.replaceProvider)
     const asked = beside === undefined ? alone : await look(beside)
     const named = said.namedBefore(asked)
-    const seen = named.length === 0 ? asked : await look(without(asked.step, named))
-    const effect = isCheck ? said.asWritten(seen) : seen
+    const effect = named.length === 0 ? asked : await look(without(asked.step, named))
     if (step.isLeft === true && effect.row === undefined) {
       yield { cause: 'skipped', step }
       return
     }
-    if (isCheck) spellings.check(effect)
     const owners = ownersConcerned(effect, ownershipOf(effect, actor, conditions), conditions)
-    const why = await forbidden(reader, engine, actor, effect, owners)
+    const why = await forbidden(writing?.behind ?? reader, engine, actor, effect, owners)
     const follows = cause !== 'entry'
     const denials: Objection[] = why === null ? [] : [{ is: 'denied', effect, actor, why, follows }]
     const unseen = resolver.unseen().map((each) => ({ is: 'unseen', ...each, actor }) as const)
@@ -175,30 +208,28 @@ export async function* judge(
     await takeTurns()
     const step = await resolver.evaluateConditions(each)
     if (step !== null) yield* judgeStep(step, 'entry')
-    else {
-      if (isCheck) resolver.skipped(each)
-      yield { cause: 'skipped', step: each }
-    }
+    else yield { cause: 'skipped', step: each }
   }
   /** The rows, read again behind the locks: another transaction may have changed, renamed or deleted some of them before. */
   const locked = async (find: () => Promise<Following[]>): Promise<Following[]> => {
     const found = await find()
-    if (lock === undefined || found.length === 0) return found
-    await lock(found)
+    if (writing === undefined || found.length === 0) return found
+    await writing.lock(found)
     const isLocked = new RowSet()
     for (const { model, pk } of found) isLocked.add(model, pk)
     return (await find()).filter(({ model, pk }) => isLocked.has(model, pk))
   }
-  const pruned = await locked(() => prunedBy(reader, registry, findings, conditions))
+  const pruned = await locked(() => prunedBy(reader, registry, world, findings, conditions))
   for (const [index, row] of pruned.entries())
     yield* judgeStep(removal(row), 'pruned', index === 0 ? pruneObjections(pruned, conditions, actor) : [])
   const replaced = await locked(() => replacedBy(reader, registry, findings, conditions))
   for (const row of replaced) yield* judgeStep(removal(row), 'replaced')
   // The worker reads the gains of these documents: a check would not use them.
-  if (isCheck && (conditions.mode === 'plan' || conditions.reviewed !== null || conditions.allow.grants)) return
+  if (writing === undefined && (conditions.mode === 'plan' || conditions.reviewed !== null || conditions.allow.grants))
+    return
   if (plan.errors.any || findings.some(({ objections }) => objections.some((each) => reasonOf(each) !== 'conflict')))
     return
-  const gains = await gainsOf(reader, findings, steps, isReviewed)
+  const gains = await gainsOf(writing?.behind ?? reader, findings, steps, isReviewed)
   if (gains === null) return
   const isMeant = conditions.allow.grants || conditions.mode === 'plan' || conditions.reviewed !== null
   yield { cause: 'given', gains, objections: isMeant ? [] : [{ is: 'grants', gains, actor }] }

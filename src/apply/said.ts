@@ -2,9 +2,9 @@ import type { Field } from '../models/define.ts'
 import type { Step } from '../plan/compile.ts'
 import type { Effect } from '../plan/effect.ts'
 import type { Conditions } from '../plan/engine.ts'
-import type { KnownRow } from '../plan/known-rows.ts'
 import { itemsOf, type ListEdit } from '../plan/list-edit.ts'
 import { ownerFor } from '../plan/owners.ts'
+import type { Key } from '../plan/row-set.ts'
 import { alsoPresent, entryName, otherValue } from '../plan/rows-named.ts'
 import { isSame } from '../plan/same-value.ts'
 import { keysOf } from '../plan/storage.ts'
@@ -27,13 +27,10 @@ type Row = {
  * that a row with two names is found, and a value in two forms.
  */
 export class Said {
-  readonly #isCheck: boolean
   readonly #request: Pick<Conditions, 'owner'>
   readonly #rows = new Map<string, Row>()
 
-  /** @param isCheck whether rows are still as they were before the document */
-  constructor(isCheck: boolean, request: Pick<Conditions, 'owner'>) {
-    this.#isCheck = isCheck
+  constructor(request: Pick<Conditions, 'owner'>) {
     this.#request = request
   }
 
@@ -59,15 +56,13 @@ export class Said {
   }
 
   /** Keeps the owner and the values of an entry. @param key the key of the row */
-  keep({ step, row: before, sent, changed, isForeign }: Effect, key: KnownRow['key'], index: number): void {
+  keep({ step, sent, isForeign }: Effect, key: Key, index: number): void {
     if (isForeign || step.state === 'absent') return
     const entry = entryName(step, index)
-    const row: Row = this.#earlier(step, key) ?? { values: new Map(), items: new Map(), named: new Set() }
-    for (const place of placesOf(step, key)) this.#rows.set(place, row)
-    // A check still finds it by the name before, which may be that of a new row.
-    const isRenamed =
-      before !== undefined && step.model.identifiers.some((set) => set.some((name) => changed.includes(name)))
-    if (this.#isCheck && isRenamed) this.#rows.delete(placeOfKey(step, before.pk))
+    const row = this.#rows.getOrInsertComputed(
+      placeOf(step, key),
+      (): Row => ({ values: new Map(), items: new Map(), named: new Set() }),
+    )
     const isSaid = step.conditions === undefined
     if (isSaid && row.entry === undefined) Object.assign(row, { entry, owner: ownerFor(step, this.#request) })
     for (const [name, value] of sent) {
@@ -79,20 +74,14 @@ export class Said {
     }
   }
 
-  /** Removes errors of absent fields where an earlier entry creates the row, and so has them. A check finds no row. */
-  asWritten(effect: Effect): Effect {
-    const isMade = effect.row === undefined && effect.step.state !== 'absent' && this.#earlier(effect.step, undefined)
-    return isMade ? { ...effect, errors: effect.errors.without('required') } : effect
-  }
-
   /** Fields that an entry would only reset, and that an earlier entry names, by another name of the row. */
   namedBefore({ step, row }: Effect): readonly string[] {
     const named = step.reset === undefined ? undefined : this.#earlier(step, row?.pk)?.named
     return named === undefined ? [] : [...(step.reset ?? [])].filter((name) => named.has(name))
   }
 
-  #earlier(step: Step, key: KnownRow['key'] | undefined): Row | undefined {
-    return placesOf(step, key).flatMap((place) => this.#rows.get(place) ?? [])[0]
+  #earlier(step: Step, key: Key | undefined): Row | undefined {
+    return key === undefined ? undefined : this.#rows.get(placeOf(step, key))
   }
 }
 
@@ -127,19 +116,13 @@ const saidOf = ({ add, remove }: ListEdit): [item: unknown, isThere: boolean][] 
   ...keysOf(remove).map((item): [unknown, boolean] => [item, false]),
 ]
 
-/** The places of a row: by its key, and by the first entry that names it, because a new row has no key in a check. */
-const placesOf = (step: Step, key: KnownRow['key'] | undefined): string[] => [
-  ...(key === undefined || typeof key === 'symbol' ? [] : [placeOfKey(step, key)]),
-  ...(step.row === undefined ? [] : [`entry ${step.row}`]),
-]
-
-const placeOfKey = ({ model: { table } }: Step, key: string | number): string => `${table} ${key}`
+const placeOf = ({ model: { table } }: Step, key: Key): string => `${table} ${key}`
 
 function otherOwner(entry: string, owner: string | null): string {
   const whose = owner === null ? 'without an owner' : `for the owner ${JSON.stringify(owner)}`
   return `${entry} names the same row ${whose}: a row has one owner.`
 }
 
-/** Whether a value has no errors, and no row whose key only the apply knows. */
+/** Whether a value has no errors. */
 const isKnown = (value: unknown): boolean =>
   Array.isArray(value) ? value.every(isKnown) : value !== undefined && typeof value !== 'symbol'

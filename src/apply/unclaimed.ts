@@ -23,11 +23,7 @@ export function orphanLines(orphans: readonly Orphan[], actor: Actor, { mode, re
 }
 
 /** A line for each row that lost what it claimed. */
-export function emptyLines(
-  left: readonly (LeftEmpty & { readonly name: string | undefined })[],
-  actor: Actor,
-  mode: Mode,
-): string[] {
+export function emptyLines(left: readonly LeftEmpty[], actor: Actor, mode: Mode): string[] {
   const [loses, has] = mode === 'plan' ? ['would lose', 'would have'] : ['lost', 'has']
   const known = left.filter(({ of, owner }) => mayKnow(actor, of, owner))
   const lines = known.map(({ of, label, field, isLink, name }) => {

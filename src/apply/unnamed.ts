@@ -5,6 +5,7 @@ import { maxLabelled } from '../plan/claims.ts'
 import { mayKnow } from '../plan/effect.ts'
 import type { Conditions } from '../plan/engine.ts'
 import { ownerFor, prunedOwners } from '../plan/owners.ts'
+import { World } from '../plan/world.ts'
 import type { Finding } from './finding.ts'
 import { unnamedBy } from './follow.ts'
 
@@ -38,7 +39,7 @@ export async function readUnnamed(
   if (owners.size === 0) return undefined
   const pruned = prunedOwners(conditions)
   const left = [...owners].filter((owner) => !pruned.includes(owner))
-  const rows = await unnamedBy(reader, registry, findings, left)
+  const rows = await unnamedBy(reader, registry, new World(registry), findings, left)
   return rows
     .filter((row) => mayKnow(actor, row.model, row.owner))
     .slice(0, maxLabelled)

@@ -7,15 +7,11 @@ import { type Inserted, insert, linksOf, remove, type StoredRow, type Updated, u
 import { keysOf } from '../plan/storage.ts'
 
 /**
- * The writes of a document, collected so that rows of one model are written together. They reach the database before
- * anything is read from it. A write joins earlier ones only where that changes nothing: docs/adr/0046-writes-are-collected.md.
+ * The writes of a document, collected so that rows of one model are written together. A write joins earlier ones only where that changes nothing: docs/adr/0046-writes-are-collected.md.
  */
 
 /** Turns the failure of a write into the error for the caller. @param count the number of rows that the statement wrote */
 export type Explain = (error: unknown, count: number) => unknown
-
-/** Called before rows are deleted. It reads by this `tx`, in turn. */
-type BeforeRemoval = (tx: EngineTx, model: Model, keys: readonly Key[]) => void
 
 type Insertion = Inserted & { readonly kind: 'insert'; readonly pk: Key }
 type Alteration = Updated & { readonly kind: 'update' }
@@ -40,28 +36,16 @@ export class Writes {
   readonly #registry: Registry
   #batches: Batch[] = []
   #rows = 0
-  /** The transaction for all other statements: the collected writes are sent before them. */
-  readonly tx: EngineTx
-  readonly #beforeRemoval: BeforeRemoval
 
-  constructor(tx: EngineTx, registry: Registry, beforeRemoval: BeforeRemoval = () => {}) {
+  constructor(tx: EngineTx, registry: Registry) {
     this.#tx = tx
     this.#registry = registry
-    this.#beforeRemoval = beforeRemoval
-    this.tx = {
-      query: (row, statement) => {
-        this.flush()
-        return tx.query(row, statement)
-      },
-      send: (statement, explain) => {
-        this.flush()
-        tx.send(statement, explain)
-      },
-      attempt: (row, statement, limits) => {
-        this.flush()
-        return tx.attempt(row, statement, limits)
-      },
-    }
+  }
+
+  /** Sends another statement, behind the collected writes. */
+  send(statement: Statement): void {
+    this.flush()
+    this.#tx.send(statement)
   }
 
   insert(model: Model, pk: Key, row: StoredRow, references: readonly Values[], explain: Explain): void {
@@ -118,8 +102,7 @@ export class Writes {
     this.#batches = []
     this.#rows = 0
     for (const batch of batches) {
-      const { kind, model, writes, explain } = batch
-      if (kind === 'delete') this.#beforeRemoval(this.#tx, model, [...batch.keys])
+      const { writes, explain } = batch
       for (const statement of statementsOf(batch, this.#registry))
         this.#tx.send(statement, (error) => explain(error, writes.length))
     }

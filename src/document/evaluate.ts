@@ -1,7 +1,7 @@
 import { isObject, own } from '../json-object.ts'
 import { documentLimits, Find, KeyOf } from './document.ts'
 import { enumerate, frameOf, itemAt } from './enumerate.ts'
-import { count, type Evaluation, itemsOf, Key, type Lookup, maxDepth, NotKnownYet, type Scope } from './scope.ts'
+import { count, type Evaluation, itemsOf, Key, type Lookup, maxDepth, type Scope } from './scope.ts'
 import { type Expression, isTag, TagError } from './tags.ts'
 
 /**
@@ -208,7 +208,6 @@ function* format(tag: Expression, scope: Scope): Evaluation {
 
 function textOf(value: unknown, tag: Expression, position: number): string {
   const plain = value instanceof Key ? value.key : value
-  if (value instanceof Key && plain === undefined) throw new NotKnownYet()
   if (!['string', 'number', 'boolean'].includes(typeof plain))
     throw new TagError(tag, `its value ${position} is missing, or is no text, number or boolean.`)
   return String(plain)

@@ -6,11 +6,10 @@ import { type Expression, TagError } from './tags.ts'
 
 /** The key of a row, while the tags around it are evaluated. */
 export class Key {
-  /** Undefined while a document is checked, for a row that the document creates. */
-  readonly key: string | number | undefined
+  readonly key: string | number
   /** The tag that found it. */
   readonly tag: KeyOf | Find
-  constructor(key: string | number | undefined, tag: KeyOf | Find) {
+  constructor(key: string | number, tag: KeyOf | Find) {
     this.key = key
     this.tag = tag
   }
@@ -18,11 +17,6 @@ export class Key {
 
 /** The item at which an `!Enumerate` is now. `undefined` while its own list is evaluated. */
 export type Frame = { readonly index: string | number; readonly value: unknown } | undefined
-
-/** The value depends on the key of a row that is not written yet. */
-export class NotKnownYet extends Error {
-  override readonly name = 'NotKnownYet'
-}
 
 /** A question of a tag to the database. `asks`: it only asks whether there is such a row, so that none is no error. */
 export type Lookup = { readonly tag: KeyOf | Find; readonly asks: boolean }

@@ -156,16 +156,46 @@ export async function orphansOf(
   return orphans
 }
 
+/** A claim on a row that is deleted. @property name that of the deleted row */
+type Lost = Claim & { readonly name: string }
+
+/** The claims on rows that the effects delete, and do not release. They are read before the effects are written. */
+export async function claimsLost(
+  reader: EngineReader,
+  registry: Registry,
+  effects: readonly Effect[],
+): Promise<Lost[]> {
+  const deleted = effects.flatMap(({ action, row, step: { model }, label }) =>
+    action === 'delete' && row !== undefined
+      ? [{ table: model.table, pk: row.pk, name: `${model.displayName} ${JSON.stringify(label)}` }]
+      : [],
+  )
+  const isReleased = ({ model, field: name, pk, claimed }: Claim) =>
+    effects.some(
+      (effect) =>
+        effect.row?.pk === pk &&
+        effect.step.model.name === model &&
+        claimChanges(effect).some(({ field, released }) => field.name === name && released.includes(claimed)),
+    )
+  const lost: Lost[] = []
+  for (const [table, rows] of Map.groupBy(deleted, (each) => each.table)) {
+    const names = new Map(rows.map(({ pk, name }) => [pk, name]))
+    for (const each of await claimsOn(reader, registry, table, [...names.keys()]))
+      if (!isReleased(each)) lost.push({ ...each, name: names.get(each.claimed) ?? '' })
+  }
+  return lost
+}
+
 /** A row that claimed one which is gone. */
-export type LeftEmpty = Claim & { readonly of: Model; readonly isLink: boolean }
+export type LeftEmpty = Lost & { readonly of: Model; readonly isLink: boolean }
 
 /** The claims whose row is there and claims nothing else in that field, or claims fewer of several. */
-export async function leftEmpty<Lost extends Claim>(
+export async function leftEmpty(
   reader: EngineReader,
   registry: Registry,
   claims: readonly Lost[],
-): Promise<(Lost & LeftEmpty)[]> {
-  const left: (Lost & LeftEmpty)[] = []
+): Promise<LeftEmpty[]> {
+  const left: LeftEmpty[] = []
   for (const group of Map.groupBy(claims, ({ model, field }) => `${model} ${field}`).values()) {
     const [{ model: name, field } = { model: '', field: '' }] = group
     const model = registry.byName(name)

@@ -105,8 +105,8 @@ function* compiling(
       ...(isKept && { isLeft: true }),
       ...(overlaps.size > 0 && { overlaps }),
     }
-    const row = entry.conditions?.length ? undefined : rows.add(step, index)
-    steps.push(row === undefined ? step : { ...step, row })
+    if (!entry.conditions?.length) rows.add(step, index)
+    steps.push(step)
     if (entry.id === undefined) continue
     if (targets.has(entry.id))
       errors.of('entry').add([...path, 'id'], 'duplicate_id', `Another entry is called ${entry.id} too.`)

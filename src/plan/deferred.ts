@@ -60,9 +60,3 @@ export function withKeys(
   }
   return replace(value)
 }
-
-/** Whether a value holds the key of a row that is not written yet. */
-export const isOpen = (value: unknown): boolean =>
-  value instanceof Key
-    ? value.key === undefined
-    : typeof value === 'object' && value !== null && Object.values(value).some(isOpen)

@@ -21,6 +21,7 @@ import type { Snapshot } from './snapshot.ts'
 import { onlyOf, referenceName, type Seen } from './snapshot-sql.ts'
 import { labelColumn, type Row } from './statements.ts'
 import { keysOf, storedKeys } from './storage.ts'
+import type { World } from './world.ts'
 
 /**
  * Computes the effect of one entry, and only reads. The API calls it before it enqueues, the worker before it writes, so that
@@ -34,6 +35,7 @@ export async function inspect(
   snapshot: Snapshot,
   asked: Step,
   resolver: Resolver,
+  world: World,
   isReviewed: boolean,
 ): Promise<Effect> {
   const errors = new ErrorList()
@@ -59,12 +61,15 @@ export async function inspect(
   const base = { step, row, sent, isForeign, label, errors, takes, pk, isHidden }
   if (isAmbiguous) return { ...base, ...noChange }
   const comparison = !isHidden ? 'open' : isReviewed ? 'blind' : 'hidden'
-  const rowDiff = await diff(step, own, sent, engine.keyring, errors, comparison)
-  const context = { reader, registry: engine.registry, resolver }
-  if (own !== undefined) await checkReferrers(context, step, own, rowDiff, errors)
-  await checkNeeds(context, step, seen, rowDiff, errors)
+  // The rules of a row say nothing where an earlier entry had errors.
+  const isBroken = own !== undefined && world.entryOf(model.table, own.pk)?.isBroken === true
+  const ofRules = isBroken ? new ErrorList() : errors
+  const rowDiff = await diff(step, own, sent, engine.keyring, ofRules, comparison)
+  const context = { reader, registry: engine.registry, resolver, world }
+  if (own !== undefined) await checkReferrers(context, step, own, rowDiff, ofRules)
+  await checkNeeds(context, step, seen, rowDiff, ofRules)
   await checkNamesakes(context, step, own, rowDiff, errors)
-  return { ...base, ...(await compute(reader, step, own, rowDiff, engine, errors)) }
+  return { ...base, ...(await compute(reader, step, own, rowDiff, engine, ofRules)) }
 }
 
 /** The message for identifiers that find several rows. */
@@ -175,7 +180,7 @@ function checkReferences(
         misfit(reference, only, what, found),
       )
     for (const { key, tag, at } of placesOf(value, attrs.get(name) ?? identifiers.get(name))) {
-      const entry = resolver.entryOf(tag, key, reference)
+      const entry = resolver.entryOf(key, reference)
       const what = sentAs(tag, key)
       const found = String((only && entry?.value(only.column)) ?? '')
       const isNone = entry === undefined ? unfit.get(key) === null : entry.isGone
@@ -247,7 +252,7 @@ export const takenApart = ({ displayName }: Model, name: string, written: string
   `${displayName} ${JSON.stringify(name)} exists; names are compared without ${writtenApart(name, written)}.`
 
 function checkLimit({ model: { limit, fields, displayName }, path, state }: Step, seen: Seen, errors: ErrorList): void {
-  if (limit === undefined || state === 'absent' || seen.rows.length > 0 || seen.count < limit.rows) return
+  if (limit === undefined || state === 'absent' || seen.rows.length > 0 || seen.counted.length < limit.rows) return
   const what = `This ${fields.get(limit.per)?.reference?.target} has ${limit.rows} ${displayName}s that have not expired`
   errors.add([...path, limit.per], 'limit_reached', `${what}, the most that one may have: delete one first.`)
 }

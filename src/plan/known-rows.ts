@@ -4,16 +4,14 @@ import { comparedName } from '../names.ts'
 import type { Effect } from './effect.ts'
 import { type By, type FoundRow, nameColumns } from './lookup-sql.ts'
 import type { Key } from './row-set.ts'
-import { columnOf } from './statements.ts'
-
-/** The key of a new row while the API checks a document: only the apply knows it. */
-export const pending = Symbol('pending')
+import { columnOf, type Row } from './statements.ts'
+import type { World } from './world.ts'
 
 /** A row as it is after the entries so far: `entry` is the index of the last one that wrote it. */
 export type KnownRow = {
   /** The values of the columns that are looked up. */
   readonly values: ReadonlyMap<string, unknown>
-  readonly key: Key | typeof pending
+  readonly key: Key
   readonly entry: number | undefined
   /** Whether this document creates the row. */
   readonly isNew: boolean
@@ -29,22 +27,27 @@ export type Match =
 
 /**
  * The rows of one table that a document looks up, as they are after each of its entries. So a name finds a row that an earlier
- * entry creates or renames, and no longer the row that had the name before. This holds in a check too, which writes nothing.
+ * entry creates or renames, and no longer the row that had the name before.
  */
 export class KnownRows {
   readonly model: Model
   readonly columns = new Set<string>(['pk'])
+  readonly #world: World
   readonly #asked = new Set<string>()
-  /** The rows, by column and folded value. */
-  readonly #index = new Map<string, Set<KnownRow>>()
-  /** The rows that were read, written or deleted, by key. */
-  readonly #rows = new Map<Key, KnownRow | 'deleted'>()
+  /** The rows of the database, by column and folded value. */
+  readonly #index = new Map<string, Map<Key, FoundRow>>()
   readonly #gone = new Map<string, { entry: number; verb: 'deletes' | 'renames' }>()
 
-  constructor(model: Model, { models }: Registry) {
+  constructor(model: Model, { models }: Registry, world: World) {
     this.model = model
+    this.#world = world
     for (const each of models.filter(({ table }) => table === model.table))
-      for (const column of [...Object.keys(each.discriminator), ...identifyingColumns(each), ...ownerColumns(each)])
+      for (const column of [
+        ...Object.keys(each.discriminator),
+        ...identifyingColumns(each),
+        ...ownerColumns(each),
+        ...neededColumns(each),
+      ])
         this.columns.add(column)
   }
 
@@ -56,18 +59,36 @@ export class KnownRows {
     })
   }
 
-  /** Adds rows as the database has them. Rows that entries have written since are kept. */
+  /** Adds rows of the database. */
   read(rows: readonly FoundRow[]): void {
-    for (const { pk, ...columns } of rows)
-      if (!this.#rows.has(pk))
-        this.#add({ values: new Map(Object.entries({ ...columns, pk })), key: pk, entry: undefined, isNew: false })
+    for (const row of rows)
+      for (const [column, value] of Object.entries(row))
+        this.#index.getOrInsertComputed(placeOf(column, value), () => new Map()).set(row.pk, row)
   }
 
+  /** The rows that any of these look-ups finds. */
+  findAny = (ways: readonly By[]): KnownRow[] => [
+    ...new Map(ways.flatMap((by) => this.find(by)).map((row) => [row.key, row])).values(),
+  ]
+
   find({ columns, values, folded }: By): KnownRow[] {
+    const { table } = this.model
     const [[column, value] = ['', '']] = columns.map((each, index) => [each, values[index] ?? ''] as const)
-    const isIt = (row: KnownRow) =>
-      columns.every((each, index) => folded === true || String(row.values.get(each) ?? '') === values[index])
-    return [...(this.#index.get(placeOf(column, value)) ?? [])].filter(isIt)
+    const isIt = (row: Row) =>
+      columns.every((each, index) =>
+        folded === true
+          ? comparedName(String(row[each])) === comparedName(values[index] ?? '')
+          : String(row[each] ?? '') === values[index],
+      )
+    const read = [...(this.#index.get(placeOf(column, value))?.values() ?? [])]
+    const rows = [
+      ...read.flatMap((row) => (this.#world.has(table, row.pk) ? [] : (this.#world.now(table, row) ?? []))),
+      ...this.#world.with(table, column, value),
+    ]
+    return rows.filter(isIt).map((row) => {
+      const { entry, isNew = false } = this.#world.entryOf(table, row.pk) ?? {}
+      return { values: new Map(Object.entries(row)), key: row.pk, entry, isNew }
+    })
   }
 
   /**
@@ -85,7 +106,7 @@ export class KnownRows {
     let unfit: string | undefined
     const [folded, exact] = partition(namesOf(name, target), (by) => by.folded === true)
     for (const ways of [...exact.map((by) => [by]), folded]) {
-      const rows = [...new Set(ways.flatMap((by) => this.find(by)))].filter(shows)
+      const rows = this.findAny(ways).filter(shows)
       const fitting = rows.filter(({ values }) => fits(values, only))
       const [row, another] = fitting
       if (another !== undefined) return { is: 'ambiguous', rows: fitting.map((each) => describe(each, target, only)) }
@@ -97,53 +118,14 @@ export class KnownRows {
     return gone === undefined ? { is: 'unknown' } : { is: 'gone', ...gone }
   }
 
-  /** Repeats the write of an entry of this table. */
-  wrote({ step: { model }, action, row, values, isForeign }: Effect, key: KnownRow['key'], entry: number): void {
-    if (isForeign || action === 'leave' || action === 'unchanged') return
-    const known = typeof key === 'symbol' ? undefined : this.#rows.get(key)
-    if (known !== undefined && known !== 'deleted') this.#remove(known)
-    if (row === undefined) for (const same of this.#identified(model, values)) this.#remove(same)
-    const stored = [...this.columns].map((column) => [column, row?.[column]] as const)
-    const after = new Map<string, unknown>([...stored, ...Object.entries(model.discriminator), ['pk', key]])
-    for (const { name, storage } of model.fields.values())
-      if (storage.in === 'column' && this.columns.has(storage.column)) after.set(storage.column, values[name])
-    if (row !== undefined)
-      for (const field of model.names) {
-        const name = row[columnOf(model, field)]
-        const verb = action === 'delete' ? 'deletes' : 'renames'
-        if (typeof name === 'string' && (action === 'delete' || values[field] !== name))
-          this.#gone.set(comparedName(name), { entry, verb })
-      }
-    if (action !== 'delete') this.#add({ values: after, key, entry, isNew: row === undefined || wasNew(known) })
-    else if (typeof key !== 'symbol') this.#rows.set(key, 'deleted')
-  }
-
-  /** Forgets the rows that no entry has written: they may have changed with one that is deleted. */
-  forgetRead(): void {
-    this.#asked.clear()
-    for (const row of this.#rows.values())
-      if (row !== 'deleted' && row.entry === undefined && typeof row.key !== 'symbol') {
-        this.#remove(row)
-        this.#rows.delete(row.key)
-      }
-  }
-
-  /** The new rows that an earlier entry has named by the same identifiers: they are one row. */
-  #identified(model: Model, values: Effect['values']): KnownRow[] {
-    return model.identifiers.flatMap((set) => {
-      const columns = set.map((name) => columnOf(model, name))
-      return this.find({ columns, values: set.map((name) => String(values[name] ?? '')) }).filter(({ isNew }) => isNew)
-    })
-  }
-
-  #add(row: KnownRow): void {
-    if (typeof row.key !== 'symbol') this.#rows.set(row.key, row)
-    for (const [column, value] of row.values)
-      this.#index.getOrInsertComputed(placeOf(column, value), () => new Set()).add(row)
-  }
-
-  #remove(row: KnownRow): void {
-    for (const [column, value] of row.values) this.#index.get(placeOf(column, value))?.delete(row)
+  /** Remembers the names that an entry takes from its row. */
+  wrote({ step: { model }, action, row, values, isForeign }: Effect, entry: number): void {
+    if (isForeign || row === undefined || (action !== 'update' && action !== 'delete')) return
+    for (const field of model.names) {
+      const name = row[columnOf(model, field)]
+      if (typeof name === 'string' && (action === 'delete' || values[field] !== name))
+        this.#gone.set(comparedName(name), { entry, verb: action === 'delete' ? 'deletes' : 'renames' })
+    }
   }
 }
 
@@ -155,8 +137,11 @@ const ownerColumns = ({ isLabelled }: Model): string[] => (isLabelled === true ?
 
 const identifyingColumns = (model: Model): string[] => model.identifiers.flat().map((name) => columnOf(model, name))
 
-const wasNew = (known: KnownRow | 'deleted' | undefined): boolean =>
-  known !== undefined && known !== 'deleted' && known.isNew
+/** References that take the row with them when their row is deleted. */
+const neededColumns = ({ fields }: Model): string[] =>
+  [...fields.values()].flatMap(({ reference, required, storage }) =>
+    reference !== undefined && required && storage.in === 'column' ? [storage.column] : [],
+  )
 
 /** The look-ups of a name, in the order in which they count. */
 export function namesOf(name: string, target: ReferenceTarget): By[] {

@@ -46,13 +46,12 @@ export function editOf(
   return new ListEdit(add, remove)
 }
 
-/** Refuses keys that stand in both lists. @param written the sent value of each key: a row that is not written yet has none */
-export function refuseBoth(edit: ListEdit, written: ListEdit, at: FieldPath, errors: ErrorSink): void {
-  const known = ({ key, tag }: Item) => (typeof key === 'symbol' ? JSON.stringify(tag) : key)
-  const removed = new Set(placesOf(edit.remove, written.remove).map(known))
-  for (const item of placesOf(edit.add, written.add))
-    if (item.key !== undefined && removed.has(known(item)))
-      errors.add([...at, 'add', ...item.at], 'invalid_combination', 'Stands in remove, too: leave one of the two out.')
+/** Refuses keys that stand in both lists. */
+export function refuseBoth({ add, remove }: ListEdit, at: FieldPath, errors: ErrorSink): void {
+  const removed = new Set([remove].flat())
+  for (const { key, at: item } of placesOf(add, []))
+    if (key !== undefined && removed.has(key))
+      errors.add([...at, 'add', ...item], 'invalid_combination', 'Stands in remove, too: leave one of the two out.')
 }
 
 type Item = { readonly key: unknown; readonly tag: unknown; readonly at: FieldPath }

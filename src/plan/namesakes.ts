@@ -7,7 +7,6 @@ import type { Resolver } from './resolve.ts'
 import { onlyOf } from './snapshot-sql.ts'
 import { columnOf, type Row } from './statements.ts'
 import type { Step } from './step.ts'
-import { waysToFind } from './ways-to-find.ts'
 
 type Context = { readonly registry: Registry; readonly resolver: Resolver }
 
@@ -44,18 +43,11 @@ export async function checkNamesakes(
     for (const other of await resolver.called(name, model)) {
       // A field that is unique has its own error.
       const isReported = model.unique.includes(field) && other.values.get(columnOf(model, field)) === name
-      if (isReported || isOwn(step, row, other) || !onlys.some(meets(other))) continue
+      if (isReported || other.key === row?.pk || !onlys.some(meets(other))) continue
       const holder =
         (await resolver.nameOf(model, { pk: '', ...Object.fromEntries(other.values) })) ??
         `another ${model.displayName}`
       errors.add([...path, at], 'taken', `${JSON.stringify(name)} is taken by ${holder}.`)
     }
   }
-}
-
-/** Whether it is the row of the entry itself. A check has no key yet for a row that an earlier entry creates. */
-function isOwn({ model, identifiers }: Step, row: Row | undefined, { key, isNew, values }: KnownRow): boolean {
-  if (row !== undefined) return key === row.pk
-  const ways = waysToFind(model, [...identifiers.keys()])
-  return isNew && ways.some((way) => way.every((name) => values.get(columnOf(model, name)) === identifiers.get(name)))
 }

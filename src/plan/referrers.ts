@@ -11,14 +11,20 @@ import type { Resolver } from './resolve.ts'
 import { onlyOf, type Seen } from './snapshot-sql.ts'
 import { columnOf, keysIn, labelColumn, quoted, type Row } from './statements.ts'
 import { nameSent, type Step } from './step.ts'
-import { keysOf, toMaskedValues } from './storage.ts'
+import { storedKeys, toMaskedValues } from './storage.ts'
+import { storageOf, type World } from './world.ts'
 
 /**
  * Rows that refer to a row. A change may not make these references wrong: a flow in use keeps its designation, and a pair that
  * signs keeps its private key. A row that a reference holds may not be deleted.
  */
 
-type Context = { readonly reader: EngineReader; readonly registry: Registry; readonly resolver: Resolver }
+type Context = {
+  readonly reader: EngineReader
+  readonly registry: Registry
+  readonly resolver: Resolver
+  readonly world: World
+}
 type Referring = { readonly model: Model; readonly field: Field & { readonly reference: Reference } }
 type Referrer = Referring & { readonly name: string | null; readonly values: Values }
 
@@ -29,9 +35,9 @@ const mostNamed = 20
 
 const found = z.object({ index: z.int(), row: z.looseObject({ pk: z.union([z.string(), z.int()]) }) })
 
-/** The rows that refer to this one by these fields, after the entries so far. A row that the caller may not view has no name. */
+/** The rows that refer to this one by these fields, after the entries before. A row that the caller may not view has no name. */
 async function referrersOf(
-  { reader, registry, resolver }: Context,
+  { reader, registry, resolver, world }: Context,
   { model, pk }: { readonly model: Model; readonly pk: string | number },
   concerns: (reference: Reference, field: Field) => boolean,
 ): Promise<Referrer[]> {
@@ -41,20 +47,18 @@ async function referrersOf(
   const text = referring.map((each, index) => `(${referrerText(each, index, model)})`).join(' UNION ALL ')
   const rows = await reader.query(found, unprepared({ text, values: [pk] }))
   const referrers: Referrer[] = []
+  const add = async (by: Referring, row: Row) => {
+    referrers.push({ ...by, name: await resolver.nameOf(by.model, row), values: toMaskedValues(by.model, row) })
+  }
   for (const { index, row } of rows) {
     const by = referring[index]
-    // A check reads what earlier entries have changed.
-    const written = by && resolver.written(by.model.table, row.pk)
-    const now = by && written?.value(by.field.name)
-    if (by === undefined || written?.isGone || (now !== undefined && !keysOf(now).includes(pk))) continue
-    const stored = toMaskedValues(by.model, row)
-    const changed = [...by.model.fields.keys()].flatMap((name) => {
-      const value = written?.value(name)
-      return value === undefined ? [] : [[name, value]]
-    })
-    const name = await resolver.nameOf(by.model, row)
-    referrers.push({ ...by, name, values: { ...stored, ...Object.fromEntries(changed) } })
+    if (by !== undefined && !world.has(by.model.table, row.pk)) await add(by, row)
   }
+  for (const by of referring)
+    for (const row of world.with(by.model.table, storageOf(by.field), pk)) {
+      const isOfModel = Object.entries(by.model.discriminator).every(([column, value]) => row[column] === value)
+      if (isOfModel && storedKeys(by.field, row).includes(pk)) await add(by, row)
+    }
   return referrers
 }
 
@@ -140,7 +144,7 @@ export async function checkNeeds(
     if (key === null || concerned.some((each) => values[each] === undefined)) continue
     if (!concerned.some((each) => changed.includes(each))) continue
     const tag = attrs.get(name)
-    const entry = resolver.entryOf(tag, key, reference)
+    const entry = resolver.entryOf(key, reference)
     const seen = claimed[name]?.find(({ pk }) => pk === key)
     const row = entry === undefined ? (seen ?? (await readOne(reader, target, key, needs.fields))) : undefined
     const sent = concerned.find((each) => attrs.has(each)) ?? name
@@ -155,7 +159,6 @@ export async function checkNeeds(
 
 /** Reads a row that the snapshot did not read: the entry does not name it. */
 async function readOne(reader: EngineReader, model: Model, key: unknown, fields: readonly string[]) {
-  if (typeof key === 'symbol') return undefined
   const columns = ['pk', labelColumn(model), ...fields.map((field) => columnOf(model, field))]
   const by = [{ columns: ['pk'], values: [String(key)] }]
   return (await readRows(reader, [{ table: model.table, model, columns, by }])).get(model.table)?.[0]

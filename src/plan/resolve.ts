@@ -1,7 +1,7 @@
 import type { EngineReader } from '../db/engine-tx.ts'
 import { Find, KeyOf } from '../document/document.ts'
 import { evaluate, isTrue } from '../document/evaluate.ts'
-import { Key, type Lookup, NotKnownYet, scopeOf } from '../document/scope.ts'
+import { Key as KeyValue, type Lookup, scopeOf } from '../document/scope.ts'
 import { TagError } from '../document/tags.ts'
 import type { ErrorCode } from '../error-codes.ts'
 import type { FieldError, FieldPath } from '../errors.ts'
@@ -11,32 +11,21 @@ import type { Registry } from '../models/registry.ts'
 import { storable } from '../models/syntax.ts'
 import type { Actor } from '../permissions.ts'
 import type { Step } from './compile.ts'
-import { Deferred, isOpen } from './deferred.ts'
+import { Deferred } from './deferred.ts'
 import type { Effect } from './effect.ts'
 import { isTag } from './key-tags.ts'
-import { type KnownRow, KnownRows, namesOf, pending } from './known-rows.ts'
+import { type KnownRow, KnownRows, namesOf } from './known-rows.ts'
 import { itemsOf, ListEdit, refuseBoth } from './list-edit.ts'
 import { type By, readRows } from './lookup-sql.ts'
 import { Misses } from './misses.ts'
 import { Named } from './named.ts'
+import type { Key } from './row-set.ts'
 import { Sight, type Unseen } from './sight.ts'
 import { onlyOf } from './snapshot-sql.ts'
 import { labelColumn, type Row } from './statements.ts'
 import { byOf, lookupsOf, type StepLookup, storedIn } from './step-lookups.ts'
-import { toMaskedValues } from './storage.ts'
-
-/** The rows to which `!KeyOf` refers, by the entry's id. */
-export type Keys = Map<string, EntryKey>
-
-export type EntryKey = {
-  readonly key: string | number | typeof pending
-  /** Whether this document creates the row, so that no other row refers to it yet. */
-  readonly isNew: boolean
-  /** Whether the document deletes it. */
-  readonly isGone?: boolean
-  /** The row's future value of a field; undefined where it is not known. A secret may be masked. */
-  readonly value: (field: string) => unknown
-}
+import { keysOf } from './storage.ts'
+import type { EntryRow, World } from './world.ts'
 
 /** The fields of an entry with keys instead of references. A reference that cannot be replaced is undefined, with an error. */
 export type Resolved = {
@@ -46,30 +35,26 @@ export type Resolved = {
   readonly errors: readonly FieldError[]
   /** Keys of rows that were looked up, or that an earlier entry writes: such a row is there, and fits. */
   readonly known: ReadonlySet<unknown>
-  /** The keys among them of rows that this document creates. */
-  readonly created: ReadonlySet<unknown>
 }
 
 type Context = {
   readonly path: FieldPath
   readonly errors: ErrorList
   readonly known: Set<unknown>
-  readonly created: Set<unknown>
   /** Whether it stands in `remove` of a list. */
   readonly isRemoved?: boolean
 }
 
 /**
  * Replaces the values in place of keys: a name, `!KeyOf`, `!Find`, and tags around them. All are looked up in one way: rows are
- * prefetched for many entries, and the changes of earlier entries are remembered (`known-rows.ts`).
+ * prefetched for many entries, and seen as earlier entries leave them (`known-rows.ts`).
  */
 export class Resolver {
-  readonly keys: Keys = new Map()
+  /** The rows to which `!KeyOf` refers, by the entry's id. */
+  readonly #keys = new Map<string, Key>()
   readonly #reader: EngineReader
   readonly #registry: Registry
-  /** Rows that entries wrote, by table and key: a document may refer to a new row by the key that it chooses. */
-  readonly #written = new Map<string, EntryKey>()
-  readonly #entries = new Map<number | undefined, EntryKey>()
+  readonly #world: World
   /** The tables in which the document looks rows up. */
   readonly #tables = new Map<string, KnownRows>()
   /** The look-ups of each entry. */
@@ -77,14 +62,24 @@ export class Resolver {
   readonly #misses: Misses
   readonly #sight: Sight
 
-  constructor(reader: EngineReader, registry: Registry, steps: readonly Step[], actor: Actor | Promise<Actor>) {
+  constructor(
+    reader: EngineReader,
+    registry: Registry,
+    steps: readonly Step[],
+    world: World,
+    actor: Actor | Promise<Actor>,
+  ) {
     this.#reader = reader
     this.#registry = registry
+    this.#world = world
     this.#misses = new Misses(reader, actor)
     this.#sight = new Sight(actor)
     this.#lookups = new Map(steps.map((step) => [step, lookupsOf(registry, step)]))
     for (const { model, columns } of [...this.#lookups.values()].flat()) {
-      const { columns: known } = this.#tables.getOrInsertComputed(model.table, () => new KnownRows(model, registry))
+      const { columns: known } = this.#tables.getOrInsertComputed(
+        model.table,
+        () => new KnownRows(model, registry, world),
+      )
       for (const column of columns) known.add(column)
     }
   }
@@ -104,8 +99,7 @@ export class Resolver {
         if (item instanceof KeyOf) return undefined
         const row = item instanceof Named ? this.#namedRow(item, reference) : this.#foundRows(item)
         const found = Array.isArray(row) ? row : row?.is === 'row' ? [row.row] : []
-        const [only] = found.length === 1 ? found : []
-        return typeof only?.key === 'symbol' ? undefined : only?.key
+        return found.length === 1 ? found[0]?.key : undefined
       }
       if (value instanceof Deferred) continue
       const list = (items: unknown) =>
@@ -118,12 +112,12 @@ export class Resolver {
 
   /** The fields of an entry. Call it when it is the entry's turn. */
   async entry(step: Step): Promise<Resolved> {
-    const context = { errors: new ErrorList(), known: new Set(), created: new Set(), path: step.path }
+    const context = { errors: new ErrorList(), known: new Set(), path: step.path }
     const identifiers = await this.#fields(step, step.identifiers, context)
     const attrs = await this.#fields(step, step.attrs, context)
     const values = new Map([...identifiers, ...attrs].filter(([name]) => name !== 'pk'))
-    const { errors, known, created } = context
-    return { identifiers, values, errors: errors.list, known, created }
+    const { errors, known } = context
+    return { identifiers, values, errors: errors.list, known }
   }
 
   async #fields(
@@ -138,11 +132,10 @@ export class Resolver {
       const key = await this.#value(value, reference, at)
       // A caller who may not write for others gets the same denial for a user who exists and for one who does not.
       const isOwner = value instanceof Named && name === step.model.owner
-      values.set(name, isOwner ? (key ?? pending) : key)
-      const { table = '' } = this.#registry.targets.get(reference?.target ?? '') ?? {}
-      for (const each of reference === undefined ? [] : itemsOf(key)) {
-        const row = this.written(table, each)
-        if (row !== undefined && !row.isGone) noteKnown(row, context)
+      values.set(name, isOwner ? (key ?? noRow) : key)
+      // A document may refer to a new row by the key that it chooses.
+      for (const each of keysOf(itemsOf(key))) {
+        if (reference && this.entryOf(each, reference)?.isGone === false) context.known.add(each)
       }
     }
     return values
@@ -160,7 +153,7 @@ export class Resolver {
         add,
         await this.#value(value.remove, reference, { ...inList('remove'), isRemoved: true }),
       )
-      refuseBoth(edit, value, at.path, at.errors)
+      refuseBoth(edit, at.path, at.errors)
       return edit
     }
     if (isTag(value)) return this.#keyOf(value, reference, at)
@@ -185,8 +178,6 @@ export class Resolver {
       try {
         if (!isTrue(await this.#evaluate(condition, true))) return null
       } catch (error) {
-        // A condition on a row that this document creates is decided when the document is applied.
-        if (error instanceof NotKnownYet) continue
         if (!(error instanceof TagError)) throw error
         const path = [...step.path, 'conditions']
         return { ...step, conditionErrors: [{ path, code: 'invalid_value', message: error.message }] }
@@ -206,58 +197,29 @@ export class Resolver {
     (await this.views(model, row)) ? `${model.displayName} ${JSON.stringify(row[labelColumn(model)])}` : null
 
   /** The rows that have a name in one of the fields that name rows of this model. */
-  async called(name: string, { target: of, table }: Model): Promise<KnownRow[]> {
-    const target = this.#registry.targets.get(of)
-    const [model] = target?.models ?? []
-    if (target === undefined || model === undefined) return []
-    const by = namesOf(name, target)
+  async called(name: string, model: Model): Promise<KnownRow[]> {
+    const target = this.#registry.targets.get(model.target)
+    return target === undefined ? [] : this.rowsBy(model, namesOf(name, target))
+  }
+
+  /** The rows that any of these look-ups finds. `lookupsOf` names their table. */
+  async rowsBy(model: Model, by: readonly By[]): Promise<KnownRow[]> {
     await this.#read([{ model, by }])
-    return [...new Set(by.flatMap((each) => this.#tables.get(table)?.find(each) ?? []))]
+    return this.#tables.get(model.table)?.findAny(by) ?? []
   }
 
-  /** The row that an entry wrote, by its key. */
-  written = (table: string, key: unknown): EntryKey | undefined => this.#written.get(`${table} ${String(key)}`)
+  /** The row of an earlier entry to which a reference refers. */
+  entryOf = (key: unknown, { target }: Reference): EntryRow | undefined =>
+    typeof key === 'string' || typeof key === 'number'
+      ? this.#world.entryOf(this.#registry.targets.get(target)?.table ?? '', key)
+      : undefined
 
-  /** The row that an entry wrote, by the value of a field. @param tag the sent value @param key its key */
-  entryOf(tag: unknown, key: unknown, reference: Reference): EntryKey | undefined {
-    if (tag instanceof KeyOf) return this.keys.get(tag.id)
-    const { table = '' } = this.#registry.targets.get(reference.target) ?? {}
-    if (typeof key !== 'symbol') return this.written(table, key)
-    const found = tag instanceof Named ? this.#namedRow(tag, reference) : undefined
-    const row = found?.is === 'row' ? found.row : tag instanceof Find ? this.#foundRows(tag)[0] : undefined
-    return this.#entries.get(row?.entry)
-  }
-
-  /** Adds the row of an entry whose conditions are false in a check: an earlier entry may make them true in the apply. */
-  skipped({ id, model: { table }, identifiers }: Step): void {
-    const open = { key: pending, isNew: true, value: () => undefined } as const
-    const pk = identifiers.get('pk')
-    if (id !== undefined) this.keys.set(id, open)
-    if (typeof pk === 'string') this.#written.set(`${table} ${pk}`, { ...open, key: pk })
-  }
-
-  /**
-   * Remembers the effect of an entry. @param key `pending` while that of a new row is not known
-   * @param entry its index in the document
-   */
-  wrote(effect: Effect, key: KnownRow['key'], entry: number): void {
-    const { step, row, isForeign, action, values } = effect
-    const { id, model } = step
-    const { table } = model
-    const stored = () => (isForeign || row === undefined ? {} : toMaskedValues(model, row))
-    const entryKey: EntryKey = {
-      key,
-      isNew: isForeign || row === undefined,
-      isGone: action === 'delete',
-      value: (name) => model.discriminator[name] ?? (Object.hasOwn(values, name) ? values : stored())[name],
-    }
-    this.#entries.set(entry, entryKey)
-    if (id !== undefined) this.keys.set(id, entryKey)
-    if (typeof key !== 'symbol' && !isForeign) this.#written.set(`${table} ${key}`, entryKey)
+  /** Remembers the effect of an entry. @param key that of its row, where there is one @param entry its index in the document */
+  wrote(effect: Effect, key: Key | undefined, entry: number): void {
+    const { id, model } = effect.step
+    if (id !== undefined && key !== undefined) this.#keys.set(id, key)
     this.#sight.wrote(effect)
-    this.#tables.get(table)?.wrote(effect, key, entry)
-    if (effect.action !== 'delete') return
-    for (const [other, rows] of this.#tables) if (other !== table) rows.forgetRead()
+    this.#tables.get(model.table)?.wrote(effect, entry)
   }
 
   async #read(lookups: readonly { model: Model; by: readonly By[] }[]): Promise<void> {
@@ -273,11 +235,10 @@ export class Resolver {
 
   async #evaluated(deferred: Deferred, { path, errors }: Context): Promise<unknown> {
     try {
-      const value = await this.#evaluate(deferred.value)
-      return isOpen(value) ? undefined : deferred.check(value, path, errors)
+      return deferred.check(await this.#evaluate(deferred.value), path, errors)
     } catch (error) {
-      if (error instanceof TagError) errors.add(path, 'invalid_value', error.message)
-      else if (!(error instanceof NotKnownYet)) throw error
+      if (!(error instanceof TagError)) throw error
+      errors.add(path, 'invalid_value', error.message)
       return undefined
     }
   }
@@ -285,7 +246,6 @@ export class Resolver {
   /**
    * @param asks whether only the truth of the value counts: a missing row is no error then
    * @throws {TagError} for a tag without a value
-   * @throws {NotKnownYet} for a tag that depends on a row that is not written yet
    */
   async #evaluate(value: unknown, asks = false): Promise<unknown> {
     const evaluation = evaluate(value, { ...scopeOf(value), asks })
@@ -294,19 +254,18 @@ export class Resolver {
     return next.value
   }
 
-  async #lookUp({ tag, asks }: Lookup): Promise<Key | null> {
+  async #lookUp({ tag, asks }: Lookup): Promise<KeyValue | null> {
     if (tag instanceof KeyOf) {
-      const entry = this.keys.get(tag.id)
-      if (entry !== undefined) return new Key(plain(entry.key), tag)
+      const key = this.#keys.get(tag.id)
+      if (key !== undefined) return new KeyValue(key, tag)
       if (asks) return null
       throw new TagError(undefined, skipped(tag))
     }
-    const identifiers = Object.entries(tag.identifiers).map(([name, value]) => {
-      if (value instanceof Key && value.key === undefined) throw new NotKnownYet()
-      return [name, value instanceof Key ? value.key : value] as const
-    })
+    const identifiers = Object.entries(tag.identifiers).map(
+      ([name, value]) => [name, value instanceof KeyValue ? value.key : value] as const,
+    )
     const found = await this.#find(new Find(tag.model, Object.fromEntries(identifiers)))
-    if ('row' in found) return new Key(plain(found.row.key), tag)
+    if ('row' in found) return new KeyValue(found.row.key, tag)
     if (asks && found.code === 'no_such_row') return null
     throw new TagError(undefined, found.message)
   }
@@ -314,14 +273,16 @@ export class Resolver {
   async #keyOf(tag: KeyOf | Find | Named, reference: Reference | undefined, context: Context): Promise<unknown> {
     const { errors, path, isRemoved } = context
     if (tag instanceof KeyOf) {
-      const entry = this.keys.get(tag.id)
-      if (entry === undefined) errors.add(path, 'unknown_entry', skipped(tag))
-      return entry && noteKnown(entry, context)
+      const key = this.#keys.get(tag.id)
+      if (key === undefined) errors.add(path, 'unknown_entry', skipped(tag))
+      context.known.add(key)
+      return key
     }
     const found = tag instanceof Named ? await this.#named(tag, reference) : await this.#find(tag)
     if ('row' in found) {
       // `!Find` names a row without a restriction: the fit is checked together with the keys that were sent.
-      return tag instanceof Named ? noteKnown(found.row, context) : noteCreated(found.row, context)
+      if (tag instanceof Named) context.known.add(found.row.key)
+      return found.row.key
     }
     // A missing row need not be removed: the same document again is unchanged.
     if (!isRemoved || (found.code !== 'unknown_name' && found.code !== 'no_such_row'))
@@ -384,23 +345,14 @@ const unseen = (what: string): Found => ({ code: 'invalid_value', message: `${wh
 
 type Found = { readonly row: KnownRow } | { readonly code: ErrorCode; readonly message: string }
 
-const plain = (key: KnownRow['key']): string | number | undefined => (typeof key === 'symbol' ? undefined : key)
-
-function noteCreated({ key, isNew }: Pick<KnownRow, 'key' | 'isNew'>, { created }: Context): KnownRow['key'] {
-  if (isNew) created.add(key)
-  return key
-}
-
-function noteKnown(row: Pick<KnownRow, 'key' | 'isNew'>, context: Context): KnownRow['key'] {
-  context.known.add(row.key)
-  return noteCreated(row, context)
-}
+/** In place of the key of an owner who does not exist. */
+const noRow = Symbol('no row')
 
 /** The path of an item in messages: names in a list have one of their own, and tags have that of the list. */
 const placeOf = (item: unknown, index: number): FieldPath => (item instanceof Named ? [index] : [])
 
 function hasTwice(items: readonly unknown[]): boolean {
-  const keys = items.filter((item) => item !== undefined && typeof item !== 'symbol')
+  const keys = items.filter((item) => item !== undefined)
   return new Set(keys).size < keys.length
 }
 

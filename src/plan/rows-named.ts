@@ -24,8 +24,6 @@ export const alsoPresent = (entry: string): string =>
 
 /** A row that entries without conditions name, as far as it is known without the database. */
 type Row = {
-  /** The index of the first of these entries. */
-  readonly first: number
   /** The first entry with the state `absent`, and the first with another one. */
   absent?: string | undefined
   present?: string | undefined
@@ -51,9 +49,8 @@ export class RowsNamed {
     this.#errors = errors
   }
 
-  /** @returns the index of the first entry that names the same row */
-  add(step: Step, index: number): number {
-    const row = this.#rows.of(step, () => ({ first: index, values: new Map() }))
+  add(step: Step, index: number): void {
+    const row = this.#rows.of(step, () => ({ values: new Map() }))
     const { state, path } = step
     const entry = entryName(step, index)
     const ofEntry = this.#errors.of('entry')
@@ -68,7 +65,6 @@ export class RowsNamed {
       this.#compare(step, row, entry, 'identifiers')
       this.#compare(step, row, entry, 'attrs')
     }
-    return row.first
   }
 
   #compare({ model, path, ...step }: Step, row: Row, entry: string, where: 'identifiers' | 'attrs'): void {

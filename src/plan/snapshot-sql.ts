@@ -2,12 +2,12 @@ import { z } from 'zod'
 import type { Statement } from '../db/raw.ts'
 import type { Field, Link, Model, Only, Reference } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
-import { columnOf, columnsOf, keysIn, labelColumn, linksOf, nextKey, quoted } from './statements.ts'
+import { columnOf, columnsOf, keysIn, labelColumn, linksOf, nextKey, quoted, type Row } from './statements.ts'
 import { waysToFind } from './ways-to-find.ts'
 
 const key = z.union([z.string(), z.int()])
 
-const storedRow = z.looseObject({ pk: key, links: z.record(z.string(), z.array(key)).optional() })
+const storedRow: z.ZodType<Row> = z.looseObject({ pk: key, links: z.record(z.string(), z.array(key)).optional() })
 
 /** The rows of the database that concern an entry. */
 export const seen = z.object({
@@ -18,11 +18,11 @@ export const seen = z.object({
   /** Keys of references that do not fit, by `referenceName`. `found` is the row's value; null without a row. */
   unfit: z.record(z.string(), z.array(z.object({ key, found: z.string().nullable() }))),
   /** Rows that already have a value that must be unique, by field: the values for their model, name and owner. */
-  taken: z.record(z.string(), z.array(storedRow.extend({ value: key }))),
+  taken: z.record(z.string(), z.array(storedRow.and(z.object({ value: key })))),
   /** Rows that the entry's row claims, or of which a reference needs a value: the same, by field. */
   claimed: z.record(z.string(), z.array(storedRow)),
-  /** The number of rows that refer to the same row by the field that is limited; 0 for a model without a limit. */
-  count: z.int(),
+  /** The rows that refer to the same row by the field that is limited; none for a model without a limit. */
+  counted: z.array(key),
 })
 
 export type Seen = z.output<typeof seen>
@@ -47,6 +47,18 @@ export type Question = {
   readonly counted: string | number | undefined
 }
 
+/** The parts of a question by the entry alone, and those by the values that were sent. */
+export type StepUse = Pick<Question, 'takesKey' | 'links'>
+export type Asked = Omit<Question, keyof StepUse>
+
+export const keyRow = z.object({ key: z.int() })
+
+/** Takes the next key of a model, for a new row whose name another row of the database has. */
+export const keyStatement = ({ table }: Model): Statement => ({
+  text: `SELECT ${nextKey(table)}::integer AS key`,
+  values: [],
+})
+
 /** A reference target with its restriction: `flow authorization`. */
 export const referenceName = ({ target, only }: Reference): string => [target, ...(only?.values ?? [])].join(' ')
 
@@ -69,7 +81,7 @@ export type EntryQuestion = { readonly model: Model; readonly question: Question
  *         (SELECT t."pk", t."name", t."name" AS value FROM "roles" t WHERE t."name" = k LIMIT 1) UNION ALL
  *         (SELECT t."pk", t."name", t."name" AS value FROM "roles" t WHERE compared_name(t."name") = compared_name(k) LIMIT 1)
  *         LIMIT 1) u)),
- *       'claimed', jsonb_build_object(), 'count', 0, 'newKey', NULL)) AS seen
+ *       'claimed', jsonb_build_object(), 'counted', '[]'::jsonb, 'newKey', NULL)) AS seen
  */
 export function snapshotStatement(registry: Registry, asked: readonly EntryQuestion[]): Statement {
   const shape = asked.map(shapeOf).join('; ')
@@ -135,9 +147,9 @@ function answerPart(registry: Registry, { model, question }: EntryQuestion, next
   const unfit = [...referred.values()].map(({ reference }) => unfitPart(registry, reference, next))
   const taken = [...exclusive.keys()].map((name) => takenPart(model, registry, name, next))
   const claimed = [...claims.keys()].map((name) => claimedPart(model, registry, name, next))
-  const count = counted === undefined ? '0' : countPart(model, registry, next)
+  const limited = counted === undefined ? `'[]'::jsonb` : countedPart(model, registry, next)
   const others = `'unfit', jsonb_build_object(${unfit.join(', ')}), 'taken', jsonb_build_object(${taken.join(', ')}),
-    'claimed', jsonb_build_object(${claimed.join(', ')}), 'count', ${count}`
+    'claimed', jsonb_build_object(${claimed.join(', ')}), 'counted', ${limited}`
   if (!takesKey || model.key !== 'integer') return `jsonb_build_object('rows', ${rows}, ${others}, 'newKey', NULL)`
   // OFFSET 0 keeps the planner from running the sub-select twice.
   const newKey = `CASE WHEN cardinality(s.rows) = 0 THEN ${nextKey(model.table)} END`
@@ -226,12 +238,12 @@ const namingColumns = (model: Model): string[] => [
   ]),
 ]
 
-/** Counts by an index on the field. */
-function countPart(model: Model, registry: Registry, next: Next): string {
-  if (model.limit === undefined) return '0'
+/** Finds them by an index on the field. */
+function countedPart(model: Model, registry: Registry, next: Next): string {
+  if (model.limit === undefined) return `'[]'::jsonb`
   const { per, until } = model.limit
   const [column, end] = [`t.${quoted(columnOf(model, per))}`, `t.${quoted(columnOf(model, until))}`]
-  return `(SELECT count(*) FROM ${quoted(model.table)} t
+  return `ARRAY(SELECT t.pk FROM ${quoted(model.table)} t
     WHERE ${column} = ${next(typeOf(model, registry, per))} AND (${end} IS NULL OR ${end} > now()))`
 }
 

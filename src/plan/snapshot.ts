@@ -4,31 +4,34 @@ import type { Reference } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Step } from './compile.ts'
 import { keysNamed } from './edited-lists.ts'
-import type { Effect } from './effect.ts'
 import { hasTag } from './key-tags.ts'
-import { pending } from './known-rows.ts'
 import { ListEdit } from './list-edit.ts'
-import { Places } from './places.ts'
+import { overlaid } from './overlay.ts'
 import type { Resolved, Resolver } from './resolve.ts'
 import {
+  type Asked,
   type EntryQuestion,
-  type Question,
+  keyRow,
+  keyStatement,
   referenceName,
   type Seen,
+  type StepUse,
   seen,
   shapeOf,
   snapshotOfMany,
   snapshotStatement,
 } from './snapshot-sql.ts'
-import { exclusiveLinks, linksOf, type Row } from './statements.ts'
+import { exclusiveLinks, linksOf } from './statements.ts'
 import { keysOf, storedKeys } from './storage.ts'
 import { waysToFind } from './ways-to-find.ts'
+import type { World } from './world.ts'
 
-/** The rows of the database that concern the entries of a document. Some are prefetched, the others are read later. */
+/**
+ * The rows that concern the entries of a document, as they are after the entries before. Some are prefetched, the others are read
+ * later.
+ */
 export type Snapshot = {
   entry(step: Step, sent: Resolved): Promise<Seen>
-  /** Remembers an entry that was written, by the key of its row. Entries that it may affect are read again. */
-  wrote(effect: Effect, key: unknown): void
 }
 
 type Use = {
@@ -37,10 +40,6 @@ type Use = {
   /** Whether links that may be very many are read where no entry needs them: a plan has their digest. */
   readonly readsAll: boolean
 }
-
-/** The parts of a question by the entry alone, and those by the values that were sent. */
-type StepUse = Pick<Question, 'takesKey' | 'links'>
-type Asked = Omit<Question, keyof StepUse>
 
 /** The prefetched answer for an entry, with its question. */
 type Ahead = EntryQuestion & { readonly seen: Seen }
@@ -54,46 +53,60 @@ const maxTogether = 2
 
 /**
  * Prefetches the rows of the next entries, and those that they look up. Nearly every document is an application and its provider:
- * one statement. A set takes one for each model in the next 500 entries. Entries that an earlier one affects are read one by one.
+ * one statement. A set takes one for each model in the next 500 entries.
  */
 export async function openSnapshot(
   reader: EngineReader,
   registry: Registry,
   steps: readonly Step[],
   resolver: Resolver,
+  world: World,
   { takesKeys, readsAll }: Use,
 ): Promise<Snapshot> {
   const places = steps.length > maxAhead ? new Map(steps.map((step, index) => [step, index])) : undefined
   let ahead: ReadonlyMap<Step, Ahead> = new Map()
-  let written = new Places(registry)
   const takesKey = ({ state }: Step) => takesKeys && state !== 'absent'
   const use = (step: Step): StepUse => ({ takesKey: takesKey(step), links: linksRead(step, readsAll) })
 
   const readAhead = async (from: number) => {
     const next = steps.slice(from, from + maxAhead)
     await resolver.readAhead(next)
-    written = new Places(registry)
     ahead = await readTogether(reader, registry, plainQuestions(next, resolver, use))
   }
   await readAhead(0)
 
+  const readNow = async (step: Step, asked: Asked): Promise<Seen> => {
+    const question = { takesKey: false, links: use(step).links, ...asked }
+    const [answer] = await reader.query(answerRow, snapshotStatement(registry, [{ model: step.model, question }]))
+    const [seen] = answer?.seen ?? []
+    if (seen === undefined) throw new Error('a snapshot answered nothing')
+    return seen
+  }
+  const takeKey = async (model: Step['model']): Promise<number | null> => {
+    const [row] = await reader.query(keyRow, keyStatement(model))
+    return row?.key ?? null
+  }
+
   return {
     entry: async (step, sent) => {
+      const { model } = step
       const place = places?.get(step)
       if (place !== undefined && place > 0 && place % maxAhead === 0) await readAhead(place)
       const found = ahead.get(step)
-      const asked = questionOf(step.model, sent)
-      if (found !== undefined && covers(found, asked, sent) && !isAffected(found, asked, written)) return found.seen
-      // A key is not taken a second time.
-      const newKey = found?.seen.newKey ?? null
-      const { takesKey, links } = use(step)
-      const question = { takesKey: takesKey && newKey === null, links, ...asked }
-      const [answer] = await reader.query(answerRow, snapshotStatement(registry, [{ model: step.model, question }]))
-      const [seen] = answer?.seen ?? []
-      if (seen === undefined) throw new Error('a snapshot answered nothing')
-      return newKey !== null && seen.rows.length === 0 ? { ...seen, newKey } : seen
+      const asked = questionOf(model, sent)
+      const read =
+        found !== undefined && covers(found, asked, registry, world) ? found.seen : await readNow(step, asked)
+      const seen = overlaid(world, registry, model, asked, read)
+      const [row, another] = seen.rows
+      if (row === undefined && model.key === 'integer' && takesKey(step))
+        return { ...seen, newKey: found?.seen.newKey ?? read.newKey ?? (await takeKey(model)) }
+      // The row was found by a name that an earlier entry gave: its links were not read.
+      const isRead = use(step).links.every((name) => row?.links?.[name] !== undefined)
+      if (row === undefined || another !== undefined || isRead) return seen
+      const byKey = { ...asked, by: new Map([['pk', row.pk]]) }
+      const again = overlaid(world, registry, model, byKey, await readNow(step, byKey))
+      return again.rows.length === 0 ? seen : again
     },
-    wrote: (effect, key) => written.add(effect, key),
   }
 }
 
@@ -135,7 +148,7 @@ function plainQuestions(
     const fields = new Map([...identifiers, ...attrs].filter(([name]) => name !== 'pk'))
     const looked = [...step.attrs].filter(([name, value]) => attrs.has(name) && hasTag(value))
     const known = new Set(looked.flatMap(([name]) => allKeys(attrs.get(name))))
-    const sent = { identifiers, values: fields, errors: [], known, created: new Set() }
+    const sent = { identifiers, values: fields, errors: [], known }
     questions.set(step, { model, question: { ...use(step), ...questionOf(model, sent) } })
   }
   return questions
@@ -148,7 +161,7 @@ const linksRead = ({ model, state, attrs }: Step, readsAll: boolean): string[] =
 
 function questionOf(model: Step['model'], { identifiers, values, known }: Resolved): Asked {
   // References are checked even when the entry's row cannot be found yet.
-  const usable = [...identifiers.values()].every((value) => value !== undefined && value !== pending)
+  const usable = [...identifiers.values()].every((value) => value !== undefined && typeof value !== 'symbol')
   const finding = new Set(waysToFind(model, [...identifiers.keys()]).flat())
   const by = new Map(usable ? [...identifiers].filter(([name]) => finding.has(name)) : [])
   const referred: Map<string, { reference: Reference; keys: (string | number)[] }> = new Map()
@@ -183,42 +196,30 @@ const allKeys = (value: unknown) => keysNamed(value) ?? keysOf(value)
 
 /**
  * Whether the prefetched answer covers the question of the entry now. Keys behind tags may not have been known: that matters
- * where another row could have them.
+ * where another row could have them. No row outside of the document refers to one that the document creates.
  */
-function covers({ model, question, seen }: Ahead, asked: Asked, { created }: Resolved): boolean {
+function covers({ model, question, seen }: Ahead, asked: Asked, { targets }: Registry, world: World): boolean {
   const [row] = seen.rows
-  const isCovered = (name: string, keys: readonly unknown[], before: readonly unknown[] = []) => {
+  const entryOf = (reference: Reference | undefined, key: string | number) =>
+    world.entryOf(targets.get(reference?.target ?? '')?.table ?? '', key)
+  const isCovered = (name: string, keys: readonly (string | number)[], before: readonly unknown[] = []) => {
     const field = model.fields.get(name)
     const had = new Set<unknown>([
       ...before,
       ...(row === undefined || field === undefined ? [] : storedKeys(field, row)),
     ])
-    return keys.every((key) => had.has(key) || created.has(key))
+    return keys.every((key) => had.has(key) || entryOf(field?.reference, key)?.isNew === true)
   }
-  const { counted } = asked
+  const { by, within, exclusive, claims, referred, counted } = asked
   return (
-    [...asked.within].every(([name, keys]) => isCovered(name, keys, question.within.get(name))) &&
-    [...asked.exclusive].every(([name, keys]) => isCovered(name, keys, question.exclusive.get(name))) &&
-    [...asked.claims].every(([name, keys]) => isCovered(name, keys, question.claims.get(name))) &&
-    [...asked.referred].every(([name, { keys }]) =>
-      keys.every((key) => question.referred.get(name)?.keys.includes(key) || created.has(key)),
-    ) &&
-    (counted === undefined || counted === question.counted || created.has(counted))
-  )
-}
-
-/** Whether an earlier entry wrote a row that this one asks for: its own, one with a unique value, or one that it refers to. */
-function isAffected({ model, seen }: Ahead, { by, referred, exclusive, counted }: Asked, written: Places): boolean {
-  const { table, limit } = model
-  const isWritten = (field: string, value: unknown) => written.has(table, field, value)
-  return (
-    [...by].some(([name, value]) => isWritten(name, value)) ||
-    [...exclusive].some(([name, keys]) => keys.some((key) => isWritten(name, key))) ||
-    (limit !== undefined && counted !== undefined && isWritten(limit.per, counted)) ||
-    [...seen.rows, ...Object.values(seen.taken).flat()].some(({ pk }) => isWritten('pk', pk)) ||
-    [...referred.values()].some(({ reference, keys }) =>
-      keys.some((key) => written.has(written.tableOf({ reference }), 'pk', key)),
-    ) ||
-    seen.rows.some((row) => written.refersToGone(model, row as Row))
+    [...by].every(([name, value]) => question.by.get(name) === value) &&
+    [...within].every(([name, keys]) => isCovered(name, keys, question.within.get(name))) &&
+    [...exclusive].every(([name, keys]) => isCovered(name, keys, question.exclusive.get(name))) &&
+    [...claims].every(([name, keys]) => isCovered(name, keys, question.claims.get(name))) &&
+    [...referred].every(([name, { reference, keys }]) => {
+      const before = question.referred.get(name)?.keys
+      return keys.every((key) => before?.includes(key) || entryOf(reference, key) !== undefined)
+    }) &&
+    (counted === undefined || isCovered(model.limit?.per ?? '', [counted], [question.counted]))
   )
 }

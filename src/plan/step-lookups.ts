@@ -23,9 +23,14 @@ export type StepLookup = {
   readonly isFree: boolean
 }
 
-/** The look-ups of an entry: by names, by `!Find`, and for rows with the same name, in a model with several names. */
+/** The look-ups of an entry: by names, by `!Find`, and for rows with the same name, in a model with several names or by `was`. */
 export function lookupsOf(registry: Registry, step: Step): StepLookup[] {
-  return valuesOf(step).flatMap(([name, value]) => {
+  const { model, identifiers, was } = step
+  const [[field, name] = []] = identifiers
+  const columns = field === undefined || was === undefined ? [] : [columnOf(model, field)]
+  const by = columns.length === 0 ? [] : [was, name].map((value) => ({ columns, values: [String(value)] }))
+  const renamed = by.length === 0 ? [] : [{ model, columns, by, models: [model], isFree: true }]
+  const others = valuesOf(step).flatMap(([name, value]) => {
     const reference = name === undefined ? undefined : step.model.fields.get(name)?.reference
     const target = registry.targets.get(reference?.target ?? '')
     const [model] = target?.models ?? []
@@ -56,6 +61,7 @@ export function lookupsOf(registry: Registry, step: Step): StepLookup[] {
         : [{ model: step.model, by: isName ? namesOf(value, own) : [], columns: [], models: own.models, isFree: true }]
     return [...names, ...finds, ...called]
   })
+  return [...renamed, ...others]
 }
 
 /** @returns undefined for a tag whose identifiers are not plain values, or not fields of the model */

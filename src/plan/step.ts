@@ -37,8 +37,6 @@ export type Step = {
   readonly isLeft?: boolean
   /** The rows of a rename, once they were looked up: only that with the old name, or one with each name. */
   readonly rename?: 'old' | 'both'
-  /** The index of the first entry that names the same row, as far as that is known without the database. */
-  readonly row?: number
   /** Lists of references that it adds to and removes from, with keys. `attrs` have the lists that result. */
   readonly edits?: ReadonlyMap<string, ListEdit>
   /** Fields that it sends only because no entry names them: `reset`. */

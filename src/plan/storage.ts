@@ -83,16 +83,39 @@ export function newIdentity(model: Model, pk: string | number | undefined): Iden
 }
 
 /** The next key of a plan. Each process begins at a random one, so that plans of two processes rarely wait for each other. */
-let planned = -randomInt(1, 1_000_000_000)
+const most = 2_147_483_647
+let planned = most - randomInt(1, 1_000_000_000)
 
-/** The keys of a row that is rolled back: negative where a sequence would give a number, which a rollback does not return. */
+/**
+ * The keys of a row that is not stored, or is rolled back: the highest numbers where a sequence would give one, which a rollback
+ * does not return.
+ */
 export function plannedIdentity(model: Model, pk: string | number | undefined): Identity {
-  const negative = () => (planned = planned > -2_000_000_000 ? planned - 1 : -1)
+  const next = () => (planned = planned > most / 2 ? planned - 1 : most)
   return {
-    ...newIdentity(model, model.key === 'integer' ? negative() : pk),
-    ...Object.fromEntries((model.numbered ?? []).map((column) => [column, negative()])),
+    ...newIdentity(model, model.key === 'integer' ? next() : pk),
+    ...Object.fromEntries((model.numbered ?? []).map((column) => [column, next()])),
   }
 }
+
+/**
+ * A row as it will be read once it is written. A field with errors stays as it is.
+ *
+ * @param row the row before; that of a new one has its keys, its discriminator and its origin
+ */
+export function rowAfter(model: Model, row: Row, changed: readonly string[], values: Values, keyring: Keyring): Row {
+  const { columns, links } = toChangedRow(
+    model,
+    row,
+    changed.filter((name) => values[name] !== undefined),
+    values,
+    keyring,
+  )
+  return { ...row, ...Object.fromEntries(columns), links: { ...row.links, ...keysByField(links) } }
+}
+
+const keysByField = (links: StoredRow['links']) =>
+  Object.fromEntries([...links].map(([name, keys]) => [name, keysOf(keys)]))
 
 /** The maker of a row, and the label under which it is managed, in a model that keeps them. */
 export type Origin = {

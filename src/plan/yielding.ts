@@ -33,7 +33,7 @@ export async function yielding(
   const isReplacing = had !== undefined && had !== key && !replaces
   if (key === undefined || key === null || !(isReplacing || isListed)) return undefined
   const tag = step.attrs.get(name)
-  const entries = [resolver.entryOf(tag, key, field.reference), resolver.written(table, had)]
+  const entries = [key, had].map((each) => field.reference && resolver.entryOf(each, field.reference))
   if (entries.some((entry) => entry?.isGone)) return undefined
   const rows = await readLabels(reader, registry, table, { keys: keysOf([key, had]) })
   const [isSort, wasSort] = [key, had].map((pk, index) => {

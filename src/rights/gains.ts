@@ -1,7 +1,6 @@
-import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import type { EngineReader } from '../db/engine-tx.ts'
-import { Find, KeyOf } from '../document/document.ts'
+import { Find } from '../document/document.ts'
 import type { Values } from '../models/define.ts'
 import { comparedName } from '../names.ts'
 import { covers, rightsOf } from '../permissions.ts'
@@ -42,7 +41,7 @@ export type Gains = {
   readonly digest: string | null
 }
 
-/** The change that an entry made, or would make. @property identity that of a new row; undefined in a check */
+/** The change that an entry makes. @property identity that of a new row */
 type Judged = Effect & { readonly identity: Identity | undefined }
 
 /**
@@ -86,8 +85,8 @@ export async function newSuperusers(reader: EngineReader, effects: readonly Judg
   })
   const changed = ofUsers.map(({ row, identity, values }) => {
     // An inactive user has no rights.
-    const had = row?.is_active === false ? [] : keysIn(row?.links?.groups)
-    const has = values.is_active === false ? [] : keysIn(values.groups)
+    const had = row?.is_active === false ? [] : textsIn(row?.links?.groups)
+    const has = values.is_active === false ? [] : textsIn(values.groups)
     const to = (groups: string[]) => groups.map((group) => ({ group, user: Number(row?.pk ?? identity?.pk) }))
     return { joined: to(has.filter((key) => !had.includes(key))), left: to(had.filter((key) => !has.includes(key))) }
   })
@@ -124,15 +123,14 @@ function deltaOf(effects: readonly Judged[]): RightsDelta | null {
     return action !== 'leave' && !isForeign && (model.name === groupModel || model.name === roleModel)
   })
   if (concerned.length === 0) return null
-  const keys = new NewKeys(concerned)
   const [before, after] = [new Map<string, State>(), new Map<string, State>()]
   for (const effect of concerned) {
     const { row, action, values } = effect
-    const pk = keys.of(effect)
+    const pk = String(row?.pk ?? effect.identity?.pk)
     const earlier = after.get(pk)
     const isFirst = earlier === undefined && !before.has(pk)
     const { edits } = effect.step
-    const was = row === undefined ? {} : stateOf(effect, pk, { ...row, ...row.links }, keysIn)
+    const was = row === undefined ? {} : stateOf(effect, pk, { ...row, ...row.links })
     if (row !== undefined) {
       const first = isFirst ? was : before.get(pk)
       // An earlier entry, which did not read the members, left them as they were. One that edits them has read some.
@@ -144,11 +142,8 @@ function deltaOf(effects: readonly Judged[]): RightsDelta | null {
       after.delete(pk)
       continue
     }
-    const state = stateOf(effect, pk, values, (value, name) => keys.sent(effect, name, value))
-    after.set(
-      pk,
-      earlier === undefined ? state : joinedStates(earlier, edited(earlier, was, state, edits), effect.step.attrs),
-    )
+    const state = stateOf(effect, pk, values)
+    after.set(pk, earlier === undefined ? state : { ...state, users: membersAfter(earlier, was, state, effect.step) })
   }
   return {
     before: statesOf(before),
@@ -158,54 +153,27 @@ function deltaOf(effects: readonly Judged[]): RightsDelta | null {
   }
 }
 
-function stateOf(
-  { step: { model } }: Judged,
-  pk: string,
-  values: Values,
-  keys: (value: unknown, name: string) => string[],
-): State {
+function stateOf({ step: { model } }: Judged, pk: string, values: Values): State {
   if (model.name === roleModel)
     return { role: { pk, permissions: textsIn(values.permissions) }, owners: textsIn(values.owners) }
-  const [parent = null] = keys(values.parent, 'parent')
-  const group = { pk, parent, superuser: values.is_superuser === true, roles: keys(values.roles, 'roles') }
+  const [parent = null] = textsIn(values.parent)
+  const group = { pk, parent, superuser: values.is_superuser === true, roles: textsIn(values.roles) }
   const { users } = values
   return { group, users: users === undefined ? undefined : numbersIn(users) }
 }
 
-/** Repeats the edit of a list: an entry edits the row that it has read, and here the row as an earlier entry left it. */
-function edited(earlier: State, was: State, later: State, edits: Step['edits']): State {
-  const { group, users = [] } = later
-  const [worn, seen] = [was.group?.roles ?? [], group?.roles ?? []]
-  const roles = [...without(earlier.group?.roles, without(worn, seen)), ...without(seen, worn)]
-  return {
-    ...later,
-    // Only the members that the entry names were read.
-    ...(edits?.has('users') && { users: [...without(earlier.users, [...(was.users ?? []), ...users]), ...users] }),
-    ...(group !== undefined && edits?.has('roles') && { group: { ...group, roles } }),
-  }
+/** The members as two entries leave them. One that edits them has read only those that it names. */
+function membersAfter({ users }: State, was: State, later: State, { edits, attrs }: Step): State['users'] {
+  if (!attrs.has('users')) return users
+  if (edits?.has('users') !== true) return later.users
+  const { users: named = [] } = later
+  return [...without(users, [...(was.users ?? []), ...named]), ...named]
 }
 
 function without<Key>(keys: readonly Key[] = [], others: readonly Key[] = []): Key[] {
   const left = new Set(others)
   return keys.filter((key) => !left.has(key))
 }
-
-/** Joins two changes of one row in a check: fields that the later one does not send are those of the earlier one. */
-const joinedStates = (earlier: State, later: State, sent: ReadonlyMap<string, unknown>): State => ({
-  ...(later.role && {
-    role: sent.has('permissions') ? later.role : (earlier.role ?? later.role),
-    owners: (sent.has('owners') ? later.owners : earlier.owners) ?? [],
-  }),
-  ...(later.group && {
-    group: {
-      ...(earlier.group ?? later.group),
-      ...(sent.has('parent') && { parent: later.group.parent }),
-      ...(sent.has('is_superuser') && { superuser: later.group.superuser }),
-      ...(sent.has('roles') && { roles: later.group.roles }),
-    },
-    users: sent.has('users') ? later.users : earlier.users,
-  }),
-})
 
 const statesOf = (states: ReadonlyMap<string, State>) => ({
   groups: [...states.values()].flatMap(({ group }) => group ?? []),
@@ -222,44 +190,9 @@ function membershipsOf(states: ReadonlyMap<string, State>, others: ReadonlyMap<s
   })
 }
 
-/** The keys of rows that the document creates. A check has none: it generates some for its one statement. */
-class NewKeys {
-  readonly #byEffect = new Map<Judged, string>()
-  readonly #byId = new Map<string, string>()
-  readonly #byName = new Map<string, string>()
-
-  constructor(effects: readonly Judged[]) {
-    for (const effect of effects) {
-      const { step, row, identity, label, pk } = effect
-      const key = String(row?.pk ?? identity?.pk ?? pk ?? randomUUID())
-      this.#byEffect.set(effect, key)
-      if (step.id !== undefined) this.#byId.set(step.id, key)
-      if (row === undefined) this.#byName.set(comparedName(label), key)
-    }
-  }
-
-  of(effect: Judged): string {
-    return this.#byEffect.get(effect) ?? ''
-  }
-
-  /** The keys that a field will have. A check does not know the key of a new row: the sent value names the row. */
-  sent({ step: { attrs } }: Judged, name: string, value: unknown): string[] {
-    const sent = listOf(attrs.get(name))
-    return listOf(value).flatMap((key, index) => (typeof key === 'symbol' ? this.#keyOf(sent[index]) : keysIn(key)))
-  }
-
-  #keyOf(reference: unknown): string[] {
-    if (reference instanceof KeyOf) return keysIn(this.#byId.get(reference.id))
-    if (reference instanceof Named) return keysIn(this.#byName.get(comparedName(reference.name)))
-    if (reference instanceof Find) return keysIn(this.#byName.get(comparedName(String(reference.identifiers.name))))
-    return []
-  }
-}
-
 const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : [value])
 const numbersIn = (value: unknown): number[] => listOf(value).filter((each) => typeof each === 'number')
 const textsIn = (value: unknown): string[] => listOf(value).filter((each) => typeof each === 'string')
-const keysIn = textsIn
 
 /** Whether a document could give rights: most need no statement. */
 function mayGive({ before, after, joined }: RightsDelta): boolean {

@@ -27,7 +27,7 @@ const text = `UPDATE groups SET settings_by_superuser = $2, settings_by_permissi
  * @param key the key of the group
  */
 export function recordSettings(
-  tx: EngineTx,
+  tx: Pick<EngineTx, 'send'>,
   actor: Actor,
   { step, action, row, values }: Effect,
   key: string | number | undefined,

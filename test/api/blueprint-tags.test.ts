@@ -160,10 +160,10 @@ describe('an entry that is skipped', () => {
     expect(answer.text).toContain('!KeyOf maybe names an entry that is skipped')
   })
 
-  test('has no key: a refusal where only the database knows', async () => {
+  test('has no key: an error where only the database knows', async () => {
     const condition = '!Find [service_core.group, [name, never there]]'
     const answer = await put(skipped(condition, 'attrs: { parent: !KeyOf maybe }'))
-    expect(answer).toMatchObject({ status: 200, json: { applied: false } })
+    expect(answer).toMatchObject({ status: 400 })
     expect(answer.text).toContain('!KeyOf maybe names an entry that is skipped')
     expect(await on.db.group.count({ where: { name: 'after' } })).toBe(0)
   })

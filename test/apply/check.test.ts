@@ -229,10 +229,16 @@ describe('conditions', () => {
     expect(logs).toEqual([expect.stringContaining('skipped: its conditions are false')])
   })
 
-  test('an entry whose condition is not known yet is checked', async () => {
+  test('a condition sees what earlier entries write', async () => {
     const top = { model: 'service_core.group', id: 'top', identifiers: { name } }
+    const child = {
+      model: 'service_core.group',
+      identifiers: { name: `${name}-b` },
+      attrs: { parent: new KeyOf('top') },
+    }
     const below = new Find('service_core.group', { parent: new KeyOf('top') })
-    await expect(there.check([top, entry(below)])).rejects.toMatchObject({ code: 'invalid' })
+    await there.check([top, entry(below)])
+    await expect(there.check([top, child, entry(below)])).rejects.toMatchObject({ code: 'invalid' })
   })
 
   test('a condition that finds several rows is an error', async () => {

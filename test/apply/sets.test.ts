@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { beforeAll, describe, expect, inject, test } from 'vitest'
-import { apply } from '../../src/apply/apply.ts'
+import { type ApplyResult, apply } from '../../src/apply/apply.ts'
 import { Refusal } from '../../src/apply/refusal.ts'
 import type { EngineTx } from '../../src/db/engine-tx.ts'
 import { type Entry, KeyOf } from '../../src/document/document.ts'
@@ -134,10 +134,14 @@ async function contents({ db }: Bench) {
   return { applications, flows, providers, groups }
 }
 
+type Changes = readonly Pick<ApplyResult['changes'][number], 'model' | 'key' | 'action' | 'fields'>[]
+
+const summary = (changes: Changes) =>
+  changes.map(({ model, key, action, fields }) => ({ model, key, action, fields: Object.keys(fields).sort() }))
+
 const outcome = async (on: Bench, entries: readonly Sent[]) => {
   try {
-    const { changes } = await on.apply(entries)
-    return changes.map(({ model, key, action, fields }) => ({ model, key, action, fields: Object.keys(fields).sort() }))
+    return summary((await on.apply(entries)).changes)
   } catch (error) {
     if (error instanceof Refusal) return error.reason
     throw error
@@ -146,7 +150,7 @@ const outcome = async (on: Bench, entries: readonly Sent[]) => {
 
 describe('a random document', () => {
   const rounds = 40 * inject('rounds')
-  test(`does what its entries do one after the other (${rounds} of them)`, async () => {
+  test(`does what its entries do one after the other, and a check finds that (${rounds} of them)`, async () => {
     let applied = 0
     const play = async (entries: readonly Sent[]) => {
       // Entries that are refused alone are left out: the others can all be applied.
@@ -159,6 +163,8 @@ describe('a random document', () => {
         expected.push(changes[0])
       }
       if (kept.length === 0) return
+      const checked = await together.check(kept)
+      expect(summary(checked.map(({ change }) => change))).toEqual(expected)
       expect(await outcome(together, kept)).toEqual(expected)
       expect(await contents(together)).toEqual(await contents(alone))
       applied += kept.length

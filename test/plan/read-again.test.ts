@@ -4,7 +4,7 @@ import { type Entry, Find, KeyOf } from '../../src/document/document.ts'
 import { application, bench, flow, oauth2, scim } from '../apply/engine.ts'
 import { people } from '../rights/people.ts'
 
-/** Entries are read ahead together. One that an earlier entry affects is read again: it sees what that one wrote. */
+/** Entries are read ahead together. One that an earlier entry affects sees what that one leaves. */
 
 const there = await bench()
 const crowd = people(there)
