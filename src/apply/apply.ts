@@ -5,6 +5,7 @@ import type { Actor, ActorKeys } from '../permissions.ts'
 import { claimsLost, leftEmpty, type NamedRow, orphansOf } from '../plan/claims.ts'
 import type { Plan } from '../plan/compile.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
+import { Loader } from '../plan/load.ts'
 import { ownerFor } from '../plan/owners.ts'
 import { currentActor } from '../rights/actor.ts'
 import { newSuperusers } from '../rights/gains.ts'
@@ -116,7 +117,8 @@ export async function apply(
     attempt: (row, statement, limits) => write().then(() => tx.attempt(row, statement, limits)),
   }
   const writing = { lock: (rows: readonly NamedRow[]) => lockRows(tx, rows), behind }
-  const walk = judge(tx, { engine, plan, actor: reading, conditions, writing })
+  const loader = new Loader(tx, engine.registry)
+  const walk = judge(loader, { engine, plan, actor: reading, conditions, writing })
   for await (const finding of walk) {
     if (finding.cause === 'skipped') {
       lines.push(finding)
@@ -150,7 +152,7 @@ export async function apply(
   await write()
 
   const actor = await reading
-  const names = await ReferenceNames.read(tx, engine.registry, actor, findings)
+  const names = await ReferenceNames.read(loader, engine.registry, actor, findings)
   const logs = lines.flatMap((line) => {
     if (typeof line === 'string') return line
     return linesOf(line.cause === 'skipped' ? line : names.in(line), mode)
@@ -209,7 +211,7 @@ async function expected(
   if (!prunes(conditions.prune) && !conditions.replaceProvider) return []
   const actor = orGone(await currentActor(tx, submitter))
   const rows: NamedRow[] = []
-  for await (const { cause, ...finding } of judge(tx, { engine, plan, actor, conditions }))
+  for await (const { cause, ...finding } of judge(new Loader(tx, engine.registry), { engine, plan, actor, conditions }))
     if ((cause === 'pruned' || cause === 'replaced') && 'row' in finding && finding.row !== undefined)
       rows.push({ model: finding.step.model, pk: finding.row.pk, name: finding.label })
   return rows

@@ -2,6 +2,7 @@ import type { EngineReader } from '../db/engine-tx.ts'
 import type { Actor } from '../permissions.ts'
 import type { Plan } from '../plan/compile.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
+import { Loader } from '../plan/load.ts'
 import type { Finding, Objection } from './finding.ts'
 import { judge } from './judge.ts'
 import { Refusal } from './refusal.ts'
@@ -24,7 +25,8 @@ export async function check(
 ): Promise<readonly Finding[]> {
   const findings: Finding[] = []
   const objections: Objection[] = plan.errors.any ? [{ is: 'invalid', errors: plan.errors }] : []
-  for await (const finding of judge(endedBy(reader, signal), {
+  const loader = new Loader(endedBy(reader, signal), engine.registry)
+  for await (const finding of judge(loader, {
     engine,
     plan,
     actor,

@@ -1,19 +1,19 @@
 import type { EngineReader } from '../db/engine-tx.ts'
 import { own } from '../json-object.ts'
 import type { Actor } from '../permissions.ts'
+import { loadAhead, mostAhead } from '../plan/ahead.ts'
 import type { LabelledRow } from '../plan/claims.ts'
 import type { Plan, Step } from '../plan/compile.ts'
 import { allowsAll, type Effect, isOwn } from '../plan/effect.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
 import { inspect } from '../plan/inspect.ts'
+import type { Loader } from '../plan/load.ts'
 import { ownerFor } from '../plan/owners.ts'
 import { findByOldName } from '../plan/rename.ts'
 import { without } from '../plan/reset.ts'
 import { Resolver } from '../plan/resolve.ts'
 import { type Key, RowSet } from '../plan/row-set.ts'
-import { openSnapshot } from '../plan/snapshot.ts'
 import { type Identity, newIdentity, plannedIdentity, rowAfter, toMaskedValues } from '../plan/storage.ts'
-import { World } from '../plan/world.ts'
 import { yielding } from '../plan/yielding.ts'
 import { gainsOf } from '../rights/gains.ts'
 import { forbidden, isMissing } from '../rights/policy.ts'
@@ -35,7 +35,7 @@ type Writing = {
 type Case = {
   readonly engine: Engine
   readonly plan: Plan
-  /** The submitter. A promise is answered together with the snapshot. */
+  /** The submitter. A promise is answered together with the first rows. */
   readonly actor: Actor | Promise<Actor>
   readonly conditions: Conditions
   /** Only an apply has it: its findings are written. */
@@ -52,7 +52,7 @@ type Case = {
  * It only reads, and it does not stop at an objection: the caller decides how far to go.
  */
 export async function* judge(
-  reader: EngineReader,
+  loader: Loader,
   { engine, plan, actor: submitter, conditions, writing, signal }: Case,
 ): AsyncGenerator<Finding | Skipped | Given | Refused> {
   const { registry } = engine
@@ -60,13 +60,15 @@ export async function* judge(
   const identify = isStored ? newIdentity : plannedIdentity
   const { steps } = plan
   const isReviewed = conditions.mode === 'plan' || conditions.reviewed !== null
-  const world = new World(registry)
-  const resolver = new Resolver(reader, registry, steps, world, submitter)
-  // The actor may share the round trip of the snapshot.
-  const [snapshot, actor] = await Promise.all([
-    openSnapshot(reader, registry, steps, resolver, world, { takesKeys: isStored, readsAll: isReviewed }),
-    submitter,
-  ])
+  const { world, reader } = loader
+  const resolver = new Resolver(reader, registry, loader, steps, submitter)
+  const ahead = (from: number) =>
+    loadAhead(loader, registry, resolver, steps.slice(from, from + mostAhead), {
+      takesKeys: isStored,
+      readsAll: isReviewed,
+    })
+  // The actor may share the round trip of the first rows.
+  const [actor] = await Promise.all([submitter, ahead(0)])
   const claims = claimedWithout(actor, conditions, steps, registry.models)
   if (claims.length > 0) {
     yield { cause: 'refused', objections: claims.map((claim) => ({ is: 'claimed', actor, ...claim })) }
@@ -113,7 +115,7 @@ export async function* judge(
     if (change.action === 'create' || change.action === 'update')
       given.set(at, { ...earlier.given, ...givenBy(change, step) })
     const key = (isForeign ? undefined : row?.pk) ?? identity?.pk
-    resolver.wrote(effect, key, entry)
+    resolver.wrote(effect, key)
     if (key === undefined) return
     if (!isForeign) remember(finding, key)
     if (cause === 'entry') said.keep(effect, key, entry)
@@ -127,7 +129,7 @@ export async function* judge(
   ): void {
     const { model, edits } = step
     const becomes = ownership?.becomes
-    if (action === 'delete') world.remove(model, key)
+    if (action === 'delete') world.remove(model, key, entry)
     else if (cause === 'taken' && becomes !== undefined) world.relabel(model, key, becomes)
     if (action === 'delete' || cause === 'taken') return
     const before = { ...(row ?? newRow(step, identity)), ...(becomes !== undefined && { owner: becomes }), pk: key }
@@ -160,10 +162,10 @@ export async function* judge(
     others: readonly Objection[] = [],
   ): AsyncGenerator<Finding | Skipped> {
     await takeTurns()
-    const look = (at: Step) => inspect(reader, engine, snapshot, at, resolver, world, isReviewed)
-    const found = await findByOldName(resolver, step)
+    const look = (at: Step) => inspect({ engine, loader, resolver, takesKeys: isStored, isReviewed }, at)
+    const found = await findByOldName(loader, step)
     const alone = await look(found)
-    const beside = await yielding(reader, registry, resolver, found, alone, conditions.replaceProvider)
+    const beside = await yielding(loader, registry, resolver, found, alone, conditions.replaceProvider)
     const asked = beside === undefined ? alone : await look(beside)
     const named = said.namedBefore(asked)
     const effect = named.length === 0 ? asked : await look(without(asked.step, named))
@@ -205,6 +207,7 @@ export async function* judge(
 
   for (const [index, each] of steps.entries()) {
     entry = index
+    if (index > 0 && index % mostAhead === 0) await ahead(index)
     await takeTurns()
     const step = await resolver.evaluateConditions(each)
     if (step !== null) yield* judgeStep(step, 'entry')

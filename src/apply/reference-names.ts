@@ -1,12 +1,14 @@
-import type { EngineReader } from '../db/engine-tx.ts'
 import type { Model, ReferenceTarget } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import { type Actor, mayNameUser } from '../permissions.ts'
 import { mayKnow } from '../plan/effect.ts'
-import { type FoundRow, nameColumns, readRows } from '../plan/lookup-sql.ts'
+import type { Loader } from '../plan/load.ts'
 import { modelOf } from '../plan/model-of.ts'
 import { Named } from '../plan/named.ts'
+import { nameColumns } from '../plan/references.ts'
+import type { Row } from '../plan/statements.ts'
 import { keysOf } from '../plan/storage.ts'
+import { byKey } from '../plan/world.ts'
 import type { Change } from './changes.ts'
 import type { Finding } from './finding.ts'
 
@@ -35,9 +37,9 @@ export class ReferenceNames {
     this.#actor = actor
   }
 
-  /** Reads the names of rows to which updates refer: one statement, and none when no update changes a reference. */
+  /** Reads the names of rows to which updates refer: one statement, and none when all are loaded. */
   static async read(
-    reader: EngineReader,
+    loader: Loader,
     registry: Registry,
     actor: Actor,
     findings: readonly Finding[],
@@ -57,15 +59,13 @@ export class ReferenceNames {
       }
     }
     for (const finding of findings) names.#addWritten(finding)
-    const lookups = [...asked.values()].flatMap(({ target, keys }) => {
-      const there = [...keys].filter((key) => !names.#known.has(placeOf(target.table, key)))
+    const there = [...asked.values()].flatMap(({ target, keys }) => {
       const [model] = target.models
-      if (model === undefined || there.length === 0 || nameColumns(target).length === 0) return []
-      const by = there.map((key) => ({ columns: ['pk'], values: [String(key)] }))
-      return [{ table: target.table, model, columns: columnsOf(target), by }]
+      const unknown = [...keys].filter((key) => !names.#known.has(placeOf(target.table, key)))
+      return model === undefined ? [] : unknown.map((key) => ({ target, look: byKey(model, key) }))
     })
-    for (const [table, rows] of await readRows(reader, lookups))
-      for (const row of rows) names.#addRead(asked.get(table)?.target, row)
+    await loader.load({ looks: there.map(({ look }) => look) })
+    for (const { target, look } of there) for (const row of loader.world.find(look)) names.#addRead(target, row)
     return names
   }
 
@@ -127,10 +127,11 @@ export class ReferenceNames {
     return this.#registry.targets.get(model.fields.get(field)?.reference?.target ?? '')
   }
 
-  #addRead(target: ReferenceTarget | undefined, row: FoundRow): void {
-    const model = target && modelOf(this.#registry, target.table, row)
-    const name = target && nameColumns(target).map(({ column }) => row[column])
-    const text = name?.find((each) => typeof each === 'string')
+  #addRead(target: ReferenceTarget, row: Row): void {
+    const model = modelOf(this.#registry, target.table, row)
+    const text = nameColumns(target)
+      .map(({ column }) => row[column])
+      .find((each) => typeof each === 'string')
     if (model !== undefined && typeof text === 'string')
       this.#known.set(placeOf(model.table, row.pk), { name: text, model, owner: row.owner })
   }
@@ -144,17 +145,6 @@ export class ReferenceNames {
 }
 
 const placeOf = (table: string, key: Key): string => `${table} ${key}`
-
-const columnsOf = (target: ReferenceTarget): string[] => [
-  ...new Set([
-    'pk',
-    ...nameColumns(target).map(({ column }) => column),
-    ...target.models.flatMap(({ discriminator, isLabelled }) => [
-      ...Object.keys(discriminator),
-      ...(isLabelled ? ['owner'] : []),
-    ]),
-  ]),
-]
 
 const uuid = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/
 

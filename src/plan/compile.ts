@@ -293,7 +293,7 @@ function parseValue(value: unknown, field: Field, at: FieldPath, errors: ErrorSi
   return field.reference?.many === true && Array.isArray(value) ? validKeys(value, field) : undefined
 }
 
-/** The valid keys of a list with errors. The snapshot checks them too, so that missing rows are reported as well. */
+/** The valid keys of a list with errors. The judge checks them too, so that missing rows are reported as well. */
 const validKeys = (list: readonly unknown[], { schema }: Field): unknown[] =>
   list.flatMap((key) => schema.safeParse([key]).data ?? [undefined])
 

@@ -1,6 +1,5 @@
-import type { EngineReader } from '../db/engine-tx.ts'
 import { KeyOf } from '../document/document.ts'
-import { ErrorList, type FieldPath } from '../errors.ts'
+import { ErrorList } from '../errors.ts'
 import type { Model, Only, Reference } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import { writtenApart } from '../names.ts'
@@ -11,53 +10,59 @@ import { withResults } from './edited-lists.ts'
 import type { Effect } from './effect.ts'
 import type { Engine } from './engine.ts'
 import { sentAs } from './key-tags.ts'
-import { placesOf } from './list-edit.ts'
+import { ListEdit, placesOf } from './list-edit.ts'
+import type { Loader } from './load.ts'
+import { counted, hasValue, holders, isExclusive, linkLooks, neededLooks, ownLooks, valueLooks } from './looks.ts'
 import { modelOf } from './model-of.ts'
 import { Named } from './named.ts'
 import { checkNamesakes } from './namesakes.ts'
+import { findAny, onlyOf } from './references.ts'
 import { checkNeeds, checkReferrers } from './referrers.ts'
 import type { Resolved, Resolver } from './resolve.ts'
-import type { Snapshot } from './snapshot.ts'
-import { onlyOf, referenceName, type Seen } from './snapshot-sql.ts'
-import { labelColumn, type Row } from './statements.ts'
+import { columnOf, labelColumn, type Row } from './statements.ts'
 import { keysOf, storedKeys } from './storage.ts'
 import type { World } from './world.ts'
 
+type Context = {
+  readonly engine: Engine
+  readonly loader: Loader
+  readonly resolver: Resolver
+  /** Whether keys of new rows are drawn: only for a document that will be written. */
+  readonly takesKeys: boolean
+  /** True for a plan, and for the apply of a reviewed one: a row that the caller may not view is not compared. */
+  readonly isReviewed: boolean
+}
+
 /**
  * Computes the effect of one entry, and only reads. The API calls it before it enqueues, the worker before it writes, so that
- * both report the same errors in the same words (docs/adr/0005-one-statement-per-snapshot.md).
- *
- * @param isReviewed true for a plan, and for the apply of a reviewed one: a row that the caller may not view is not compared
+ * both report the same errors in the same words.
  */
 export async function inspect(
-  reader: EngineReader,
-  engine: Engine,
-  snapshot: Snapshot,
+  { engine, loader, resolver, takesKeys, isReviewed }: Context,
   asked: Step,
-  resolver: Resolver,
-  world: World,
-  isReviewed: boolean,
 ): Promise<Effect> {
   const errors = new ErrorList()
+  const { registry } = engine
+  const { world } = loader
   const { model, path } = asked
   const resolved = await resolver.entry(asked)
-  const { identifiers } = resolved
-  const seen = await snapshot.entry(asked, resolved)
-  const [row] = seen.rows
-  const isAmbiguous = seen.rows.length > 1
-  if (isAmbiguous) errors.add(path, 'ambiguous', await ambiguous(model, seen.rows, resolver))
-  const isForeign = row !== undefined && refuseForeign(engine.registry, asked, identifiers, row, errors)
+  const { identifiers, values } = resolved
+  const rows = await readRows(loader, registry, asked, resolved, isReviewed)
+  const [row] = rows
+  const isAmbiguous = rows.length > 1
+  if (isAmbiguous) errors.add(path, 'ambiguous', await ambiguous(model, rows, resolver))
+  const isForeign = row !== undefined && refuseForeign(registry, asked, identifiers, row, errors)
   addErrors(asked, row, resolved, errors)
   // The entry needs another name than a foreign row, and is checked like one for a new row.
   const own = isForeign ? undefined : row
-  const { step, sent } = withResults(engine.registry, asked, own, resolved.values, errors)
-  checkReferences(engine.registry, asked, seen, resolved.values, resolver, errors)
-  if (!isAmbiguous) await checkUnique(engine.registry, step, seen, row, sent, resolver, errors)
-  checkLimit(step, seen, errors)
+  const { step, sent } = withResults(registry, asked, own, values, errors)
+  checkReferences(registry, world, asked, row, values, resolver, errors)
+  if (!isAmbiguous) await checkUnique(registry, world, step, row, values, sent, resolver, errors)
+  checkLimit(world, step, row, values, errors)
   const label = labelOf(asked, own, sent, identifiers.get('pk'))
-  const takes = await takenBy(engine.registry, step, own, seen, sent, resolver)
+  const takes = await takenBy(registry, world, step, own, sent, resolver)
   const isHidden = row !== undefined && !(await resolver.views(model, row))
-  const pk = keyOfNew(step, identifiers, seen, errors)
+  const pk = await keyOfNew(loader, step, identifiers, row, takesKeys, errors)
   const base = { step, row, sent, isForeign, label, errors, takes, pk, isHidden }
   if (isAmbiguous) return { ...base, ...noChange }
   const comparison = !isHidden ? 'open' : isReviewed ? 'blind' : 'hidden'
@@ -65,11 +70,48 @@ export async function inspect(
   const isBroken = own !== undefined && world.entryOf(model.table, own.pk)?.isBroken === true
   const ofRules = isBroken ? new ErrorList() : errors
   const rowDiff = await diff(step, own, sent, engine.keyring, ofRules, comparison)
-  const context = { reader, registry: engine.registry, resolver, world }
+  const context = { registry, resolver, loader }
   if (own !== undefined) await checkReferrers(context, step, own, rowDiff, ofRules)
-  await checkNeeds(context, step, seen, rowDiff, ofRules)
+  checkNeeds(context, step, rowDiff, ofRules)
   await checkNamesakes(context, step, own, rowDiff, errors)
-  return { ...base, ...(await compute(reader, step, own, rowDiff, engine, ofRules)) }
+  return { ...base, ...(await compute(loader.reader, step, own, rowDiff, engine, ofRules)) }
+}
+
+/**
+ * Loads all rows that concern the entry: those that its values name, and then those that its own row needs.
+ *
+ * @returns the rows that the identifiers find, two at most: more than one is an error
+ */
+async function readRows(
+  loader: Loader,
+  registry: Registry,
+  step: Step,
+  { identifiers, values }: Resolved,
+  readsAll: boolean,
+): Promise<Row[]> {
+  const { world } = loader
+  const own = ownLooks(step, identifiers)
+  await loader.load({ looks: own })
+  const rows = findAny(world, own).slice(0, 2)
+  const [row] = rows
+  const looks = valueLooks(registry, step.model, values, row)
+  if (row === undefined || rows.length > 1) {
+    await loader.load({ looks })
+    return rows
+  }
+  const links = linkLooks(step, values, row.pk, readsAll)
+  await loader.load({ looks: [...looks, ...neededLooks(registry, step.model, row)], links })
+  const { links: linked = {}, ...now } = world.row(step.model.table, row.pk) ?? row
+  // Links that may be very many, and that the entry does not need, are left out: they are kept.
+  const needed = [...step.model.fields.values()].flatMap(
+    ({ name, storage }): [string, readonly (string | number)[]][] => {
+      const keys = linked[name]
+      const look = links.find((each) => each.name === name)
+      if (keys === undefined || storage.in !== 'link' || (storage.many === true && look === undefined)) return []
+      return [[name, look?.among === undefined ? keys : keys.filter((key) => look.among?.includes(key))]]
+    },
+  )
+  return [{ ...now, links: Object.fromEntries(needed) }]
 }
 
 /** The message for identifiers that find several rows. */
@@ -91,12 +133,12 @@ function addErrors(
     if (row === undefined || at[path.length] !== model.owner) errors.add(at, code, message)
 }
 
-/** Rows that have a unique value already. Those that this document creates are not among them: the snapshot has not read them. */
+/** Rows that the entry's row claims and did not claim before. Those that this document creates are not among them. */
 async function takenBy(
   registry: Registry,
+  world: World,
   { model, path, owner }: Step,
   row: Row | undefined,
-  seen: Seen,
   sent: ReadonlyMap<string, unknown>,
   resolver: Resolver,
 ): Promise<Effect[]> {
@@ -105,10 +147,10 @@ async function takenBy(
   const taken: Effect[] = []
   for (const { name, reference } of fields) {
     const table = registry.targets.get(reference?.target ?? '')?.table ?? ''
-    const sentKeys = new Set(keysOf(sent.get(name)))
-    for (const claimed of seen.claimed[name] ?? []) {
-      const of = modelOf(registry, table, claimed)
-      if (of === undefined || had.has(claimed.pk) || !sentKeys.has(claimed.pk)) continue
+    for (const key of keysOf(sent.get(name))) {
+      const claimed = had.has(key) || world.entryOf(table, key)?.isNew === true ? undefined : world.row(table, key)
+      const of = claimed && modelOf(registry, table, claimed)
+      if (claimed === undefined || of === undefined) continue
       const identifiers = new Map([['pk', claimed.pk]])
       const own = owner === undefined ? {} : { owner }
       const step: Step = { id: undefined, model: of, state: 'present', identifiers, attrs: new Map(), path, ...own }
@@ -122,17 +164,20 @@ async function takenBy(
 }
 
 /** A document may choose a UUID key. Integer keys come from the table's sequence. */
-function keyOfNew(
+async function keyOfNew(
+  loader: Loader,
   { model, path, state }: Step,
   identifiers: ReadonlyMap<string, unknown>,
-  { rows, newKey }: Seen,
+  row: Row | undefined,
+  takesKeys: boolean,
   errors: ErrorList,
-): string | number | undefined {
+): Promise<string | number | undefined> {
   const pk = identifiers.get('pk')
   if (model.key === 'uuid') return typeof pk === 'string' ? pk : undefined
-  if (typeof pk === 'number' && rows.length === 0 && state !== 'absent')
+  if (row !== undefined || state === 'absent') return undefined
+  if (typeof pk === 'number')
     errors.add([...path, 'pk'], 'no_such_row', `There is no ${model.displayName} with the key ${pk}.`)
-  return newKey ?? undefined
+  return takesKeys ? loader.newKey(model) : undefined
 }
 
 /** Provider kinds share a table and its unique names: an entry may not write a row of another kind. */
@@ -158,8 +203,9 @@ function refuseForeign(
 
 function checkReferences(
   registry: Registry,
+  world: World,
   { model, path, attrs, identifiers }: Step,
-  seen: Seen,
+  row: Row | undefined,
   sent: ReadonlyMap<string, unknown>,
   resolver: Resolver,
   errors: ErrorList,
@@ -167,29 +213,23 @@ function checkReferences(
   for (const [name, value] of sent) {
     const reference = model.fields.get(name)?.reference
     if (reference === undefined) continue
-    // This is a map, because a list may have ten thousand keys that do not exist.
-    const unfit = new Map<unknown, string | null>(
-      seen.unfit[referenceName(reference)]?.map(({ key, found }) => [key, found]),
-    )
+    const { table = '' } = registry.targets.get(reference.target) ?? {}
     const only = onlyOf(registry, reference)
-    const isLate = only?.atFirst === true && seen.rows.length > 0
-    const report = (what: string, found: string | null, at: FieldPath) =>
+    const isLate = only?.atFirst === true && row !== undefined
+    for (const { key, tag, at } of placesOf(value, attrs.get(name) ?? identifiers.get(name))) {
+      if (typeof key !== 'string' && typeof key !== 'number') continue
+      const referred = world.row(table, key)
+      // A missing row need not be removed.
+      if (referred === undefined && at[0] === 'remove') continue
+      const entry = resolver.entryOf(key, reference)
+      const found = referred && only && (entry === undefined ? referred[only.column] : entry.value(only.column))
+      const isUnfit = typeof found === 'string' && only?.values.includes(found) === false && !isLate
+      if (referred !== undefined && !isUnfit) continue
       errors.add(
         [...path, name, ...at],
-        found === null ? 'no_such_row' : 'wrong_reference',
-        misfit(reference, only, what, found),
+        isUnfit ? 'wrong_reference' : 'no_such_row',
+        misfit(reference, only, sentAs(tag, key), isUnfit ? found : null),
       )
-    for (const { key, tag, at } of placesOf(value, attrs.get(name) ?? identifiers.get(name))) {
-      const entry = resolver.entryOf(key, reference)
-      const what = sentAs(tag, key)
-      const found = String((only && entry?.value(only.column)) ?? '')
-      const isNone = entry === undefined ? unfit.get(key) === null : entry.isGone
-      // A missing row need not be removed.
-      if (at[0] === 'remove' && isNone) continue
-      if (entry?.isGone) report(what, null, at)
-      else if (found !== '' && only?.values.includes(found) === false && !isLate) report(what, found, at)
-      else if (entry === undefined && unfit.has(key) && !(isLate && unfit.get(key) !== null))
-        report(what, unfit.get(key) ?? null, at)
     }
   }
 }
@@ -201,35 +241,40 @@ function misfit({ target }: Reference, only: Only | undefined, what: string, fou
   return `The ${noun} ${what} has the ${only.column} ${found}: this field takes ${only.values.join(', ')}.`
 }
 
-/** The name of a row, for a caller who may view it or who sent the name. */
+/** Adds an error for each value that another row has. Its name is for a caller who may view it or who sent the name. */
 async function checkUnique(
   registry: Registry,
+  world: World,
   { model, path, state }: Step,
-  seen: Seen,
   row: Row | undefined,
+  values: ReadonlyMap<string, unknown>,
   sent: ReadonlyMap<string, unknown>,
   resolver: Resolver,
   errors: ErrorList,
 ): Promise<void> {
   if (state === 'absent') return
-  for (const [name, holders] of Object.entries(seen.taken)) {
-    const { reference } = model.fields.get(name) ?? {}
+  for (const [name, value] of values) {
+    const field = model.fields.get(name)
+    if (field === undefined || !isExclusive(model, field)) continue
+    const { reference } = field
     const written = sent.get(name)
-    for (const { value, ...holder } of holders) {
-      if (holder.pk === row?.pk) continue
+    for (const key of keysOf(value instanceof ListEdit ? value.add : value)) {
+      const [holder] = hasValue(row, field, key) ? [] : world.find(holders(model, field, key))
+      if (holder === undefined || holder.pk === row?.pk) continue
       const of = modelOf(registry, model.table, holder) ?? model
       const label = holder[labelColumn(of)]
+      const held = reference === undefined ? holder[columnOf(model, name)] : key
       const isNamed = label === written || (await resolver.views(of, holder))
-      if (isNamed && reference === undefined && typeof written === 'string' && written !== value) {
-        errors.add([...path, name], 'taken', takenApart(of, String(value), written))
+      if (isNamed && reference === undefined && typeof written === 'string' && written !== held) {
+        errors.add([...path, name], 'taken', takenApart(of, String(held), written))
         continue
       }
-      const held =
+      const what =
         reference === undefined
           ? `${JSON.stringify(written)} is taken by`
-          : `The ${reference.target} ${await referredName(registry, reference, seen.claimed[name], value, resolver)} belongs to`
+          : `The ${reference.target} ${await referredName(registry, world, reference, key, resolver)} belongs to`
       const who = isNamed ? `${of.displayName} ${JSON.stringify(label)}` : `another ${of.displayName}`
-      errors.add([...path, name], 'taken', `${held} ${who}.`)
+      errors.add([...path, name], 'taken', `${what} ${who}.`)
     }
   }
 }
@@ -237,13 +282,14 @@ async function checkUnique(
 /** A referenced row, in a sentence that has its target: the key where the caller may not view it. */
 async function referredName(
   registry: Registry,
+  world: World,
   { target }: Reference,
-  rows: readonly Row[] = [],
-  key: unknown,
+  key: string | number,
   resolver: Resolver,
 ): Promise<string> {
-  const row = rows.find(({ pk }) => pk === key)
-  const of = row && modelOf(registry, registry.targets.get(target)?.table ?? '', row)
+  const { table = '' } = registry.targets.get(target) ?? {}
+  const row = world.row(table, key)
+  const of = row && modelOf(registry, table, row)
   return row && of && (await resolver.views(of, row)) ? JSON.stringify(row[labelColumn(of)]) : String(key)
 }
 
@@ -251,8 +297,17 @@ async function referredName(
 export const takenApart = ({ displayName }: Model, name: string, written: string): string =>
   `${displayName} ${JSON.stringify(name)} exists; names are compared without ${writtenApart(name, written)}.`
 
-function checkLimit({ model: { limit, fields, displayName }, path, state }: Step, seen: Seen, errors: ErrorList): void {
-  if (limit === undefined || state === 'absent' || seen.rows.length > 0 || seen.counted.length < limit.rows) return
+function checkLimit(
+  world: World,
+  { model, path, state }: Step,
+  row: Row | undefined,
+  values: ReadonlyMap<string, unknown>,
+  errors: ErrorList,
+): void {
+  const { limit, fields, displayName } = model
+  const [key] = limit === undefined ? [] : keysOf(values.get(limit.per))
+  if (limit === undefined || key === undefined || state === 'absent' || row !== undefined) return
+  if (world.find(counted(model, limit, key)).length < limit.rows) return
   const what = `This ${fields.get(limit.per)?.reference?.target} has ${limit.rows} ${displayName}s that have not expired`
   errors.add([...path, limit.per], 'limit_reached', `${what}, the most that one may have: delete one first.`)
 }

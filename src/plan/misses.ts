@@ -1,15 +1,25 @@
+import { z } from 'zod'
 import type { EngineReader } from '../db/engine-tx.ts'
 import { patience, quickMs } from '../db/in-time.ts'
+import { type Statement, unprepared } from '../db/raw.ts'
 import type { ErrorCode } from '../error-codes.ts'
 import { nearest } from '../messages.ts'
 import type { Only, ReferenceTarget } from '../models/define.ts'
 import { type Actor, allows } from '../permissions.ts'
-import type { Match } from './known-rows.ts'
-import { readSimilar, type Similar, type Unknown } from './lookup-sql.ts'
+import { type Match, nameColumns } from './references.ts'
+import { quoted } from './statements.ts'
 
 /** The errors of names that no row has, or several rows. Those of unknown names suggest the one that was probably meant. */
 
 type Miss = Exclude<Match, { is: 'row' }>
+
+/** A name without a row. */
+type Unknown = { readonly name: string; readonly target: ReferenceTarget; readonly only: Only | undefined }
+
+const similarRow = z.object({ name: z.string(), fits: z.string().nullable(), similarity: z.number() })
+
+/** A name that is similar. `fits` is the row's value of the column by which the reference is restricted. */
+type Similar = z.output<typeof similarRow>
 
 export class Misses {
   readonly #reader: EngineReader
@@ -110,3 +120,39 @@ function hintOf(name: string, only: Only | undefined, similar: readonly Similar[
 
 /** The least similarity by PostgreSQL's pg_trgm: about half of all sequences of three letters are the same. */
 const minSimilarity = 0.5
+
+const maxSimilar = 10
+
+/** A table with more rows has similar names for everything: fewer of them are compared. */
+const manyRows = 10_000
+
+/** Sets the least similarity of a name, by pg_trgm. The last ANALYZE gives the approximate number of rows. */
+const thresholdFor = (table: string): Statement => ({
+  text: `SELECT set_config('pg_trgm.similarity_threshold', CASE WHEN reltuples > $2 THEN '0.6' ELSE '0.3' END, true)
+    FROM pg_class WHERE oid = $1::text::regclass`,
+  values: [quoted(table), manyRows],
+})
+
+/**
+ * @param withinMs the time that PostgreSQL may take
+ * @returns names that are similar to an unknown one, of rows that the reference takes, the most similar first; null when
+ *   that takes too long
+ */
+async function readSimilar(
+  reader: EngineReader,
+  { name, target, only }: Unknown,
+  withinMs: number,
+): Promise<readonly Similar[] | null> {
+  const parts = nameColumns(target).map(({ column }) => {
+    const folded = `lower(t.${quoted(column)})`
+    const fits = only === undefined ? 'NULL' : `t.${quoted(only.column)}::text`
+    const taken = only?.values.map((value) => `'${value}'`).join(', ')
+    const isTaken = taken === undefined ? '' : ` AND ${fits} IN (${taken})`
+    return `(SELECT t.${quoted(column)} AS name, ${fits} AS fits,
+      similarity(${folded}, lower($1::text))::float8 AS similarity FROM ${quoted(target.table)} t
+      WHERE ${folded} % lower($1::text)${isTaken} ORDER BY 3 DESC, 1 LIMIT ${maxSimilar})`
+  })
+  if (parts.length === 0) return []
+  const statement = unprepared({ text: parts.join(' UNION ALL '), values: [name] })
+  return reader.attempt(similarRow, statement, { withinMs, settings: thresholdFor(target.table) })
+}

@@ -2,9 +2,8 @@ import type { ErrorList } from '../errors.ts'
 import type { Only } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Diff } from './diff.ts'
-import { fits, type KnownRow } from './known-rows.ts'
+import { fits, onlyOf } from './references.ts'
 import type { Resolver } from './resolve.ts'
-import { onlyOf } from './snapshot-sql.ts'
 import { columnOf, type Row } from './statements.ts'
 import type { Step } from './step.ts'
 
@@ -30,11 +29,9 @@ export async function checkNamesakes(
     ),
   )
   const own = new Map(Object.entries(values))
-  const meets =
-    ({ values: theirs }: KnownRow) =>
-    (only: Only) =>
-      own.get(only.column) === theirs.get(only.column) ||
-      (only.values.some((each) => each === own.get(only.column)) && fits(theirs, only))
+  const meets = (theirs: Row) => (only: Only) =>
+    own.get(only.column) === theirs[only.column] ||
+    (only.values.some((each) => each === own.get(only.column)) && fits(theirs, only))
   for (const field of model.names) {
     const name = values[field]
     const isNew = row?.[columnOf(model, field)] !== name
@@ -42,11 +39,9 @@ export async function checkNamesakes(
     if (typeof name !== 'string' || at === undefined) continue
     for (const other of await resolver.called(name, model)) {
       // A field that is unique has its own error.
-      const isReported = model.unique.includes(field) && other.values.get(columnOf(model, field)) === name
-      if (isReported || other.key === row?.pk || !onlys.some(meets(other))) continue
-      const holder =
-        (await resolver.nameOf(model, { pk: '', ...Object.fromEntries(other.values) })) ??
-        `another ${model.displayName}`
+      const isReported = model.unique.includes(field) && other[columnOf(model, field)] === name
+      if (isReported || other.pk === row?.pk || !onlys.some(meets(other))) continue
+      const holder = (await resolver.nameOf(model, other)) ?? `another ${model.displayName}`
       errors.add([...path, at], 'taken', `${JSON.stringify(name)} is taken by ${holder}.`)
     }
   }

@@ -14,17 +14,15 @@ import type { Step } from './compile.ts'
 import { Deferred } from './deferred.ts'
 import type { Effect } from './effect.ts'
 import { isTag } from './key-tags.ts'
-import { type KnownRow, KnownRows, namesOf } from './known-rows.ts'
-import { itemsOf, ListEdit, refuseBoth } from './list-edit.ts'
-import { type By, readRows } from './lookup-sql.ts'
+import { ListEdit, refuseBoth } from './list-edit.ts'
+import type { Loader } from './load.ts'
+import { finding, type Looked, looksUp, ownLooks, storedIn } from './looks.ts'
 import { Misses } from './misses.ts'
 import { Named } from './named.ts'
+import { findAny, findNamed, looksFor, onlyOf } from './references.ts'
 import type { Key } from './row-set.ts'
 import { Sight, type Unseen } from './sight.ts'
-import { onlyOf } from './snapshot-sql.ts'
 import { labelColumn, type Row } from './statements.ts'
-import { byOf, lookupsOf, type StepLookup, storedIn } from './step-lookups.ts'
-import { keysOf } from './storage.ts'
 import type { EntryRow, World } from './world.ts'
 
 /** The fields of an entry with keys instead of references. A reference that cannot be replaced is undefined, with an error. */
@@ -33,73 +31,62 @@ export type Resolved = {
   /** All fields: those of the identifiers, and the others. */
   readonly values: ReadonlyMap<string, unknown>
   readonly errors: readonly FieldError[]
-  /** Keys of rows that were looked up, or that an earlier entry writes: such a row is there, and fits. */
-  readonly known: ReadonlySet<unknown>
 }
 
 type Context = {
   readonly path: FieldPath
   readonly errors: ErrorList
-  readonly known: Set<unknown>
   /** Whether it stands in `remove` of a list. */
   readonly isRemoved?: boolean
 }
 
 /**
- * Replaces the values in place of keys: a name, `!KeyOf`, `!Find`, and tags around them. All are looked up in one way: rows are
- * prefetched for many entries, and seen as earlier entries leave them (`known-rows.ts`).
+ * Replaces the values in place of keys: a name, `!KeyOf`, `!Find`, and tags around them. All are looked up in the world, after
+ * the entries before.
  */
 export class Resolver {
   /** The rows to which `!KeyOf` refers, by the entry's id. */
   readonly #keys = new Map<string, Key>()
-  readonly #reader: EngineReader
-  readonly #registry: Registry
+  /** The entries, by their ids. */
+  readonly #steps: ReadonlyMap<string | undefined, Step>
+  readonly #loader: Loader
   readonly #world: World
-  /** The tables in which the document looks rows up. */
-  readonly #tables = new Map<string, KnownRows>()
-  /** The look-ups of each entry. */
-  readonly #lookups: ReadonlyMap<Step, readonly StepLookup[]>
+  readonly #registry: Registry
   readonly #misses: Misses
   readonly #sight: Sight
 
   constructor(
     reader: EngineReader,
     registry: Registry,
+    loader: Loader,
     steps: readonly Step[],
-    world: World,
     actor: Actor | Promise<Actor>,
   ) {
-    this.#reader = reader
     this.#registry = registry
-    this.#world = world
+    this.#steps = new Map(steps.map((step) => [step.id, step]))
+    this.#loader = loader
+    this.#world = loader.world
     this.#misses = new Misses(reader, actor)
-    this.#sight = new Sight(actor)
-    this.#lookups = new Map(steps.map((step) => [step, lookupsOf(registry, step)]))
-    for (const { model, columns } of [...this.#lookups.values()].flat()) {
-      const { columns: known } = this.#tables.getOrInsertComputed(
-        model.table,
-        () => new KnownRows(model, registry, world),
-      )
-      for (const column of columns) known.add(column)
-    }
+    this.#sight = new Sight(actor, loader.world)
   }
 
-  /** Prefetches the rows that these steps look up by plain values, by one statement; none when they look up nothing. */
-  async readAhead(steps: readonly Step[]): Promise<void> {
-    await this.#read(await this.#sight.readable(steps.flatMap((step) => this.#lookups.get(step) ?? [])))
-  }
+  /** The questions of the look-ups of an entry, of those that the caller may ask in any case. */
+  lookUps = (step: Step): Promise<readonly Looked[]> => this.#sight.readable(looksUp(this.#registry, step))
 
-  /** The fields whose rows are known now. The others are left out. */
+  /** The fields whose rows are loaded. The others are left out. */
   knownFields(step: Step, sent: ReadonlyMap<string, unknown>): Map<string, unknown> {
     const known = new Map<string, unknown>()
     for (const [name, value] of sent) {
       const reference = step.model.fields.get(name)?.reference
       const one = (item: unknown): unknown => {
         if (!isTag(item)) return item
-        if (item instanceof KeyOf) return undefined
-        const row = item instanceof Named ? this.#namedRow(item, reference) : this.#foundRows(item)
-        const found = Array.isArray(row) ? row : row?.is === 'row' ? [row.row] : []
-        return found.length === 1 ? found[0]?.key : undefined
+        if (item instanceof KeyOf) return this.#keys.get(item.id) ?? this.#rowOf(item)?.pk
+        if (item instanceof Named) {
+          const match = this.#namedRow(item, reference)
+          return match?.is === 'row' ? match.row.pk : undefined
+        }
+        const [row, another] = this.#foundRows(item)
+        return another === undefined ? row?.pk : undefined
       }
       if (value instanceof Deferred) continue
       const list = (items: unknown) =>
@@ -110,14 +97,23 @@ export class Resolver {
     return known
   }
 
+  /** The row of an entry whose turn has not come yet, where it is loaded. */
+  #rowOf({ id }: KeyOf): Row | undefined {
+    const step = this.#steps.get(id)
+    const looks = step === undefined ? [] : ownLooks(step, this.knownFields(step, step.identifiers))
+    return findAny(
+      this.#world,
+      looks.filter((look) => this.#world.knows(look)),
+    )[0]
+  }
+
   /** The fields of an entry. Call it when it is the entry's turn. */
   async entry(step: Step): Promise<Resolved> {
-    const context = { errors: new ErrorList(), known: new Set(), path: step.path }
+    const context = { errors: new ErrorList(), path: step.path }
     const identifiers = await this.#fields(step, step.identifiers, context)
     const attrs = await this.#fields(step, step.attrs, context)
     const values = new Map([...identifiers, ...attrs].filter(([name]) => name !== 'pk'))
-    const { errors, known } = context
-    return { identifiers, values, errors: errors.list, known }
+    return { identifiers, values, errors: context.errors.list }
   }
 
   async #fields(
@@ -133,10 +129,6 @@ export class Resolver {
       // A caller who may not write for others gets the same denial for a user who exists and for one who does not.
       const isOwner = value instanceof Named && name === step.model.owner
       values.set(name, isOwner ? (key ?? noRow) : key)
-      // A document may refer to a new row by the key that it chooses.
-      for (const each of keysOf(itemsOf(key))) {
-        if (reference && this.entryOf(each, reference)?.isGone === false) context.known.add(each)
-      }
     }
     return values
   }
@@ -197,15 +189,11 @@ export class Resolver {
     (await this.views(model, row)) ? `${model.displayName} ${JSON.stringify(row[labelColumn(model)])}` : null
 
   /** The rows that have a name in one of the fields that name rows of this model. */
-  async called(name: string, model: Model): Promise<KnownRow[]> {
+  async called(name: string, model: Model): Promise<Row[]> {
     const target = this.#registry.targets.get(model.target)
-    return target === undefined ? [] : this.rowsBy(model, namesOf(name, target))
-  }
-
-  /** The rows that any of these look-ups finds. `lookupsOf` names their table. */
-  async rowsBy(model: Model, by: readonly By[]): Promise<KnownRow[]> {
-    await this.#read([{ model, by }])
-    return this.#tables.get(model.table)?.findAny(by) ?? []
+    const looks = target === undefined ? [] : looksFor(name, target)
+    await this.#loader.load({ looks })
+    return findAny(this.#world, looks)
   }
 
   /** The row of an earlier entry to which a reference refers. */
@@ -214,23 +202,11 @@ export class Resolver {
       ? this.#world.entryOf(this.#registry.targets.get(target)?.table ?? '', key)
       : undefined
 
-  /** Remembers the effect of an entry. @param key that of its row, where there is one @param entry its index in the document */
-  wrote(effect: Effect, key: Key | undefined, entry: number): void {
-    const { id, model } = effect.step
+  /** Remembers the key of the row that an entry names. */
+  wrote(effect: Effect, key: Key | undefined): void {
+    const { id } = effect.step
     if (id !== undefined && key !== undefined) this.#keys.set(id, key)
     this.#sight.wrote(effect)
-    this.#tables.get(model.table)?.wrote(effect, entry)
-  }
-
-  async #read(lookups: readonly { model: Model; by: readonly By[] }[]): Promise<void> {
-    const asked = [...Map.groupBy(lookups, ({ model }) => model.table)].flatMap(([table, of]) => {
-      const rows = this.#tables.get(table)
-      const by = rows?.unread(of.flatMap((each) => each.by)) ?? []
-      return rows === undefined || by.length === 0 ? [] : [{ table, model: rows.model, columns: [...rows.columns], by }]
-    })
-    if (asked.length === 0) return
-    const found = await readRows(this.#reader, asked)
-    for (const [table, rows] of found) this.#tables.get(table)?.read(rows)
   }
 
   async #evaluated(deferred: Deferred, { path, errors }: Context): Promise<unknown> {
@@ -265,7 +241,7 @@ export class Resolver {
       ([name, value]) => [name, value instanceof KeyValue ? value.key : value] as const,
     )
     const found = await this.#find(new Find(tag.model, Object.fromEntries(identifiers)))
-    if ('row' in found) return new KeyValue(found.row.key, tag)
+    if ('row' in found) return new KeyValue(found.row.pk, tag)
     if (asks && found.code === 'no_such_row') return null
     throw new TagError(undefined, found.message)
   }
@@ -275,48 +251,46 @@ export class Resolver {
     if (tag instanceof KeyOf) {
       const key = this.#keys.get(tag.id)
       if (key === undefined) errors.add(path, 'unknown_entry', skipped(tag))
-      context.known.add(key)
       return key
     }
     const found = tag instanceof Named ? await this.#named(tag, reference) : await this.#find(tag)
-    if ('row' in found) {
-      // `!Find` names a row without a restriction: the fit is checked together with the keys that were sent.
-      if (tag instanceof Named) context.known.add(found.row.key)
-      return found.row.key
-    }
+    if ('row' in found) return found.row.pk
     // A missing row need not be removed: the same document again is unchanged.
     if (!isRemoved || (found.code !== 'unknown_name' && found.code !== 'no_such_row'))
       errors.add(path, found.code, found.message)
     return undefined
   }
 
+  /** The row with a name; undefined where it is not loaded. */
   #namedRow({ name }: Named, reference: Reference | undefined) {
     const target = this.#registry.targets.get(reference?.target ?? '')
     if (target === undefined || reference === undefined) return undefined
-    const only = onlyOf(this.#registry, reference)
-    return this.#tables.get(target.table)?.findNamed(name, target, only, (row) => this.#sight.shows(target.models, row))
+    if (!looksFor(name, target).every((look) => this.#world.knows(look))) return undefined
+    const shows = (row: Row) => this.#sight.shows(target, row)
+    return findNamed(this.#world, name, target, onlyOf(this.#registry, reference), shows)
   }
 
   async #named(tag: Named, reference: Reference | undefined): Promise<Found> {
     const target = this.#registry.targets.get(reference?.target ?? '')
-    const [model] = target?.models ?? []
-    if (target === undefined || model === undefined || reference === undefined)
+    if (target === undefined || reference === undefined)
       throw new Error(`compile let a name through that refers to nothing: ${tag.name}`)
     if (!(await this.#sight.name(tag.name, target))) return unseen(tag.name)
-    await this.#read([{ model, by: namesOf(tag.name, target) }])
+    await this.#loader.load({ looks: looksFor(tag.name, target) })
     const match = this.#namedRow(tag, reference) ?? { is: 'unknown' }
     if (match.is === 'row') return match
     return this.#misses.errorOf({ name: tag.name, target, only: onlyOf(this.#registry, reference) }, match)
   }
 
-  #foundRows(tag: Find): KnownRow[] {
+  /** The rows that a tag finds, as far as they are loaded. */
+  #foundRows(tag: Find): Row[] {
     const model = this.#registry.byName(tag.model)
-    const by = byOf(this.#registry, tag)
-    const rows = by === undefined ? [] : (this.#tables.get(model?.table ?? '')?.find(by) ?? [])
-    const own = Object.entries(model?.discriminator ?? {})
-    return rows
-      .filter(({ values }) => own.every(([column, value]) => values.get(column) === value))
-      .filter((row) => model !== undefined && this.#sight.shows([model], row))
+    const look = finding(this.#registry, tag)
+    if (model === undefined || look === undefined || !this.#world.knows(look)) return []
+    const own = Object.entries(model.discriminator)
+    return this.#world
+      .find(look)
+      .filter((row) => own.every(([column, value]) => row[column] === value))
+      .filter((row) => this.#sight.shows({ table: model.table, models: [model] }, row))
   }
 
   async #find(tag: Find): Promise<Found> {
@@ -331,8 +305,8 @@ export class Resolver {
       if (error !== undefined) return refuse('invalid_text', `: ${name}: ${error}`)
     }
     if (!(await this.#sight.find(model, tag.identifiers))) return unseen(`!Find ${tag.model}`)
-    const by = byOf(this.#registry, tag)
-    if (by !== undefined) await this.#read([{ model, by: [by] }])
+    const look = finding(this.#registry, tag)
+    if (look !== undefined) await this.#loader.load({ looks: [look] })
     const [row, another] = this.#foundRows(tag)
     const which = ` ${JSON.stringify(tag.identifiers)}`
     if (row === undefined) return refuse('no_such_row', `${which} finds nothing.`)
@@ -343,7 +317,7 @@ export class Resolver {
 /** The error of a denied look-up. The judge denies the document: no other error is reported. */
 const unseen = (what: string): Found => ({ code: 'invalid_value', message: `${what} may not be looked up.` })
 
-type Found = { readonly row: KnownRow } | { readonly code: ErrorCode; readonly message: string }
+type Found = { readonly row: Row } | { readonly code: ErrorCode; readonly message: string }
 
 /** In place of the key of an owner who does not exist. */
 const noRow = Symbol('no row')

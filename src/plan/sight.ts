@@ -1,8 +1,8 @@
 import type { Model, ReferenceTarget } from '../models/define.ts'
 import { type Actor, allowsFor, allowsSome, isOfOthers } from '../permissions.ts'
 import type { Effect } from './effect.ts'
-import type { KnownRow } from './known-rows.ts'
 import { columnOf, type Row } from './statements.ts'
+import type { World } from './world.ts'
 
 /** A look-up that the caller may not do, with the missing permission. */
 export type Unseen = { readonly what: string; readonly needed: string }
@@ -21,11 +21,13 @@ export class Sight {
   /** The actor, once it was needed. */
   #read: Actor | undefined
   readonly #written = new Set<string>()
+  readonly #world: World
   #unseen: Unseen[] = []
 
-  /** @param actor the submitter; a promise is answered together with the snapshot */
-  constructor(actor: Actor | Promise<Actor>) {
+  /** @param actor the submitter; a promise is answered together with the first rows */
+  constructor(actor: Actor | Promise<Actor>, world: World) {
     this.#actor = actor
+    this.#world = world
   }
 
   /** Whether the caller may find a row by these fields. A denial is kept until it is taken. */
@@ -56,14 +58,14 @@ export class Sight {
    * Whether a found row may be shown: the models of one target need different permissions, and a permission may hold only for the
    * rows of some owners. A row that may not be shown counts as missing.
    */
-  shows(models: readonly Model[], { values, entry }: KnownRow): boolean {
-    if (entry !== undefined || areFree(models)) return true
+  shows({ table, models }: Pick<ReferenceTarget, 'table' | 'models'>, row: Row): boolean {
+    if (areFree(models) || this.#world.entryOf(table, row.pk)?.entry !== undefined) return true
     const model = models.find((each) =>
-      Object.entries(each.discriminator).every(([column, value]) => values.get(column) === value),
+      Object.entries(each.discriminator).every(([column, value]) => row[column] === value),
     )
     if (models.length === 1 && model?.isLabelled !== true) return true
     if (model === undefined || this.#read === undefined) return false
-    return viewsRow(this.#read, model, values.get('owner'))
+    return viewsRow(this.#read, model, row.owner)
   }
 
   /** Whether the caller may view an existing row: by permission, as its owner, or because it is the caller itself. */

@@ -7,6 +7,36 @@ import type { Key } from './row-set.ts'
 import { linksOf, type Row } from './statements.ts'
 import { keysOf, storedKeys, toMaskedValues } from './storage.ts'
 
+/**
+ * A question: the rows of a table that have all of these values, or those of a model that refer to a key in a field. Values are
+ * texts, as PostgreSQL writes them.
+ */
+export type Look = {
+  readonly model: Model
+  readonly columns: readonly string[]
+  readonly values: readonly string[]
+  /** Whether the value is compared like a name. */
+  readonly folded?: true
+  /** The reference field, in place of a column, for whole rows. The value is the key of the row that it refers to. */
+  readonly field?: Field
+  /** Whether all columns are read, and links that are never very many; else those by which rows are named and compared. */
+  readonly whole?: true
+  /** A column with a time: rows count until then. */
+  readonly until?: string
+  /** The most rows that are read. */
+  readonly most?: number
+}
+
+/** The links of a row in a field where it may have very many. @property among the keys that are asked for; undefined: all */
+export type LinkLook = {
+  readonly model: Model
+  readonly name: string
+  readonly pk: Key
+  readonly among?: readonly Key[] | undefined
+}
+
+export const byKey = (model: Model, key: unknown): Look => ({ model, columns: ['pk'], values: [String(key)] })
+
 /** A row behind an entry, and the entry. */
 type Write = {
   /** All fields of the row; undefined where they have errors, or were not read. */
@@ -41,13 +71,21 @@ export type EntryRow = {
 }
 
 /**
- * The rows of the entries of a document so far, as these leave them. A row of the database is seen through it, so that an entry means
- * the same whether the entries before it are stored yet or not. It knows models and values, and neither steps nor SQL.
+ * The rows that concern a document, as its entries so far leave them. Rows of the database are loaded into it (`load.ts`), and all
+ * questions are answered from it: an entry means the same whether the entries before it are stored yet or not. It knows models and
+ * values, and neither steps nor SQL.
  */
 export class World {
   readonly #registry: Registry
+  /** The rows of the database, by table and key. Of links that may be very many they have the keys that were read. */
+  readonly #stored = new Map<string, Map<Key, Row>>()
+  /** The answers of the database: the keys of rows, by question. */
+  readonly #answers = new Map<string, readonly Key[]>()
+  /** The links that were read, by row and field: all, or among these keys. */
+  readonly #linksRead = new Map<string, ReadonlySet<Key> | 'all'>()
   readonly #written = new Map<string, Map<Key, Written>>()
-  readonly #gone = new Map<string, Set<Key>>()
+  /** The entries that delete rows, by table and key. */
+  readonly #gone = new Map<string, Map<Key, number>>()
   /** The links that may be very many, or are part of rows on two sides, by table and key of a row, and by field. */
   readonly #links = new Map<string, Map<string, LinkKeys>>()
   /** The labels of rows that entries take through references. */
@@ -61,8 +99,77 @@ export class World {
     this.#registry = registry
   }
 
-  get isEmpty(): boolean {
-    return this.#written.size === 0 && this.#gone.size === 0 && this.#labels.size === 0
+  /** Adds the answer of the database to a question. */
+  answer(look: Look, rows: readonly Row[]): void {
+    const stored = this.#stored.getOrInsertComputed(look.model.table, () => new Map())
+    for (const row of rows) {
+      const { links, ...before } = stored.get(row.pk) ?? {}
+      stored.set(row.pk, { ...before, ...row, links: { ...links, ...row.links } })
+    }
+    this.#answers.set(
+      questionOf(look),
+      rows.map(({ pk }) => pk),
+    )
+  }
+
+  /** Adds links of a row. Those that were not asked for stay unknown. */
+  answerLinks({ model: { table }, name, pk, among }: LinkLook, keys: readonly Key[]): void {
+    const row = this.#stored.get(table)?.get(pk)
+    if (row === undefined) return
+    const place = `${table} ${pk} ${name}`
+    const read = this.#linksRead.get(place) ?? new Set()
+    this.#linksRead.set(place, among === undefined || read === 'all' ? 'all' : new Set([...read, ...among]))
+    const all = new Set([...(row.links?.[name] ?? []), ...keys])
+    this.#stored.get(table)?.set(pk, { ...row, links: { ...row.links, [name]: [...all] } })
+  }
+
+  /** Whether a question needs no answer of the database any more. */
+  knows = (look: Look): boolean => this.#answerTo(look) !== undefined
+
+  knowsLinks({ model: { table }, name, pk, among }: LinkLook): boolean {
+    const read = this.#linksRead.get(`${table} ${pk} ${name}`)
+    return read === 'all' || (read !== undefined && among?.every((key) => read.has(key)) === true)
+  }
+
+  /** The keys of the rows of the database that a question finds, and perhaps of others. */
+  #answerTo(look: Look): readonly Key[] | undefined {
+    const { model, columns, values, folded, field, whole } = look
+    if (whole !== true && columns.length === 1 && columns[0] === 'pk') {
+      const key = keyIn(values[0] ?? '')
+      if (this.has(model.table, key) || this.#stored.get(model.table)?.has(key) === true) return [key]
+    }
+    // No row outside of the document refers to one that the document creates.
+    const { table = '' } = this.#registry.targets.get(field?.reference?.target ?? '') ?? {}
+    if (values.some((value) => this.#written.get(table)?.get(keyIn(value))?.isNew === true)) return []
+    const wider = [look]
+    if (whole !== true) wider.push({ ...look, whole: true })
+    if (folded !== true && field === undefined && columns.length === 1)
+      wider.push(...wider.map((each) => ({ ...each, folded: true as const })))
+    for (const each of wider) {
+      const answer = this.#answers.get(questionOf(each))
+      if (answer !== undefined) return answer
+    }
+    return undefined
+  }
+
+  /**
+   * The rows that a question finds after the entries so far, those with the very value first.
+   *
+   * @throws when it was not loaded
+   */
+  find(look: Look): Row[] {
+    const { model, columns, values, folded, field } = look
+    const { table } = model
+    const answer = this.#answerTo(look)
+    if (answer === undefined) throw new Error(`${table} was not loaded by ${field?.name ?? columns.join()}`)
+    const [value = ''] = values
+    const storage = field === undefined ? (columns[0] ?? 'pk') : storageOf(field)
+    for (const each of this.#unindexed.splice(0)) this.#addToIndex(each)
+    const keys = new Set([...answer, ...(this.#index.get(placeOf(table, storage, value)) ?? [])])
+    const found = [...keys].flatMap((key) => this.row(table, key) ?? []).filter((row) => isFoundBy(look, row))
+    if (folded !== true) return found
+    const isExact = (row: Row) => String(row[storage]) === value
+    return [...found.filter(isExact), ...found.filter((row) => !isExact(row))]
   }
 
   put(model: Model, key: Key, { values, before, row, edits, ...write }: Write): void {
@@ -113,9 +220,23 @@ export class World {
   }
 
   /** Deletes a row. References to it go with it. */
-  remove({ table }: Model, key: Key): void {
+  remove({ table }: Model, key: Key, entry: number): void {
     this.#written.get(table)?.delete(key)
-    this.#gone.getOrInsertComputed(table, () => new Set()).add(key)
+    this.#gone.getOrInsertComputed(table, () => new Map()).set(key, entry)
+  }
+
+  /** The entry that takes the values of a question from the row that had them; undefined where none does. */
+  lost(look: Look): { readonly entry: number; readonly verb: 'deletes' | 'renames' } | undefined {
+    const { table } = look.model
+    for (const key of this.#answerTo(look) ?? []) {
+      const before = this.#stored.get(table)?.get(key)
+      if (before === undefined || !isFoundBy(look, before)) continue
+      const deleting = this.#gone.get(table)?.get(key)
+      if (deleting !== undefined) return { entry: deleting, verb: 'deletes' }
+      const entry = this.#written.get(table)?.get(key)?.entry
+      if (entry !== undefined) return { entry, verb: 'renames' }
+    }
+    return undefined
   }
 
   /** Whether an entry names the row. */
@@ -134,25 +255,18 @@ export class World {
     return { entry, isNew, isBroken, isGone: false, value }
   }
 
-  /** A row that entries name; undefined for another one, and for one that is gone. */
-  row = (table: string, key: Key): Row | undefined => this.#now(table, { pk: key }, this.#written.get(table)?.get(key))
-
-  /** A row of the database, or a part of it, as it is after the entries so far; undefined when it is gone. */
-  now(table: string, row: Row): Row | undefined {
-    return this.#gone.get(table)?.has(row.pk) === true
-      ? undefined
-      : this.#now(table, row, this.#written.get(table)?.get(row.pk), true)
+  /** A row as it is after the entries so far; undefined where it is gone, was never there, or was never read. */
+  row(table: string, key: Key): Row | undefined {
+    if (this.#gone.get(table)?.has(key) === true) return undefined
+    const written = this.#written.get(table)?.get(key)
+    const stored = this.#stored.get(table)?.get(key)
+    return written === undefined && stored === undefined ? undefined : this.#now(table, stored ?? { pk: key }, written)
   }
 
-  /** The written rows that may have a value, or a spelling of it: the caller compares. @param storage that of `storageOf` */
-  with(table: string, storage: string, value: unknown): Row[] {
-    for (const each of this.#unindexed.splice(0)) this.#addToIndex(each)
-    const keys = this.#index.get(placeOf(table, storage, value)) ?? []
-    return [...keys].flatMap((key) => this.row(table, key) ?? [])
-  }
+  /** A row as it was before the document; undefined where it was not there, or was never read. */
+  before = (table: string, key: Key): Row | undefined => this.#stored.get(table)?.get(key)
 
-  #now(table: string, read: Row, written: Written | undefined, isRead = false): Row | undefined {
-    if (written === undefined && !isRead) return undefined
+  #now(table: string, read: Row, written: Written | undefined): Row | undefined {
     const place = `${table} ${read.pk}`
     const label = this.#labels.get(place)
     const row = written?.row() ?? (label === undefined ? read : { ...read, owner: label })
@@ -205,6 +319,26 @@ const gone: EntryRow = { entry: undefined, isNew: false, isBroken: false, isGone
 /** The storage of a field within its table: a column, a join table, or a name in JSON. */
 export const storageOf = ({ name, storage }: Pick<Field, 'name' | 'storage'>): string =>
   storage.in === 'column' ? storage.column : storage.in === 'link' ? `link ${name}` : `json ${name}`
+
+/** The key in a question: one of digits is a number. */
+const keyIn = (value: string): Key => (/^\d+$/.test(value) ? Number(value) : value)
+
+/** A question as text: equal ones are the same. */
+const questionOf = ({ model, columns, values, folded, field, whole, until }: Look): string =>
+  JSON.stringify([field === undefined ? model.table : model.name, field?.name, columns, values, folded, whole, until])
+
+/** Whether a row has the values of a question. */
+function isFoundBy({ model, columns, values, folded, field, until }: Look, row: Row): boolean {
+  const [value = ''] = values
+  const end = until === undefined ? null : row[until]
+  if (typeof end === 'string' && new Date(end) <= new Date()) return false
+  if (field !== undefined) {
+    const isOfModel = Object.entries(model.discriminator).every(([column, own]) => row[column] === own)
+    return isOfModel && storedKeys(field, row).some((key) => String(key) === value)
+  }
+  const compared = folded === true ? comparedName : (text: string) => text
+  return columns.every((column, index) => compared(String(row[column] ?? '')) === compared(values[index] ?? ''))
+}
 
 const placeOf = (table: string, storage: string, value: unknown): string =>
   `${table} ${storage} ${comparedName(String(value))}`

@@ -1,11 +1,11 @@
-import type { EngineReader } from '../db/engine-tx.ts'
 import type { Registry } from '../models/registry.ts'
-import { readLabels } from './claims.ts'
 import type { Effect } from './effect.ts'
 import { ListEdit } from './list-edit.ts'
+import type { Loader } from './load.ts'
 import type { Resolver } from './resolve.ts'
 import type { Step } from './step.ts'
 import { keysOf, storedKeys } from './storage.ts'
+import { byKey } from './world.ts'
 
 /**
  * Changes an entry that would replace one row by another in a field that yields (`ModelDeclaration.yields`): both are kept, one
@@ -16,7 +16,7 @@ import { keysOf, storedKeys } from './storage.ts'
  * @returns undefined for an entry that needs no change
  */
 export async function yielding(
-  reader: EngineReader,
+  loader: Loader,
   registry: Registry,
   resolver: Resolver,
   step: Step,
@@ -25,8 +25,15 @@ export async function yielding(
 ): Promise<Step | undefined> {
   const { field: name = '', to = '', target = '' } = model.yields ?? {}
   const [field, list] = [model.fields.get(name), model.fields.get(to)]
-  const { table = '', only } = registry.targets.get(target) ?? {}
-  if (field?.reference === undefined || list === undefined || only === undefined || row === undefined || isForeign)
+  const { table = '', only, models: [of] = [] } = registry.targets.get(target) ?? {}
+  if (
+    field?.reference === undefined ||
+    list === undefined ||
+    only === undefined ||
+    of === undefined ||
+    row === undefined ||
+    isForeign
+  )
     return undefined
   const [key, [had]] = [sent.get(name), storedKeys(field, row)]
   const isListed = !step.attrs.has(to) && keysOf(key).some((each) => storedKeys(list, row).includes(each))
@@ -35,10 +42,10 @@ export async function yielding(
   const tag = step.attrs.get(name)
   const entries = [key, had].map((each) => field.reference && resolver.entryOf(each, field.reference))
   if (entries.some((entry) => entry?.isGone)) return undefined
-  const rows = await readLabels(reader, registry, table, { keys: keysOf([key, had]) })
+  await loader.load({ looks: keysOf([key, had]).map((each) => byKey(of, each)) })
   const [isSort, wasSort] = [key, had].map((pk, index) => {
-    const { discriminator } = rows.find((each) => each.pk === pk)?.model ?? {}
-    const value = entries[index]?.value(only.column) ?? discriminator?.[only.column]
+    const [found] = keysOf(pk).map((each) => loader.world.row(table, each)?.[only.column])
+    const value = entries[index]?.value(only.column) ?? found
     return only.values.some((each) => each === value)
   })
   const yields = isSort === true && !replaces && (isListed || (isReplacing && !wasSort))

@@ -107,7 +107,7 @@ describe('every model', () => {
     expect(exclusive).toEqual(['backchannel_providers.provider_pk'])
   })
 
-  // The worker relies on them: docs/adr/0005-one-statement-per-snapshot.md.
+  // The worker relies on them: docs/adr/0005-one-statement-a-round.md.
   test('has a foreign key for each reference', () => {
     const wanted = registry.models.flatMap((model) =>
       [...model.fields.values()].flatMap(({ reference, storage }) => {

@@ -1,0 +1,244 @@
+import { z } from 'zod'
+import type { EngineReader } from '../db/engine-tx.ts'
+import type { Model } from '../models/define.ts'
+import type { Registry } from '../models/registry.ts'
+import { columnsNeeded } from './references.ts'
+import { columnOf, columnsOf, keysIn, labelColumn, linksOf, nextKey, quoted, type Row } from './statements.ts'
+import { type LinkLook, type Look, World } from './world.ts'
+
+/** Loads rows into the world: one statement for all questions that are asked at once. */
+
+export type Questions = {
+  readonly looks?: readonly Look[]
+  readonly links?: readonly LinkLook[]
+  /** Rows of models with integer keys: for each that is not there, a key is drawn. */
+  readonly newKeys?: readonly Look[]
+}
+
+const key = z.union([z.string(), z.int()])
+
+/** An answer: the position of its group, that of its question in the group, and a row, or keys. */
+const answer = z.object({
+  part: z.int(),
+  at: z.int(),
+  row: z.looseObject({ pk: key, links: z.record(z.string(), z.array(key)).optional() }).nullable(),
+  keys: z.array(key).nullable(),
+})
+
+const keyRow = z.object({ key: z.int() })
+
+/** The most rows that a question finds. For nearly all of them, more than one is an error. */
+const mostFound = 10
+
+export class Loader {
+  readonly world: World
+  readonly reader: EngineReader
+  readonly #registry: Registry
+  /** The keys that were drawn and are not taken yet, by model. */
+  readonly #newKeys = new Map<string, number[]>()
+
+  constructor(reader: EngineReader, registry: Registry) {
+    this.reader = reader
+    this.#registry = registry
+    this.world = new World(registry)
+  }
+
+  /** @returns whether anything was asked: the world knows the other answers */
+  async load({ looks = [], links = [], newKeys = [] }: Questions): Promise<boolean> {
+    const { world } = this
+    const asked = new Map(looks.filter((look) => !world.knows(look)).map((look) => [shapeAndValues(look), look]))
+    const groups: Group[] = [
+      ...[...Map.groupBy(asked.values(), shapeOf).values()].map((of) => ({ is: 'rows', of }) as const),
+      ...[...Map.groupBy(newKeys, shapeOf).values()].map((of) => ({ is: 'keys', of }) as const),
+      ...[
+        ...Map.groupBy(
+          links.filter((each) => !world.knowsLinks(each)),
+          ({ model, name, among }) => `${model.name} ${name} ${among === undefined}`,
+        ).values(),
+      ].map((of) => ({ is: 'links', of }) as const),
+    ]
+    if (groups.length === 0) return false
+    const values: unknown[] = []
+    const parts = groups.map((group, part) => partOf(this.#registry, group, part, (list) => `$${values.push(list)}`))
+    const answers = await this.reader.query(answer, { text: parts.join(' UNION ALL '), values })
+    answers.sort((one, other) => one.at - other.at)
+    const byPart = Map.groupBy(answers, ({ part }) => part)
+    for (const [part, group] of groups.entries()) this.#add(group, byPart.get(part) ?? [])
+    return true
+  }
+
+  /** The rows that a question finds after the entries so far. */
+  async rows(look: Look): Promise<Row[]> {
+    await this.load({ looks: [look] })
+    return this.world.find(look)
+  }
+
+  /** The next key of a new row. */
+  async newKey(model: Model): Promise<number> {
+    const drawn = this.#newKeys.get(model.table)?.shift()
+    if (drawn !== undefined) return drawn
+    const [row] = await this.reader.query(keyRow, {
+      text: `SELECT ${nextKey(model.table)}::integer AS key`,
+      values: [],
+    })
+    if (row === undefined) throw new Error(`${model.table} has no next key`)
+    return row.key
+  }
+
+  #add(group: Group, answers: readonly z.output<typeof answer>[]): void {
+    const byQuestion = Map.groupBy(answers, ({ at }) => at - 1)
+    switch (group.is) {
+      case 'rows':
+        for (const [at, look] of group.of.entries())
+          this.world.answer(
+            look,
+            (byQuestion.get(at) ?? []).flatMap(({ row }) => row ?? []),
+          )
+        return
+      case 'links':
+        for (const [at, look] of group.of.entries()) this.world.answerLinks(look, byQuestion.get(at)?.[0]?.keys ?? [])
+        return
+      case 'keys': {
+        const drawn = answers.flatMap(({ keys }) => keys ?? []).filter((each) => typeof each === 'number')
+        const [{ model } = { model: undefined }] = group.of
+        if (model !== undefined) this.#newKeys.getOrInsertComputed(model.table, () => []).push(...drawn)
+        return
+      }
+      default:
+        group satisfies never
+    }
+  }
+}
+
+type Group =
+  | { readonly is: 'rows' | 'keys'; readonly of: readonly Look[] }
+  | { readonly is: 'links'; readonly of: readonly LinkLook[] }
+
+/** Questions of one shape are a part of the statement. */
+const shapeOf = ({ model, columns, folded, field, whole, until, most }: Look): string =>
+  [field === undefined ? model.table : `${model.name}.${field.name}`, folded, whole, until, most, ...columns].join(' ')
+
+const shapeAndValues = (look: Look): string => JSON.stringify([shapeOf(look), look.values])
+
+/** Names a parameter with a list of values: `$1`. */
+type Name = (list: readonly unknown[]) => string
+
+/**
+ * A part of the statement. The LIMIT makes PostgreSQL look up each value in an index: a join would be planned as a full scan while
+ * the table is small, and the cached plan would stay when the table has grown.
+ */
+function partOf(registry: Registry, group: Group, part: number, name: Name): string {
+  if (group.is === 'links') return linksPart(registry, group.of, part, name)
+  const [first] = group.of
+  if (first === undefined) throw new Error('a part without questions')
+  const { model, columns, folded, field, whole, until, most = mostFound } = first
+  const count = Math.max(columns.length, 1)
+  const named = columns
+    .map((column) => `t.${quoted(column)}`)
+    .filter((each) => !thinRow(registry, model).includes(each))
+  const lists = Array.from({ length: count }, (_, index) => name(group.of.map(({ values }) => values[index])))
+  const given = `unnest(${lists.map((list) => `${list}::text[]`).join(', ')}) WITH ORDINALITY n(${lists.map((_, index) => `v${index}`).join(', ')}, at)`
+  const { value, from } =
+    field === undefined
+      ? { value: '', from: `${quoted(model.table)} t` }
+      : keysIn(model, field.name, field.reference?.target)
+  const where =
+    field === undefined
+      ? columns.map((column, index) => comparison(registry, model, column, `n.v${index}`, folded))
+      : [`${value} = ${asKey(registry.targets.get(field.reference?.target ?? '')?.key, 'n.v0')}`, ...ownRows(model)]
+  if (until !== undefined) where.push(`(t.${quoted(until)} IS NULL OR t.${quoted(until)} > now())`)
+  if (group.is === 'keys')
+    return `SELECT ${part} AS part, n.at::integer AS at, NULL::jsonb AS row, to_jsonb(ARRAY[${nextKey(model.table)}]) AS keys
+      FROM ${given} WHERE NOT EXISTS (SELECT FROM ${from} WHERE ${where.join(' AND ')})`
+  const read = whole === true ? wholeRow(registry, model) : [...thinRow(registry, model), ...named]
+  const order = folded === true ? ` ORDER BY t.${quoted(columns[0] ?? 'pk')} <> n.v0` : field ? ' ORDER BY t.pk' : ''
+  return `SELECT ${part} AS part, n.at::integer AS at, to_jsonb(r) AS row, NULL::jsonb AS keys
+    FROM ${given}, LATERAL (SELECT ${read.join(', ')} FROM ${from} WHERE ${where.join(' AND ')}${order} LIMIT ${most}) r`
+}
+
+function linksPart(registry: Registry, links: readonly LinkLook[], part: number, name: Name): string {
+  const [{ model, name: field, among } = { model: undefined, name: '', among: undefined }] = links
+  const [found, link] = (model && linksOf(model).find(([each]) => each.name === field)) ?? []
+  if (model === undefined || found === undefined || link === undefined) throw new Error(`${field} is no link`)
+  const type = registry.targets.get(found.reference?.target ?? '')?.key ?? 'text'
+  const list = name([JSON.stringify(links.map(({ pk, among }, at) => ({ at: at + 1, pk, among })))])
+  const isNamed = among === undefined ? '' : ` AND l.${quoted(link.other)} = ANY(n.among)`
+  const keys = `SELECT l.${quoted(link.other)} FROM ${quoted(link.table)} l WHERE l.${quoted(link.own)} = n.pk${isNamed} ORDER BY 1`
+  return `SELECT ${part} AS part, n.at, NULL::jsonb AS row, to_jsonb(ARRAY(${keys})) AS keys
+    FROM jsonb_to_recordset((${list}::text[])[1]::jsonb) AS n(at integer, pk ${model.key}, among ${type}[])`
+}
+
+/** Values come as texts: one of the wrong type finds no row, and does not fail the transaction. */
+function comparison(registry: Registry, model: Model, column: string, value: string, folded: true | undefined): string {
+  const name = `t.${quoted(column)}`
+  if (folded) return `compared_name(${name}) = compared_name(${value})`
+  const field = [...model.fields.values()].find(({ storage }) => storage.in === 'column' && storage.column === column)
+  const type = column === 'pk' ? model.key : registry.targets.get(field?.reference?.target ?? '')?.key
+  return type === undefined ? `${name}::text = ${value}` : `${name} = ${asKey(type, value)}`
+}
+
+const asKey = (type: string | undefined, value: string): string =>
+  type === 'integer'
+    ? `CASE WHEN ${value} ~ '^[0-9]{1,9}$' THEN ${value}::integer END`
+    : `CASE WHEN pg_input_is_valid(${value}, 'uuid') AND ${value} = lower(${value}) THEN ${value}::uuid END`
+
+const ownRows = ({ discriminator }: Model): string[] =>
+  Object.entries(discriminator).map(([column, value]) => `t.${quoted(column)} = '${value}'`)
+
+const ofTable = ({ models }: Registry, { table }: Model): Model[] => models.filter((each) => each.table === table)
+
+/** The label under which a row is managed, its maker and the time: `apply/ownership.ts` reads them. */
+const origin = ({ isLabelled }: Model): string[] =>
+  isLabelled === true
+    ? [
+        't."owner"',
+        't."created_by"',
+        't."created_at"',
+        '(SELECT u.username FROM users u WHERE u.pk = t."created_by") AS "created_by_name"',
+      ]
+    : []
+
+const once = <Result>(work: (registry: Registry, model: Model) => Result) => {
+  const known = new WeakMap<Model, Result>()
+  return (registry: Registry, model: Model) => known.getOrInsertComputed(model, () => work(registry, model))
+}
+
+const wholeRow = once((registry, model) => {
+  const models = ofTable(registry, model)
+  const columns = [...new Set(models.flatMap(columnsOf))].map((column) => `t.${quoted(column)}`)
+  const links = linksOf(model)
+    .filter(([, { many }]) => many !== true)
+    .map(([{ name }, { table, own, other }]) => {
+      const keys = `SELECT l.${quoted(other)} FROM ${quoted(table)} l WHERE l.${quoted(own)} = t.pk ORDER BY 1`
+      return `'${name}', ARRAY(${keys})`
+    })
+  return [
+    ...columns,
+    ...origin(model),
+    ...(links.length === 0 ? [] : [`jsonb_build_object(${links.join(', ')}) AS links`]),
+  ]
+})
+
+/** The columns by which a row is named, found and compared, and those that references need of it. */
+const thinRow = once((registry, model) => {
+  const columns = ofTable(registry, model).flatMap((each) => [
+    labelColumn(each),
+    ...Object.keys(each.discriminator),
+    ...[...each.names, ...each.identifiers.flat(), ...each.unique].map((name) => columnOf(each, name)),
+    ...[each.owner ?? [], each.limit === undefined ? [] : [each.limit.per, each.limit.until]]
+      .flat()
+      .map((name) => columnOf(each, name)),
+    ...neededColumns(each),
+    ...columnsNeeded(registry, each),
+  ])
+  return [
+    ...['pk', ...new Set(columns.filter((column) => column !== 'pk'))].map((column) => `t.${quoted(column)}`),
+    ...origin(model),
+  ]
+})
+
+/** References that take the row with them when their row is deleted. */
+const neededColumns = ({ fields }: Model): string[] =>
+  [...fields.values()].flatMap(({ reference, required, storage }) =>
+    reference !== undefined && required && storage.in === 'column' ? [storage.column] : [],
+  )

@@ -1,0 +1,167 @@
+import { Find } from '../document/document.ts'
+import type { Field, Model } from '../models/define.ts'
+import type { Registry } from '../models/registry.ts'
+import { storable } from '../models/syntax.ts'
+import type { Step } from './compile.ts'
+import { keysNamed } from './edited-lists.ts'
+import { itemsOf, ListEdit } from './list-edit.ts'
+import { lookupsIn } from './lookups.ts'
+import { Named } from './named.ts'
+import { looksFor } from './references.ts'
+import type { Key } from './row-set.ts'
+import { areFree, isFreeFind } from './sight.ts'
+import { columnOf, exclusiveLinks, linksOf, type Row } from './statements.ts'
+import { keysOf, storedKeys } from './storage.ts'
+import { waysToFind } from './ways-to-find.ts'
+import { byKey, type LinkLook, type Look } from './world.ts'
+
+/** The questions of an entry: whatever it needs to know of rows is one of these. */
+
+/** A look-up that an entry writes down. */
+export type Looked = {
+  readonly looks: readonly Look[]
+  /** The models of which the row may be. */
+  readonly models: readonly Model[]
+  /** Whether every caller may look it up. */
+  readonly isFree: boolean
+}
+
+/** The look-ups of an entry: by names, and by `!Find`. */
+export function looksUp(registry: Registry, step: Step): Looked[] {
+  const { model, identifiers, attrs, conditions = [] } = step
+  const fields = [...identifiers, ...attrs].flatMap(([name, value]) => {
+    const target = registry.targets.get(model.fields.get(name)?.reference?.target ?? '')
+    if (target === undefined) return []
+    const names = itemsOf(value).filter((item) => item instanceof Named)
+    return names.map(({ name }) => ({
+      looks: looksFor(name, target),
+      models: target.models,
+      isFree: areFree(target.models),
+    }))
+  })
+  const tags = [...identifiers.values(), ...attrs.values(), ...conditions].flatMap(lookupsIn)
+  const finds = tags.flatMap((tag) => {
+    const of = tag instanceof Find ? registry.byName(tag.model) : undefined
+    const look = tag instanceof Find ? finding(registry, tag) : undefined
+    if (of === undefined || look === undefined || !(tag instanceof Find)) return []
+    return [{ looks: [look], models: [of], isFree: isFreeFind(of, tag.identifiers) }]
+  })
+  return [...fields, ...finds]
+}
+
+/** @returns undefined for a tag whose identifiers are not plain values, or not fields of the model */
+export function finding(registry: Registry, { model: name, identifiers }: Find): Look | undefined {
+  const model = registry.byName(name)
+  const named = Object.entries(identifiers)
+  if (model === undefined || named.length === 0) return undefined
+  const columns = named.map(([field]) => storedIn(model, field)).filter((column) => column !== undefined)
+  const isPlain = named.every(([, value]) => typeof value !== 'object' || value === null)
+  const values = named.map(([, value]) => String(value))
+  return isPlain && columns.length === named.length && values.every((value) => storable(value) === undefined)
+    ? { model, columns, values }
+    : undefined
+}
+
+/** @returns the column of a field that is stored in one */
+export const storedIn = (model: Model, name: string): string | undefined =>
+  name === 'pk' || model.fields.get(name)?.storage.in === 'column' ? columnOf(model, name) : undefined
+
+/** The row of an entry: it is found by any of the ways that the entry names, and in one way by all of its fields. */
+export function ownLooks({ model }: Pick<Step, 'model'>, identifiers: ReadonlyMap<string, unknown>): Look[] {
+  const isUsable = [...identifiers.values()].every((value) => value !== undefined && typeof value !== 'symbol')
+  const ways = isUsable ? waysToFind(model, [...identifiers.keys()]) : []
+  return ways.map((way) => ({
+    model,
+    columns: way.map((name) => columnOf(model, name)),
+    values: way.map((name) => String(identifiers.get(name))),
+    whole: true,
+  }))
+}
+
+/** The rows with the name that a row had before, and with the one that it gets. */
+export function renameLooks({ model, identifiers, was }: Step): Look[] {
+  const [[field, name] = []] = identifiers
+  if (was === undefined || field === undefined || name === was) return []
+  return [was, name].map((value) => ({
+    model,
+    columns: [columnOf(model, field)],
+    values: [String(value)],
+    whole: true,
+  }))
+}
+
+/** A field whose value, or each of its keys, only one row may have. */
+export const isExclusive = (model: Model, { name, folded }: Field): boolean =>
+  folded || model.unique.includes(name) || exclusiveLinks(model).some(([each]) => each.name === name)
+
+/** The rows that have a value of such a field. */
+export const holders = (model: Model, field: Field, value: Key): Look => ({
+  model,
+  ...(field.reference === undefined ? { columns: [columnOf(model, field.name)] } : { columns: [], field }),
+  ...(field.storage.in === 'link' && { whole: true }),
+  values: [String(value)],
+  ...(field.folded && { folded: true }),
+})
+
+/** The rows that count for the limit of a model. */
+export const counted = (model: Model, limit: NonNullable<Model['limit']>, key: Key): Look => ({
+  model,
+  columns: [columnOf(model, limit.per)],
+  values: [String(key)],
+  until: columnOf(model, limit.until),
+  most: 2 * limit.rows,
+})
+
+/**
+ * The questions about the values of an entry.
+ *
+ * @param row the row of the entry: no other row has the values that only one may have, where this row has them
+ */
+export function valueLooks(
+  { targets }: Registry,
+  model: Model,
+  values: ReadonlyMap<string, unknown>,
+  row: Row | undefined,
+): Look[] {
+  const looks: Look[] = []
+  for (const [name, value] of values) {
+    const field = model.fields.get(name)
+    if (field === undefined) continue
+    const [target] = targets.get(field.reference?.target ?? '')?.models ?? []
+    const added = keysOf(value instanceof ListEdit ? value.add : value)
+    if (target !== undefined) for (const key of keysNamed(value) ?? added) looks.push(byKey(target, key))
+    if (isExclusive(model, field))
+      for (const key of added) if (!hasValue(row, field, key)) looks.push(holders(model, field, key))
+    const own = model.names.length > 1 && model.names.includes(name) ? targets.get(model.target) : undefined
+    if (own !== undefined) for (const text of added) looks.push(...looksFor(String(text), own))
+    if (model.limit?.per === name) for (const key of added.slice(0, 1)) looks.push(counted(model, model.limit, key))
+  }
+  return looks
+}
+
+export const hasValue = (row: Row | undefined, field: Field, value: Key): boolean =>
+  row !== undefined && storedKeys(field, row).includes(value)
+
+/**
+ * The links that an entry needs of its row, in fields where a row may have very many.
+ *
+ * @param readsAll whether all are read: a plan has their digest
+ */
+export function linkLooks(
+  { model, state, attrs }: Step,
+  values: ReadonlyMap<string, unknown>,
+  pk: Key,
+  readsAll: boolean,
+): LinkLook[] {
+  return linksOf(model).flatMap(([{ name }, { many }]) => {
+    if (many !== true || !(readsAll || state === 'absent' || attrs.has(name))) return []
+    return [{ model, name, pk, among: keysNamed(values.get(name)) }]
+  })
+}
+
+/** The rows of which a reference of the row needs values, where the entry does not send it. */
+export const neededLooks = ({ targets }: Registry, model: Model, row: Row): Look[] =>
+  [...model.fields.values()].flatMap((field) => {
+    const [target] = field.reference?.needs === undefined ? [] : (targets.get(field.reference.target)?.models ?? [])
+    return target === undefined ? [] : storedKeys(field, row).map((key) => byKey(target, key))
+  })
