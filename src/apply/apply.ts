@@ -2,7 +2,7 @@ import type { EngineReader, EngineTx } from '../db/engine-tx.ts'
 import { prunes } from '../document/document.ts'
 import { permissionNames } from '../models/registry.ts'
 import type { Actor, ActorKeys } from '../permissions.ts'
-import { claimsLost, leftEmpty, type NamedRow, orphansOf } from '../plan/claims.ts'
+import { leftEmpty, type NamedRow, orphansOf } from '../plan/claims.ts'
 import type { Plan } from '../plan/compile.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
 import { Loader } from '../plan/load.ts'
@@ -98,12 +98,10 @@ export async function apply(
   await lock(tx, [...plan.steps, ...following.map((row) => removal(row))])
   const reading = currentActor(tx, submitter).then(orGone)
   let hadSuperuser: boolean | undefined
-  const lost: Awaited<ReturnType<typeof claimsLost>> = []
   let written = 0
   const write = async () => {
     const actor = await reading
     const next = findings.slice(written)
-    lost.push(...(await claimsLost(tx, engine.registry, next)))
     for (const finding of next) {
       await takeTurns()
       execute(writes, engine, finding, originOf(actor, ownerFor(finding.step, conditions), permissions))
@@ -171,13 +169,13 @@ export async function apply(
   const deleted = findings.filter(({ cause }) => cause === 'pruned').length
   if (mode === 'plan' && deleted > 0)
     logs.push(`prune would delete ${deleted}: apply it with Gatewright-Allow: deletes=${deleted}`)
-  logs.push(...orphanLines(await orphansOf(tx, engine.registry, findings), actor, conditions))
-  const left = await leftEmpty(tx, engine.registry, lost)
+  logs.push(...orphanLines(await orphansOf(loader, engine.registry, findings), actor, conditions))
+  const left = leftEmpty(loader.world, engine.registry, findings)
   logs.push(...emptyLines(left, actor, mode))
   audited.push(...changesOfLosses(left, names))
   const errors = await superuserErrors(tx, engine, actor, findings, hadSuperuser ?? true)
   refuseIfAny([...(review?.objections ?? []), ...(errors.any ? [{ is: 'invalid', errors } as const] : [])])
-  const unnamed = await readUnnamed(tx, engine.registry, findings, actor, conditions)
+  const unnamed = await readUnnamed(loader, engine.registry, findings, actor, conditions)
   logs.push(...unnamedLines(unnamed ?? []))
   const [first] = findings
   const key = first && keyOf(first)

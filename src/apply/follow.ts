@@ -1,9 +1,9 @@
-import type { EngineReader } from '../db/engine-tx.ts'
+import type { Model } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Actor } from '../permissions.ts'
 import {
   addClaimed,
-  claimsOn,
+  claimLooks,
   type LabelledRow,
   maxLabelled,
   type NamedRow,
@@ -12,9 +12,10 @@ import {
 } from '../plan/claims.ts'
 import type { Step } from '../plan/compile.ts'
 import type { Conditions } from '../plan/engine.ts'
+import type { Loader } from '../plan/load.ts'
 import { ownerFor, prunedOwners } from '../plan/owners.ts'
 import { RowSet } from '../plan/row-set.ts'
-import type { World } from '../plan/world.ts'
+import type { Look } from '../plan/world.ts'
 import type { Finding, Objection } from './finding.ts'
 
 /**
@@ -53,14 +54,14 @@ function rowsNamed(findings: readonly Finding[]): RowSet {
 
 /** The rows that the document leaves unclaimed and that the submitter wants deleted: none that the document names. */
 export async function replacedBy(
-  reader: EngineReader,
+  loader: Loader,
   registry: Registry,
   findings: readonly Finding[],
   conditions: Conditions,
 ): Promise<Following[]> {
   if (!conditions.replaceProvider) return []
   const named = rowsNamed(findings)
-  const orphans = await orphansOf(reader, registry, findings)
+  const orphans = await orphansOf(loader, registry, findings, true)
   return orphans.flatMap(({ row, isReplaced, by }) => {
     if (!isReplaced || named.has(row.model, row.pk)) return []
     // A row that goes with an application is deleted under the label of the application, or its own where that is one of several.
@@ -72,12 +73,11 @@ export async function replacedBy(
 
 /** The rows that the document deletes because no entry names them. @returns those of `unnamedBy` */
 export const prunedBy = (
-  reader: EngineReader,
+  loader: Loader,
   registry: Registry,
-  world: World,
   findings: readonly Finding[],
   conditions: Conditions,
-): Promise<Following[]> => unnamedBy(reader, registry, world, findings, prunedOwners(conditions))
+): Promise<Following[]> => unnamedBy(loader, registry, findings, prunedOwners(conditions))
 
 /**
  * The rows that the owners manage and the document neither names nor refers to. Rows that claim others come first, such as an
@@ -86,9 +86,8 @@ export const prunedBy = (
  * @returns one more than may be pruned at once, when there are more
  */
 export async function unnamedBy(
-  reader: EngineReader,
+  loader: Loader,
   registry: Registry,
-  world: World,
   findings: readonly Finding[],
   owners: readonly string[],
 ): Promise<Following[]> {
@@ -97,20 +96,17 @@ export async function unnamedBy(
   const labelled = registry.models.filter(({ isLabelled }) => isLabelled === true)
   const claiming = labelled.filter(({ claims = [] }) => claims.length > 0)
   const tables = new Set([...claiming, ...labelled].map(({ table }) => table))
-  const pruned: LabelledRow[] = []
+  const unnamed: LabelledRow[] = []
   for (const table of tables)
-    for (const row of await readLabels(reader, registry, table, { owners, except })) pruned.push(row)
-  const first = pruned.slice(0, maxLabelled + 1)
-  const deleted = new RowSet()
-  for (const { model, pk } of first) deleted.add(model, pk)
-  const kept = new RowSet()
-  for (const table of tables)
-    for (const { model, pk, claimed } of await claimsOn(reader, registry, table, deleted.of(table))) {
-      const claimant = registry.byName(model)
-      const isBefore = claimant === undefined || deleted.has(claimant, pk) || world.has(claimant.table, pk)
-      if (!isBefore) kept.add({ table }, claimed)
-    }
-  return first.flatMap((row) => (kept.has(row.model, row.pk) ? [] : [{ ...row, under: row.owner }]))
+    for (const row of await readLabels(loader.reader, registry, table, owners, except)) unnamed.push(row)
+  const first = unnamed.slice(0, maxLabelled + 1)
+  const left = new RowSet()
+  for (const { model, pk } of first) left.add(model, pk)
+  const claims = new Map(first.map((row) => [row, claimLooks(registry, row.model.table, row.pk)]))
+  await loader.load({ looks: [...claims.values()].flat().map(({ look }) => look), isAgain: true })
+  const isKept = ({ model, look }: { model: Model; look: Look }) =>
+    loader.world.find(look).some(({ pk }) => !left.has(model, pk))
+  return first.flatMap((row) => (claims.get(row)?.some(isKept) ? [] : [{ ...row, under: row.owner }]))
 }
 
 /**

@@ -222,10 +222,10 @@ export async function* judge(
     for (const { model, pk } of found) isLocked.add(model, pk)
     return (await find()).filter(({ model, pk }) => isLocked.has(model, pk))
   }
-  const pruned = await locked(() => prunedBy(reader, registry, world, findings, conditions))
+  const pruned = await locked(() => prunedBy(loader, registry, findings, conditions))
   for (const [index, row] of pruned.entries())
     yield* judgeStep(removal(row), 'pruned', index === 0 ? pruneObjections(pruned, conditions, actor) : [])
-  const replaced = await locked(() => replacedBy(reader, registry, findings, conditions))
+  const replaced = await locked(() => replacedBy(loader, registry, findings, conditions))
   for (const row of replaced) yield* judgeStep(removal(row), 'replaced')
   // The worker reads the gains of these documents: a check would not use them.
   if (writing === undefined && (conditions.mode === 'plan' || conditions.reviewed !== null || conditions.allow.grants))

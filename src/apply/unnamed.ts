@@ -1,11 +1,10 @@
-import type { EngineReader } from '../db/engine-tx.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Actor } from '../permissions.ts'
 import { maxLabelled } from '../plan/claims.ts'
 import { mayKnow } from '../plan/effect.ts'
 import type { Conditions } from '../plan/engine.ts'
+import type { Loader } from '../plan/load.ts'
 import { ownerFor, prunedOwners } from '../plan/owners.ts'
-import { World } from '../plan/world.ts'
 import type { Finding } from './finding.ts'
 import { unnamedBy } from './follow.ts'
 
@@ -27,7 +26,7 @@ export type Unnamed = {
  *   when they were not requested
  */
 export async function readUnnamed(
-  reader: EngineReader,
+  loader: Loader,
   registry: Registry,
   findings: readonly Finding[],
   actor: Actor,
@@ -39,7 +38,7 @@ export async function readUnnamed(
   if (owners.size === 0) return undefined
   const pruned = prunedOwners(conditions)
   const left = [...owners].filter((owner) => !pruned.includes(owner))
-  const rows = await unnamedBy(reader, registry, new World(registry), findings, left)
+  const rows = await unnamedBy(loader, registry, findings, left)
   return rows
     .filter((row) => mayKnow(actor, row.model, row.owner))
     .slice(0, maxLabelled)

@@ -1,4 +1,5 @@
 import type { Registry } from '../models/registry.ts'
+import { claimLooks } from './claims.ts'
 import type { Step } from './compile.ts'
 import type { Loader } from './load.ts'
 import { linkLooks, neededLooks, ownLooks, renameLooks, valueLooks } from './looks.ts'
@@ -55,6 +56,7 @@ export async function loadAhead(
       if (row === undefined) continue
       links.push(...linkLooks(step, values, row.pk, readsAll))
       looks.push(...neededLooks(registry, model, row))
+      if (state === 'absent') looks.push(...claimLooks(registry, model.table, row.pk).map(({ look }) => look))
     }
     if (!(await loader.load({ looks, links, newKeys }))) return
   }

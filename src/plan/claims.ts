@@ -1,14 +1,15 @@
 import { z } from 'zod'
 import type { EngineReader } from '../db/engine-tx.ts'
-import { unprepared } from '../db/raw.ts'
 import type { Field, Model } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Step } from './compile.ts'
 import type { Effect } from './effect.ts'
+import type { Loader } from './load.ts'
 import { modelOf } from './model-of.ts'
-import { type Key, RowSet } from './row-set.ts'
-import { columnOf, keysIn, labelColumn, quoted } from './statements.ts'
+import type { Key, RowSet } from './row-set.ts'
+import { columnOf, labelColumn, quoted } from './statements.ts'
 import { keysOf, storedKeys } from './storage.ts'
+import { byKey, type Look, type World } from './world.ts'
 
 /** The claims of rows on others, by the fields that a model declares for it: an application claims its providers. */
 
@@ -23,11 +24,6 @@ export type NamedRow = { readonly model: Model; readonly pk: Key; readonly name:
 /** @property owner the label under which it is managed; null without one */
 export type LabelledRow = NamedRow & { readonly owner: string | null }
 
-const claim = z.object({ model: z.string(), field: z.string(), pk: key, label: z.string(), owner, claimed: key })
-
-/** One row, `pk` of `model`, claims another. */
-type Claim = Readonly<z.output<typeof claim>>
-
 /** A row that no other row claims any more. */
 export type Orphan = {
   readonly row: LabelledRow
@@ -39,58 +35,50 @@ export type Orphan = {
   readonly by: readonly Step[]
 }
 
-/** The label under which a row is managed, in SQL. */
-const ownerColumn = ({ isLabelled }: Model): string => (isLabelled === true ? 't."owner"' : 'NULL')
-
 /** The most rows of a table that are handled at once. One more is read. */
 export const maxLabelled = 1_000
 
-/** @param by the keys of the rows, or the labels under which they are managed, and those to leave out */
+/**
+ * The rows that owners manage.
+ *
+ * @param table that of a model with labels
+ * @param except rows that are left out
+ */
 export async function readLabels(
   reader: EngineReader,
   registry: Registry,
   table: string,
-  by: { readonly keys: readonly Key[] } | { readonly owners: readonly string[]; readonly except: RowSet },
+  owners: readonly string[],
+  except: RowSet,
 ): Promise<LabelledRow[]> {
   const ofTable = registry.models.filter((model) => model.table === table)
   const [first] = ofTable
   if (first === undefined) return []
   const columns = [...new Set(ofTable.flatMap(({ discriminator }) => Object.keys(discriminator)))]
   const discriminator = columns.map((column) => `'${column}', t.${quoted(column)}`).join(', ')
-  const isAny = (parameter: string) => `t.pk = ANY(${parameter}::${first.key}[])`
-  const [where, values] =
-    'keys' in by
-      ? [isAny('$1'), [by.keys]]
-      : [`t."owner" = ANY($1::text[]) AND NOT ${isAny('$2')}`, [by.owners, by.except.of(table)]]
-  const text = `SELECT t.pk, t.${quoted(labelColumn(first))} AS name, ${ownerColumn(first)} AS owner,
+  const text = `SELECT t.pk, t.${quoted(labelColumn(first))} AS name, t."owner",
       jsonb_build_object(${discriminator}) AS discriminator
-    FROM ${quoted(table)} t WHERE ${where} ORDER BY t.pk LIMIT ${maxLabelled + 1}`
-  const rows = await reader.query(labelledRow, { text, values })
+    FROM ${quoted(table)} t WHERE t."owner" = ANY($1::text[]) AND NOT t.pk = ANY($2::${first.key}[])
+    ORDER BY t.pk LIMIT ${maxLabelled + 1}`
+  const rows = await reader.query(labelledRow, { text, values: [owners, except.of(table)] })
   return rows.flatMap(({ pk, name, owner, discriminator }) => {
     const model = modelOf(registry, table, discriminator)
     return model === undefined ? [] : [{ model, pk, name, owner }]
   })
 }
 
-export async function claimsOn(
-  reader: EngineReader,
-  { models, targets }: Registry,
-  table: string,
-  keys: readonly Key[],
-): Promise<Claim[]> {
-  const selects = models.flatMap((model) =>
-    claimingFields(model).flatMap(({ name, reference }) => {
-      const target = targets.get(reference?.target ?? '')
-      if (target?.table !== table) return []
-      const { value, from } = keysIn(model, name)
-      return `SELECT '${model.name}' AS model, '${name}' AS field, to_jsonb(t.pk) AS pk,
-        t.${quoted(labelColumn(model))}::text AS label, ${ownerColumn(model)} AS owner, to_jsonb(${value}) AS claimed
-        FROM ${from} WHERE ${value} = ANY($1::${target.key}[])`
+/** A question: which rows of `model` claim a row in `field`. */
+type ClaimLook = { readonly model: Model; readonly field: Field; readonly look: Look }
+
+/** The questions which rows claim this one. */
+export const claimLooks = ({ models, targets }: Registry, table: string, key: Key): ClaimLook[] =>
+  models.flatMap((model) =>
+    claimingFields(model).flatMap((field) => {
+      if (targets.get(field.reference?.target ?? '')?.table !== table) return []
+      const values = [String(key)]
+      return [{ model, field, look: { model, columns: [], field, values, whole: true, most: maxLabelled } as const }]
     }),
   )
-  if (selects.length === 0 || keys.length === 0) return []
-  return reader.query(claim, unprepared({ text: selects.join(' UNION ALL '), values: [keys] }))
-}
 
 const claimingFields = ({ claims = [], fields }: Model): Field[] => claims.flatMap((name) => fields.get(name) ?? [])
 
@@ -115,99 +103,77 @@ export function addClaimed(rows: RowSet, registry: Registry, effects: readonly E
   return rows
 }
 
-/** The rows that the effects leave unclaimed. The result is right before the effects are written, and afterwards. */
+/** The rows that the effects leave unclaimed. */
 export async function orphansOf(
-  reader: EngineReader,
+  loader: Loader,
   registry: Registry,
   effects: readonly Effect[],
+  isAgain = false,
 ): Promise<Orphan[]> {
-  type Released = { readonly effect: Effect; readonly field: Field }
-  const byTable = new Map<string, Map<Key, Released[]>>()
-  const claimed = addClaimed(new RowSet(), registry, effects)
+  type Released = { readonly table: string; readonly key: Key; readonly from: { effect: Effect; field: Field }[] }
+  const released = new Map<string, Released>()
   for (const effect of effects)
-    for (const { field, released } of claimChanges(effect)) {
-      const target = targetTable(registry, field)
-      for (const each of released.filter((key) => !claimed.has(target, key)))
-        byTable
-          .getOrInsertComputed(target.table, () => new Map())
-          .getOrInsertComputed(each, () => [])
-          .push({ effect, field })
+    for (const { field, released: keys } of claimChanges(effect)) {
+      const { table } = targetTable(registry, field)
+      for (const key of keys)
+        released.getOrInsertComputed(`${table} ${key}`, () => ({ table, key, from: [] })).from.push({ effect, field })
     }
-  const orphans: Orphan[] = []
-  for (const [table, released] of byTable) {
-    const isReleased = ({ model, field: name, pk, claimed: key }: Claim) =>
-      released
-        .get(key)
-        ?.some(({ effect, field }) => effect.step.model.name === model && name === field.name && effect.row?.pk === pk)
-    const others = await claimsOn(reader, registry, table, [...released.keys()])
-    const kept = new Set(others.filter((each) => isReleased(each) !== true).map((each) => each.claimed))
-    const deleted = new Set(
-      effects.flatMap(({ action, row, step }) => (action === 'delete' && step.model.table === table ? [row?.pk] : [])),
-    )
-    const free = [...released.keys()].filter((each) => !kept.has(each) && !deleted.has(each))
-    if (free.length === 0) continue
-    for (const row of await readLabels(reader, registry, table, { keys: free })) {
-      const from = released.get(row.pk) ?? []
-      const isReplaced = from.some(({ field }) => field.storage.in !== 'link')
-      const by = from.map(({ effect }) => effect.step)
-      orphans.push({ row, claimant: by[0]?.model.displayName ?? '', isReplaced, by })
-    }
-  }
-  return orphans
+  const asked = [...released.values()].map((each) => {
+    const looks = claimLooks(registry, each.table, each.key).map(({ look }) => look)
+    const [of] = registry.models.filter(({ table }) => table === each.table)
+    return { ...each, looks, own: of === undefined ? [] : [byKey(of, each.key)] }
+  })
+  await loader.load({ looks: asked.flatMap(({ own }) => own) })
+  await loader.load({ looks: asked.flatMap(({ looks }) => looks), isAgain })
+  const { world } = loader
+  return asked.flatMap(({ table, key, from, looks }) => {
+    const row = world.row(table, key)
+    const model = row && modelOf(registry, table, row)
+    if (row === undefined || model === undefined || looks.some((look) => world.find(look).length > 0)) return []
+    const owner = typeof row.owner === 'string' ? row.owner : null
+    const isReplaced = from.some(({ field }) => field.storage.in !== 'link')
+    const by = from.map(({ effect }) => effect.step)
+    const labelled = { model, pk: key, name: String(row[labelColumn(model)]), owner }
+    return [{ row: labelled, claimant: by[0]?.model.displayName ?? '', isReplaced, by }]
+  })
 }
 
-/** A claim on a row that is deleted. @property name that of the deleted row */
-type Lost = Claim & { readonly name: string }
+/** A row that claimed one which the document deletes. */
+export type LeftEmpty = {
+  readonly of: Model
+  readonly pk: Key
+  readonly label: string
+  readonly owner: string | null
+  readonly field: string
+  readonly isLink: boolean
+  /** The deleted row. */
+  readonly claimed: Key
+  readonly name: string
+}
 
-/** The claims on rows that the effects delete, and do not release. They are read before the effects are written. */
-export async function claimsLost(
-  reader: EngineReader,
-  registry: Registry,
-  effects: readonly Effect[],
-): Promise<Lost[]> {
-  const deleted = effects.flatMap(({ action, row, step: { model }, label }) =>
-    action === 'delete' && row !== undefined
-      ? [{ table: model.table, pk: row.pk, name: `${model.displayName} ${JSON.stringify(label)}` }]
-      : [],
+/** The rows that claim nothing else in the field of a row that is deleted, or claim fewer of several. No entry changed them so. */
+export function leftEmpty(world: World, registry: Registry, effects: readonly Effect[]): LeftEmpty[] {
+  const placeOf = ({ name }: Model, pk: Key, field: string, key: Key) => `${name} ${pk} ${field} ${key}`
+  const released = new Set(
+    effects.flatMap((effect) =>
+      claimChanges(effect).flatMap(({ field, released: keys }) =>
+        keys.map((key) => placeOf(effect.step.model, effect.row?.pk ?? '', field.name, key)),
+      ),
+    ),
   )
-  const isReleased = ({ model, field: name, pk, claimed }: Claim) =>
-    effects.some(
-      (effect) =>
-        effect.row?.pk === pk &&
-        effect.step.model.name === model &&
-        claimChanges(effect).some(({ field, released }) => field.name === name && released.includes(claimed)),
+  return effects.flatMap(({ action, row, step: { model }, label: gone }) => {
+    if (action !== 'delete' || row === undefined) return []
+    const claims = claimLooks(registry, model.table, row.pk)
+    return claims.flatMap(({ model: of, field: { name: field, storage }, look }) =>
+      world.findBefore(look).flatMap(({ pk }) => {
+        const now = world.row(of.table, pk)
+        const isLink = storage.in === 'link'
+        const isEmpty = isLink || now?.[columnOf(of, field)] === null
+        if (now === undefined || !isEmpty || released.has(placeOf(of, pk, field, row.pk))) return []
+        const owner = typeof now.owner === 'string' ? now.owner : null
+        const name = `${model.displayName} ${JSON.stringify(gone)}`
+        return [{ of, pk, label: String(now[labelColumn(of)]), owner, field, isLink, claimed: row.pk, name }]
+      }),
     )
-  const lost: Lost[] = []
-  for (const [table, rows] of Map.groupBy(deleted, (each) => each.table)) {
-    const names = new Map(rows.map(({ pk, name }) => [pk, name]))
-    for (const each of await claimsOn(reader, registry, table, [...names.keys()]))
-      if (!isReleased(each)) lost.push({ ...each, name: names.get(each.claimed) ?? '' })
-  }
-  return lost
-}
-
-/** A row that claimed one which is gone. */
-export type LeftEmpty = Lost & { readonly of: Model; readonly isLink: boolean }
-
-/** The claims whose row is there and claims nothing else in that field, or claims fewer of several. */
-export async function leftEmpty(
-  reader: EngineReader,
-  registry: Registry,
-  claims: readonly Lost[],
-): Promise<LeftEmpty[]> {
-  const left: LeftEmpty[] = []
-  for (const group of Map.groupBy(claims, ({ model, field }) => `${model} ${field}`).values()) {
-    const [{ model: name, field } = { model: '', field: '' }] = group
-    const model = registry.byName(name)
-    if (model === undefined) continue
-    const isLink = model.fields.get(field)?.storage.in === 'link'
-    const isEmpty = isLink ? '' : ` AND ${quoted(columnOf(model, field))} IS NULL`
-    const found = await reader.query(z.object({ pk: key }), {
-      text: `SELECT pk FROM ${quoted(model.table)} WHERE pk = ANY($1::${model.key}[])${isEmpty}`,
-      values: [group.map(({ pk }) => pk)],
-    })
-    const keys = new Set(found.map(({ pk }) => pk))
-    left.push(...group.filter(({ pk }) => keys.has(pk)).map((each) => ({ ...each, of: model, isLink })))
-  }
-  return left
+  })
 }

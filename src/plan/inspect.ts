@@ -3,6 +3,7 @@ import { ErrorList } from '../errors.ts'
 import type { Model, Only, Reference } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import { writtenApart } from '../names.ts'
+import { claimLooks } from './claims.ts'
 import type { Step } from './compile.ts'
 import { compute } from './compute.ts'
 import { diff, noChange } from './diff.ts'
@@ -100,6 +101,8 @@ async function readRows(
     return rows
   }
   const links = linkLooks(step, values, row.pk, readsAll)
+  // Rows that claim a deleted one are reported.
+  if (step.state === 'absent') looks.push(...claimLooks(registry, step.model.table, row.pk).map(({ look }) => look))
   await loader.load({ looks: [...looks, ...neededLooks(registry, step.model, row)], links })
   const { links: linked = {}, ...now } = world.row(step.model.table, row.pk) ?? row
   // Links that may be very many, and that the entry does not need, are left out: they are kept.

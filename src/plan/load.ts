@@ -13,6 +13,8 @@ export type Questions = {
   readonly links?: readonly LinkLook[]
   /** Rows of models with integer keys: for each that is not there, a key is drawn. */
   readonly newKeys?: readonly Look[]
+  /** Whether the rows are read again: behind locks, where another transaction may have changed them. */
+  readonly isAgain?: boolean
 }
 
 const key = z.union([z.string(), z.int()])
@@ -44,9 +46,11 @@ export class Loader {
   }
 
   /** @returns whether anything was asked: the world knows the other answers */
-  async load({ looks = [], links = [], newKeys = [] }: Questions): Promise<boolean> {
+  async load({ looks = [], links = [], newKeys = [], isAgain = false }: Questions): Promise<boolean> {
     const { world } = this
-    const asked = new Map(looks.filter((look) => !world.knows(look)).map((look) => [shapeAndValues(look), look]))
+    const asked = new Map(
+      looks.filter((look) => isAgain || !world.knows(look)).map((look) => [shapeAndValues(look), look]),
+    )
     const groups: Group[] = [
       ...[...Map.groupBy(asked.values(), shapeOf).values()].map((of) => ({ is: 'rows', of }) as const),
       ...[...Map.groupBy(newKeys, shapeOf).values()].map((of) => ({ is: 'keys', of }) as const),
@@ -151,7 +155,7 @@ function partOf(registry: Registry, group: Group, part: number, name: Name): str
     return `SELECT ${part} AS part, n.at::integer AS at, NULL::jsonb AS row, to_jsonb(ARRAY[${nextKey(model.table)}]) AS keys
       FROM ${given} WHERE NOT EXISTS (SELECT FROM ${from} WHERE ${where.join(' AND ')})`
   const read = whole === true ? wholeRow(registry, model) : [...thinRow(registry, model), ...named]
-  const order = folded === true ? ` ORDER BY t.${quoted(columns[0] ?? 'pk')} <> n.v0` : field ? ' ORDER BY t.pk' : ''
+  const order = folded === true ? ` ORDER BY t.${quoted(columns[0] ?? 'pk')} <> n.v0` : ''
   return `SELECT ${part} AS part, n.at::integer AS at, to_jsonb(r) AS row, NULL::jsonb AS keys
     FROM ${given}, LATERAL (SELECT ${read.join(', ')} FROM ${from} WHERE ${where.join(' AND ')}${order} LIMIT ${most}) r`
 }

@@ -41,10 +41,12 @@ async function referrersOf(
   await loader.load({ looks: asked.map(([, look]) => look) })
   const referrers: Referrer[] = []
   for (const [by, look] of asked)
-    for (const row of loader.world.find(look))
+    for (const row of loader.world.find(look).sort(byPk))
       referrers.push({ ...by, name: await resolver.nameOf(by.model, row), values: toMaskedValues(by.model, row) })
   return referrers
 }
+
+const byPk = (one: Row, other: Row): number => (one.pk < other.pk ? -1 : 1)
 
 /** Adds an error where a row does not fit any more, once it is changed or deleted. @param row the row before */
 export async function checkReferrers(

@@ -49,6 +49,7 @@ export class Resolver {
   readonly #keys = new Map<string, Key>()
   /** The entries, by their ids. */
   readonly #steps: ReadonlyMap<string | undefined, Step>
+  readonly #looked = new WeakMap<Step, readonly Looked[]>()
   readonly #loader: Loader
   readonly #world: World
   readonly #registry: Registry
@@ -71,7 +72,8 @@ export class Resolver {
   }
 
   /** The questions of the look-ups of an entry, of those that the caller may ask in any case. */
-  lookUps = (step: Step): Promise<readonly Looked[]> => this.#sight.readable(looksUp(this.#registry, step))
+  lookUps = (step: Step): Promise<readonly Looked[]> =>
+    this.#sight.readable(this.#looked.getOrInsertComputed(step, () => looksUp(this.#registry, step)))
 
   /** The fields whose rows are loaded. The others are left out. */
   knownFields(step: Step, sent: ReadonlyMap<string, unknown>): Map<string, unknown> {

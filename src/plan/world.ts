@@ -56,7 +56,7 @@ type Write = {
 /** The keys of a link: all of them, or those that entries add and remove. */
 type LinkKeys = { readonly whole?: readonly Key[] | undefined; readonly edits: ReadonlyMap<Key, boolean> }
 
-type Written = Omit<Write, 'values' | 'before' | 'edits'> & { readonly model: Model }
+type Written = Omit<Write, 'before' | 'edits'> & { readonly model: Model }
 
 /** A row as the entries so far leave it. */
 export type EntryRow = {
@@ -79,8 +79,8 @@ export class World {
   readonly #registry: Registry
   /** The rows of the database, by table and key. Of links that may be very many they have the keys that were read. */
   readonly #stored = new Map<string, Map<Key, Row>>()
-  /** The answers of the database: the keys of rows, by question. */
-  readonly #answers = new Map<string, readonly Key[]>()
+  /** The answers of the database: the keys of rows, by question, and then by the way in which it was asked. */
+  readonly #answers = new Map<string, Map<string, readonly Key[]>>()
   /** The links that were read, by row and field: all, or among these keys. */
   readonly #linksRead = new Map<string, ReadonlySet<Key> | 'all'>()
   readonly #written = new Map<string, Map<Key, Written>>()
@@ -90,10 +90,8 @@ export class World {
   readonly #links = new Map<string, Map<string, LinkKeys>>()
   /** The labels of rows that entries take through references. */
   readonly #labels = new Map<string, string | null>()
-  /** The keys of written rows, by table, storage and folded value. Rows may have other values since. */
-  readonly #index = new Map<string, Set<Key>>()
-  /** Writes that are not in the index yet: most documents ask for none. */
-  readonly #unindexed: { readonly model: Model; readonly key: Key; readonly values: Values }[] = []
+  /** The keys of written rows by table, storage that was asked for, and folded value. Rows may have other values since. */
+  readonly #indexes = new Map<string, Map<string, Map<string, Set<Key>>>>()
 
   constructor(registry: Registry) {
     this.#registry = registry
@@ -106,10 +104,8 @@ export class World {
       const { links, ...before } = stored.get(row.pk) ?? {}
       stored.set(row.pk, { ...before, ...row, links: { ...links, ...row.links } })
     }
-    this.#answers.set(
-      questionOf(look),
-      rows.map(({ pk }) => pk),
-    )
+    const keys = rows.map(({ pk }) => pk)
+    this.#answers.getOrInsertComputed(questionOf(look), () => new Map()).set(wayOf(look.folded, look.whole), keys)
   }
 
   /** Adds links of a row. Those that were not asked for stay unknown. */
@@ -141,15 +137,12 @@ export class World {
     // No row outside of the document refers to one that the document creates.
     const { table = '' } = this.#registry.targets.get(field?.reference?.target ?? '') ?? {}
     if (values.some((value) => this.#written.get(table)?.get(keyIn(value))?.isNew === true)) return []
-    const wider = [look]
-    if (whole !== true) wider.push({ ...look, whole: true })
-    if (folded !== true && field === undefined && columns.length === 1)
-      wider.push(...wider.map((each) => ({ ...each, folded: true as const })))
-    for (const each of wider) {
-      const answer = this.#answers.get(questionOf(each))
-      if (answer !== undefined) return answer
-    }
-    return undefined
+    const answers = this.#answers.get(questionOf(look))
+    if (answers === undefined) return undefined
+    // What was asked for more rows, or for more of them, answers this too.
+    const ways = [wayOf(folded, whole), wayOf(folded, true), wayOf(true, whole), wayOf(true, true)]
+    const way = ways.find((each) => answers.has(each))
+    return way === undefined ? undefined : answers.get(way)
   }
 
   /**
@@ -164,13 +157,18 @@ export class World {
     if (answer === undefined) throw new Error(`${table} was not loaded by ${field?.name ?? columns.join()}`)
     const [value = ''] = values
     const storage = field === undefined ? (columns[0] ?? 'pk') : storageOf(field)
-    for (const each of this.#unindexed.splice(0)) this.#addToIndex(each)
-    const keys = new Set([...answer, ...(this.#index.get(placeOf(table, storage, value)) ?? [])])
+    const keys = new Set([...answer, ...this.#writtenWith(table, storage, value)])
     const found = [...keys].flatMap((key) => this.row(table, key) ?? []).filter((row) => isFoundBy(look, row))
     if (folded !== true) return found
     const isExact = (row: Row) => String(row[storage]) === value
     return [...found.filter(isExact), ...found.filter((row) => !isExact(row))]
   }
+
+  /** The rows that a question found before the document. */
+  findBefore = (look: Look): Row[] =>
+    (this.#answerTo(look) ?? [])
+      .flatMap((key) => this.#stored.get(look.model.table)?.get(key) ?? [])
+      .filter((row) => isFoundBy(look, row))
 
   put(model: Model, key: Key, { values, before, row, edits, ...write }: Write): void {
     const rows = this.#written.getOrInsertComputed(model.table, () => new Map())
@@ -179,12 +177,13 @@ export class World {
     rows.set(key, {
       ...write,
       model,
+      values,
       row: () => (stored ??= row()),
       isNew: write.isNew || earlier?.isNew === true,
       isBroken: write.isBroken || earlier?.isBroken === true,
     })
     this.#gone.get(model.table)?.delete(key)
-    this.#unindexed.push({ model, key, values })
+    for (const [storage, index] of this.#indexes.get(model.table) ?? []) addTo(index, model, storage, key, values)
     for (const [{ name }, link] of linksOf(model)) {
       const [edit, value] = [edits?.get(name), values[name]]
       const other = this.#otherSide(link)
@@ -228,9 +227,7 @@ export class World {
   /** The entry that takes the values of a question from the row that had them; undefined where none does. */
   lost(look: Look): { readonly entry: number; readonly verb: 'deletes' | 'renames' } | undefined {
     const { table } = look.model
-    for (const key of this.#answerTo(look) ?? []) {
-      const before = this.#stored.get(table)?.get(key)
-      if (before === undefined || !isFoundBy(look, before)) continue
+    for (const { pk: key } of this.findBefore(look)) {
       const deleting = this.#gone.get(table)?.get(key)
       if (deleting !== undefined) return { entry: deleting, verb: 'deletes' }
       const entry = this.#written.get(table)?.get(key)?.entry
@@ -260,11 +257,10 @@ export class World {
     if (this.#gone.get(table)?.has(key) === true) return undefined
     const written = this.#written.get(table)?.get(key)
     const stored = this.#stored.get(table)?.get(key)
-    return written === undefined && stored === undefined ? undefined : this.#now(table, stored ?? { pk: key }, written)
+    if (written === undefined && stored === undefined) return undefined
+    const isAsStored = written === undefined && this.#gone.size + this.#labels.size + this.#links.size === 0
+    return isAsStored ? stored : this.#now(table, stored ?? { pk: key }, written)
   }
-
-  /** A row as it was before the document; undefined where it was not there, or was never read. */
-  before = (table: string, key: Key): Row | undefined => this.#stored.get(table)?.get(key)
 
   #now(table: string, read: Row, written: Written | undefined): Row | undefined {
     const place = `${table} ${read.pk}`
@@ -278,13 +274,13 @@ export class World {
       if (keys === undefined) delete links[name]
       else links[name] = keys
     }
-    const model = written?.model ?? modelOf(this.#registry, table, row)
-    return this.#withoutGone(model, { ...row, links })
+    const now = { ...row, links }
+    return this.#gone.size === 0 ? now : this.#withoutGone(written?.model ?? modelOf(this.#registry, table, row), now)
   }
 
   /** As the database deletes: a reference that a row needs takes the row with it, any other one becomes empty. */
   #withoutGone(model: Model | undefined, row: Row): Row | undefined {
-    if (this.#gone.size === 0 || model === undefined) return row
+    if (model === undefined) return row
     let left = row
     for (const field of model.fields.values()) {
       const { storage, required, reference } = field
@@ -300,19 +296,36 @@ export class World {
     return left
   }
 
-  #addToIndex({ model, key, values }: { readonly model: Model; readonly key: Key; readonly values: Values }): void {
-    const add = (storage: string, value: unknown) =>
-      this.#index.getOrInsertComputed(placeOf(model.table, storage, value), () => new Set()).add(key)
-    add('pk', key)
-    for (const field of model.fields.values()) {
-      const { storage, reference, name } = field
-      if (storage.in === 'link' && storage.many) continue
-      if (reference === undefined && storage.in !== 'column') continue
-      for (const value of [values[name]].flat())
-        if (value !== undefined && value !== null && typeof value !== 'object') add(storageOf(field), value)
-    }
+  #writtenWith(table: string, storage: string, value: string): Iterable<Key> {
+    const written = this.#written.get(table)
+    if (written === undefined) return []
+    const index = this.#indexes
+      .getOrInsertComputed(table, () => new Map())
+      .getOrInsertComputed(storage, () => {
+        const made = new Map<string, Set<Key>>()
+        for (const [key, { model, values }] of written) addTo(made, model, storage, key, values)
+        return made
+      })
+    return index.get(comparedName(value)) ?? []
   }
 }
+
+function addTo(index: Map<string, Set<Key>>, model: Model, storage: string, key: Key, values: Values): void {
+  const add = (value: unknown) => index.getOrInsertComputed(comparedName(String(value)), () => new Set()).add(key)
+  if (storage === 'pk') add(key)
+  const name = fieldsByStorage(model).get(storage)
+  for (const value of name === undefined ? [] : [values[name]].flat())
+    if (value !== undefined && value !== null && typeof value !== 'object') add(value)
+}
+
+const known = new WeakMap<Model, ReadonlyMap<string, string>>()
+
+/** The names of fields by their storage. */
+const fieldsByStorage = (model: Model): ReadonlyMap<string, string> =>
+  known.getOrInsertComputed(
+    model,
+    () => new Map([...model.fields.values()].map((field) => [storageOf(field), field.name])),
+  )
 
 const gone: EntryRow = { entry: undefined, isNew: false, isBroken: false, isGone: true, value: () => undefined }
 
@@ -323,9 +336,11 @@ export const storageOf = ({ name, storage }: Pick<Field, 'name' | 'storage'>): s
 /** The key in a question: one of digits is a number. */
 const keyIn = (value: string): Key => (/^\d+$/.test(value) ? Number(value) : value)
 
-/** A question as text: equal ones are the same. */
-const questionOf = ({ model, columns, values, folded, field, whole, until }: Look): string =>
-  JSON.stringify([field === undefined ? model.table : model.name, field?.name, columns, values, folded, whole, until])
+/** A question as text, without the way in which it is asked. No stored value has the separator. */
+const questionOf = ({ model, columns, values, field, until = '' }: Look): string =>
+  `${field === undefined ? model.table : `${model.name}.${field.name}`} ${columns.join()} ${until} ${values.join('\0')}`
+
+const wayOf = (folded: true | undefined, whole: true | undefined): string => `${folded} ${whole}`
 
 /** Whether a row has the values of a question. */
 function isFoundBy({ model, columns, values, folded, field, until }: Look, row: Row): boolean {
@@ -339,9 +354,6 @@ function isFoundBy({ model, columns, values, folded, field, until }: Look, row: 
   const compared = folded === true ? comparedName : (text: string) => text
   return columns.every((column, index) => compared(String(row[column] ?? '')) === compared(values[index] ?? ''))
 }
-
-const placeOf = (table: string, storage: string, value: unknown): string =>
-  `${table} ${storage} ${comparedName(String(value))}`
 
 const keysThere = (edits: LinkKeys['edits']): Key[] => [...edits].flatMap(([key, isThere]) => (isThere ? [key] : []))
 
