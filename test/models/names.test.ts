@@ -245,7 +245,7 @@ test('the migration tidies the names of earlier versions, and leaves what would 
   expect((await db.group.findMany({ orderBy: { pk: 'asc' } })).map(({ name }) => name)).toEqual(after)
 })
 
-test('every unique name is compared in all forms, and has an index for it', async () => {
+test('every unique name is compared in all forms, and has an index for it where many rows have one', async () => {
   const { models } = await loadRegistry()
   const folded = new Set(
     models.flatMap(({ table, fields }) =>
@@ -260,7 +260,8 @@ test('every unique name is compared in all forms, and has an index for it', asyn
   ])
   const indexes = await on.db.$queryRaw<{ name: string }[]>`
     SELECT indexname AS name FROM pg_indexes WHERE indexname LIKE '%_compared'`
+  const few = ['certificate_key_pairs.name', 'flows.slug', 'roles.name']
   expect(indexes.map(({ name }) => name).sort()).toEqual(
-    [...folded].map((each) => `${each.replace('.', '_')}_compared`).sort(),
+    [...folded.difference(new Set(few))].map((each) => `${each.replace('.', '_')}_compared`).sort(),
   )
 })
