@@ -101,7 +101,6 @@ export async function questions(database: string, { run: real, plan, set }: Real
     ['page applications, owner of most', `/admin/applications/?owner=team-0`],
     ['page application of much', `/admin/applications/${usual}/`],
     ['page application', `/admin/applications/${rare}/`],
-    ['page compare', `/admin/applications/${changed}/compare/`],
     ['page refusals', '/admin/refusals/'],
     ['page refusals, deep', `/admin/refusals/?before=${oldRefusal}`],
     ...['hour', 'day'].map(

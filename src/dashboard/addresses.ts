@@ -16,8 +16,6 @@ export const applicationsPath = `${nowPath}applications/`
 /** @param slug unescaped; `:slug` for the route */
 export const applicationPath = (slug: string): string =>
   `${applicationsPath}${slug.startsWith(':') ? slug : encodeURIComponent(slug)}/`
-/** The page with the difference of two states of an application. @param slug see above */
-export const comparePath = (slug: string): string => `${applicationPath(slug)}compare/`
 export const documentPath = (id: string): string => `${runPagePath(id)}document/`
 export const differencesPath = (id: string): string => `${runPagePath(id)}differences/`
 export const rollBackPath = (id: string): string => `${runPagePath(id)}roll-back/`

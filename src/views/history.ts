@@ -36,27 +36,12 @@ export const historyEntry = z
 
 export type HistoryEntry = z.output<typeof historyEntry>
 
-/**
- * The part of a history that is read, the newest first.
- *
- * @property before only entries that are older than this; null: all
- * @property first the audit row of the oldest change @property last that of the newest
- */
-type Asked = {
-  readonly before: string | null
-  readonly size: number
-  readonly first?: string | null
-  readonly last?: string | null
-}
+/** The part of a history that is read, the newest first. @property before only entries that are older than this; null: all */
+type Asked = { readonly before: string | null; readonly size: number }
 
-/**
- * Facts about an entry for pages, beside those of the API.
- *
- * @property state the audit row: all objects that were written with it are one state after another
- * @property run null when there is none that the caller sees
- */
+/** Facts about an entry for pages, beside those of the API. @property run null when there is none that the caller sees */
 export type Beside = {
-  readonly state: string
+  readonly cursor: string
   readonly run: { readonly submitterPk: number | null; readonly hasDocument: boolean } | null
 }
 
@@ -80,12 +65,10 @@ const row = z.object({
   was: z.string().nullable(),
   owner: z.string().nullable(),
   fields: z.unknown(),
-  ...{
-    actorPk: z.int().nullable(),
-    actorName: z.string(),
-    realPk: z.int().nullable(),
-    realName: z.string().nullable(),
-  },
+  actorPk: z.int().nullable(),
+  actorName: z.string(),
+  realPk: z.int().nullable(),
+  realName: z.string().nullable(),
   options: z.unknown(),
   runId: z.guid().nullable(),
   submitterPk: z.int().nullable(),
@@ -108,7 +91,7 @@ export async function readHistory(
   registry: Registry,
   { slug, key = null }: Of,
   actor: Actor,
-  { before, size, first = null, last = null }: Asked,
+  { before, size }: Asked,
 ): Promise<Part | undefined> {
   const kinds = [...registry.kinds].map(([kind, { name }]) => ({ kind, model: name }))
   const [audited = null, position = null] = before?.split('.') ?? []
@@ -120,7 +103,7 @@ export async function readHistory(
       ...[application, slug, JSON.stringify(kinds), JSON.stringify(seen)],
       ...[audited, position === null ? null : Number(position), size + 1],
       // A slug that an application of another owner has or had finds nothing.
-      ...[owners, first, last, key],
+      ...[owners, key],
     ],
   })
   if (rows.length === 0 && before === null) return undefined
@@ -128,7 +111,7 @@ export async function readHistory(
   return {
     entries: entries.map((each) => toEntry(each, actor, seen)),
     beside: entries.map(({ cursor, runId, submitterPk, hasDocument, options }) => ({
-      state: cursor.split('.', 1).join(),
+      cursor,
       run: runId !== null && mayReadRun({ options, submitterPk }, actor) ? { submitterPk, hasDocument } : null,
     })),
     next: rows.length > size ? (entries.at(-1)?.cursor ?? null) : null,
@@ -159,9 +142,9 @@ export const fieldsOf = (object: string, run: string): string =>
  * together with one of them: it had them once.
  */
 const historyText = `WITH named AS (
-    SELECT key FROM (${objectsNamed('ARRAY[$1]', '$2', '$8', '$11')}) recorded
+    SELECT key FROM (${objectsNamed('ARRAY[$1]', '$2', '$8', '$9')}) recorded
     UNION SELECT pk::text FROM applications
-      WHERE (slug = $2 OR pk = $11::text::uuid) AND ($8::text[] IS NULL OR owner = ANY ($8::text[]))
+      WHERE (slug = $2 OR pk = $9::text::uuid) AND ($8::text[] IS NULL OR owner = ANY ($8::text[]))
   ), held AS (
     SELECT a.provider_pk AS pk FROM applications a JOIN named ON a.pk = named.key::uuid WHERE a.provider_pk IS NOT NULL
     UNION SELECT b.provider_pk FROM backchannel_providers b JOIN named ON b.application_pk = named.key::uuid
@@ -180,7 +163,6 @@ const historyText = `WITH named AS (
     SELECT o.* FROM seen JOIN object_changes o ON ${isOf('o', 'seen.model', 'seen.key')}
     WHERE (seen.owners IS NULL OR o.owner = ANY (seen.owners))
       AND ($5::bigint IS NULL OR o.audit_pk < $5::bigint OR (o.audit_pk = $5::bigint AND o.position > $6::integer))
-      AND ($9::bigint IS NULL OR o.audit_pk >= $9::bigint) AND ($10::bigint IS NULL OR o.audit_pk <= $10::bigint)
     ORDER BY o.audit_pk DESC, o.position LIMIT $7
   )
   SELECT o.audit_pk || '.' || o.position AS cursor, o.at, o.action, o.model, o.key, o.name, o.was, o.owner,

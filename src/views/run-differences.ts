@@ -4,11 +4,12 @@ import type { Db } from '../db/client.ts'
 import { type Blueprint, type Entry, Find, KeyOf } from '../document/document.ts'
 import { mask } from '../document/mask.ts'
 import { Problem } from '../errors.ts'
+import type { Model } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Actor } from '../permissions.ts'
+import { isSame } from '../plan/same-value.ts'
 import { documentOf, type FormerRun, readFormerRun } from '../runs/documents.ts'
 import { mayReadRun } from '../runs/options.ts'
-import { compare, fieldsBetween, type Side, type Values } from './comparison.ts'
 import type { Opening } from './one-run.ts'
 
 /** The difference between the documents of a run and of an earlier one. Values are masked, as a run shows them. */
@@ -53,6 +54,35 @@ export async function readDocumentDifference(
     }
     return { entries: byObject(blueprint, registry), settings: valuesOf(settings, settings) }
   }
+}
+
+/** A value of a field. @property shown left out: it is a secret, of which only a change is shown */
+type Value = { readonly raw: unknown; readonly shown?: unknown }
+type Values = Readonly<Record<string, Value>>
+
+/** The objects of a document, each under an id that it has in both. */
+type Side = ReadonlyMap<string, Pick<Change, 'model' | 'key'> & { readonly values: Values }>
+
+/** Compares two sides. An object that is only in `to` is created. Those that are deleted come first. */
+function compare(from: Side, to: Side, registry: Registry): Change[] {
+  const all = new Map([...from].filter(([id]) => !to.has(id)).concat([...to]))
+  return [...all].flatMap(([id, { model, key }]): Change[] => {
+    const [before, after] = [from.get(id), to.get(id)]
+    const fields = fieldsBetween(before?.values ?? {}, after?.values ?? {}, registry.byName(model))
+    const action = before === undefined ? 'create' : after === undefined ? 'delete' : 'update'
+    return action === 'update' && Object.keys(fields).length === 0 ? [] : [{ model, key, action, fields }]
+  })
+}
+
+function fieldsBetween(from: Values, to: Values, model?: Model): Change['fields'] {
+  const fields: Change['fields'] = {}
+  for (const name of new Set([...Object.keys(from), ...Object.keys(to)])) {
+    const sides = [from[name], to[name]]
+    if (isSame(model?.fields.get(name), sides[0]?.raw, sides[1]?.raw)) continue
+    const isSecret = sides.some((side) => side !== undefined && !('shown' in side))
+    fields[name] = isSecret ? 'changed' : { from: sides[0]?.shown ?? null, to: sides[1]?.shown ?? null }
+  }
+  return fields
 }
 
 /** Entries by their objects. A document may name an object twice: the second is compared with the second. */

@@ -86,8 +86,6 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
       '/admin/resume/',
       '/admin/applications/',
       '/admin/applications/grafana/',
-      '/admin/applications/shop/?to=1',
-      '/admin/applications/shop/compare/',
     ],
     ...shopRuns.flatMap((run) => ['', 'document/', 'roll-back/'].map((part) => `/admin/runs/${run}/${part}`)),
     ...[`/admin/runs/${failedRun}/roll-back/`, `/admin/runs/${shopRuns.at(-1)}/differences/`],

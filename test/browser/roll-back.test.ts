@@ -80,23 +80,4 @@ describe.runIf(needs('chromium'))('a roll back in Chromium', () => {
     await page.getByRole('row', { name: `application ${slug} group Third First` }).waitFor()
     expect(errors).toEqual([])
   })
-
-  test('a choice of two states stays when the page updates itself', async () => {
-    const put = async (group: string) =>
-      service.admin.put(applyPath, await named('radius', 'stays', { app: { group } }))
-    await put('First')
-    await put('Second')
-    const { page } = await visit(browser, origin)
-    await page.goto('/admin/applications/stays/')
-    await fillLogIn(page, operator.token)
-    const from = page.getByRole('radio', { name: /^from the state of/ })
-    const to = page.getByRole('radio', { name: /^to the state of/ })
-    await from.last().check()
-    await to.first().check()
-    await put('Third')
-    await page.getByText('Second -> Third').waitFor()
-    expect(await Promise.all([from.nth(2).isChecked(), to.nth(1).isChecked(), to.nth(0).isChecked()])).toEqual([
-      ...[true, true, false],
-    ])
-  })
 })

@@ -5,7 +5,7 @@ import { type Dashboard, dashboardOf } from '../support/dashboard.ts'
 import { type Installation, installation, named } from '../support/installation.ts'
 import type { Made } from '../support/make.ts'
 
-/** How documents of runs differ, how states of an application differ, and where a roll back is offered. */
+/** How documents of runs differ, and where a roll back is offered. */
 
 let service: Installation
 let dashboard: Dashboard
@@ -116,75 +116,6 @@ describe('differences to the run before', () => {
     const second = await put({ app: { group: 'Second' } })
     await service.db.run.update({ where: { id: first }, data: { blueprint: null, document: null } })
     expect(await differences(second)).toContain('They cannot be compared')
-  })
-})
-
-describe('two states of an application', () => {
-  const page = () => `/admin/applications/${slug}/`
-  /** The states of its timeline, the newest first. */
-  const states = async () => {
-    const { body } = await get(operator, page())
-    return [...body.matchAll(/name="from" value="(\d+)"/g)].map(([, state = '']) => state)
-  }
-  const compared = async (from?: string, to?: string, as = operator) => {
-    const query = new URLSearchParams({ ...(from && { from }), ...(to && { to }) }).toString()
-    return textOf((await get(as, `${page()}compare/?${query}`)).body)
-  }
-
-  test('differ in what changed between them, whichever they are', async () => {
-    await put({ app: { group: 'One', meta_description: '' }, provider: { shared_secret: 'the first secret of it' } })
-    await put({ app: { group: 'Two', meta_description: '' }, provider: { shared_secret: 'the second secret of it' } })
-    await set([
-      { model: 'service_core.application', identifiers: { slug }, attrs: { group: 'Three', meta_description: 'x' } },
-    ])
-    await put({ app: { group: 'One', meta_description: '' }, provider: { shared_secret: 'the second secret of it' } })
-    const [fourth, third, second, first] = await states()
-    expect(await compared()).toMatch(/group Three One/)
-    for (const each of [/group Two Three/, /meta_description nothing x/])
-      expect(await compared(second, third)).toMatch(each)
-    expect(await compared(first, third)).toMatch(
-      /group One Three.*a secret: changed|a secret: changed.*group One Three/,
-    )
-    expect(await compared(third, first)).toMatch(/group Three One/)
-    // What was changed and put back is no difference.
-    const whole = await compared(first, fourth)
-    expect(whole).toMatch(/a secret: changed/)
-    expect(whole).not.toMatch(/group|meta_description|(first|second) secret/)
-    expect(await compared(fourth, fourth)).toContain('Nothing is different')
-    expect((await get(operator, `${page()}compare/?from=999999&to=${first}`)).statusCode).toBe(404)
-    expect((await get(operator, `${page()}compare/?from=x`)).statusCode).toBe(400)
-  })
-
-  test('one may be before a provider was, or after it was deleted', async () => {
-    await put({ app: { group: 'One' } })
-    const body = await named('radius', slug, { provider: { name: `${slug}-new` } })
-    const answer = await service.admin.put(`${applyPath}?replace_provider=true`, body)
-    expect(answer.status, answer.text).toBe(200)
-    const [later, earlier] = await states()
-    expect(await compared(earlier, later)).toMatch(new RegExp(`Removed .*${slug}.*Added .*${slug}-new`))
-  })
-
-  test('far apart are chosen page by page', async () => {
-    for (let each = 0; each < 23; each += 1) await put({ app: { group: `Group ${each}` } })
-    const [newest = ''] = await states()
-    const first = (await get(operator, page())).body
-    const [, before = ''] = /name="before" value="([^"]+)"/.exec(first) ?? []
-    const { body } = await get(operator, `${page()}?to=${newest}&before=${before}`)
-    expect(body).toContain(`name="to" value="${newest}" checked`)
-    const oldest = [...body.matchAll(/name="from" value="(\d+)"/g)].at(-1)?.[1]
-    expect(await compared(oldest, newest)).toMatch(/group Group 0 Group 22/)
-  })
-
-  test('show nothing of providers that the caller may not view', async () => {
-    await put({ app: { group: 'One' }, provider: { client_networks: '10.0.0.0/8' } })
-    await put({ app: { group: 'Two' }, provider: { client_networks: '10.1.0.0/16' } })
-    const [to, from] = await states()
-    expect(await compared(from, to)).toContain('10.1.0.0/16')
-    const blind = await service.make.user({ permissions: ['view_queue', 'view_application'] })
-    const shown = await compared(from, to, blind)
-    expect([shown.includes('group One Two'), shown.includes('10.1.0.0')]).toEqual([true, false])
-    const bound = await service.make.user({ permissions: rights, owners: ['team-other'] })
-    expect((await get(bound, `${page()}compare/`)).statusCode).toBe(404)
   })
 })
 

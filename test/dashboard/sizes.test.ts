@@ -174,7 +174,6 @@ test.each([
   '/admin/runs/?period=all&group=cause',
   '/admin/applications/',
   '/admin/applications/hostile/',
-  '/admin/applications/hostile/compare/',
   '/admin/workers/',
   '/admin/refusals/',
   '/admin/audit/',

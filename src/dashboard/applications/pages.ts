@@ -8,7 +8,7 @@ import { page } from '../frame.ts'
 import { factList, table } from '../table.ts'
 import { count, mark, nameText, notKnown, number, shortTime, time, titleText } from '../words.ts'
 import { type ApplicationRow, mostCounted } from './read.ts'
-import { queryOf, type Timeline, timeline } from './timeline.ts'
+import { type Timeline, timeline } from './timeline.ts'
 
 /** /admin/applications/: the applications with their owners; and for each, its changes, with their times and users. */
 
@@ -124,7 +124,7 @@ ${putBack !== null && html`<p><a href="${rollBackPath(putBack)}">Plan its last d
 ${isFirst && row !== undefined && html`<section><h2>What it is</h2>${facts(row, last)}</section>`}
 <section><h2>What was done to it and to its providers</h2>
 ${history.entries.length === 0 ? html`<p>Nothing is recorded.</p>` : timeline(history, actor)}
-<p class="choice">${!isFirst && html`<a class="button" href="${applicationPath(slug)}${queryOf(history.chosen)}">The newest</a>`}
+<p class="choice">${!isFirst && html`<a class="button" href="${applicationPath(slug)}">The newest</a>`}
 ${history.next !== null && html`<a class="button" href="${applicationPath(slug)}?before=${history.next}">Older</a>`}</p></section>`,
   })
 }

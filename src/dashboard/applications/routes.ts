@@ -4,27 +4,21 @@ import { inTime } from '../../db/in-time.ts'
 import { Problem } from '../../errors.ts'
 import { requireAccess } from '../../http/access.ts'
 import type { Api } from '../../http/api.ts'
-import { type Html, html } from '../../http/html.ts'
 import { queryInteger, queryText } from '../../lists/filters.ts'
 import type { ListSpec } from '../../lists/list.ts'
 import type { Registry } from '../../models/registry.ts'
 import type { Actor } from '../../permissions.ts'
 import { mayRollBack } from '../../submissions/access.ts'
-import { compare } from '../../views/comparison.ts'
 import { readHistory } from '../../views/history.ts'
-import { sidesOf } from '../../views/history-sides.ts'
 import { readLastChanges } from '../../views/last-changes.ts'
 import { isApplicationOutside } from '../../views/outside.ts'
-import { applicationPath, applicationsPath, comparePath } from '../addresses.ts'
-import { type Compared, comparisonPage } from '../comparison-page.ts'
+import { applicationPath, applicationsPath } from '../addresses.ts'
 import { pageRoute, sendPage } from '../frame.ts'
 import { ifInTime } from '../late.ts'
-import { startOfPart } from '../runs/changes.ts'
 import { earlierRun } from '../runs/same-objects.ts'
-import { number } from '../words.ts'
 import { applicationPage, applicationsPage, rowsOfPage } from './pages.ts'
 import { readApplications } from './read.ts'
-import { type Chosen, queryOf, stateText, type Timeline } from './timeline.ts'
+import type { Timeline } from './timeline.ts'
 
 /** The pages of applications. The declaration of the API's list, and `readHistory`, decide which of them a caller sees. */
 
@@ -38,24 +32,16 @@ const listQuery = z.strictObject({
   page: queryInteger(1, 1_000_000).default(1),
 })
 
-const state = z
-  .string()
-  .regex(/^[1-9]\d{0,17}$/)
-  .optional()
-const chosenQuery = z.strictObject({ from: state, to: state })
-const historyQuery = chosenQuery.extend({
+const historyQuery = z.strictObject({
   before: z
     .string()
     .regex(/^[1-9]\d{0,17}\.\d{1,6}$/)
-    .optional(),
+    .nullable()
+    .default(null),
 })
 
 const dayMs = 86_400_000
 const entriesOfPage = 20
-/** The most changes between two states, and of the two. */
-const mostCompared = 1_000
-/** The most changes that are searched for the last two states: one state has a few changes. */
-const mostOfLast = 100
 const mostWords = 8
 
 export function applicationPages(
@@ -81,7 +67,7 @@ export function applicationPages(
   app.get(
     applicationPath(':slug'),
     pageRoute({ params, querystring: historyQuery }),
-    async ({ actor, params, query: { before = null, ...chosen } }, reply) => {
+    async ({ actor, params, query: { before } }, reply) => {
       requireAccess(actor, 'view_application')
       const slug = params.slug.normalize('NFC')
       const one = { sent: { slug }, terms: [], page: 1, size: 1 }
@@ -95,7 +81,7 @@ export function applicationPages(
       const of = row === undefined ? { slug } : { slug: null, key: row.pk }
       const isOutside = history && (await ifInTime(isApplicationOutside(db, registry, of, history.owners)))
       const putBack = isOutside === true ? await ifInTime(lastDocument(slug, { entries, beside }, actor)) : null
-      const shown = { slug, entries, beside, next, chosen, nameOf }
+      const shown = { entries, beside, next, nameOf }
       return sendPage(
         reply,
         applicationPage({ slug, row, isOutside, putBack, history: shown, isFirst: before === null }, actor),
@@ -116,53 +102,5 @@ export function applicationPages(
     const id = isNewer ? applied.id : run
     const submitter = isNewer ? applied.submitter : (beside[wrote]?.run?.submitterPk ?? null)
     return id !== null && mayRollBack(actor, submitter) ? id : null
-  }
-
-  app.get(
-    comparePath(':slug'),
-    pageRoute({ params, querystring: chosenQuery.extend({ start: startOfPart }) }),
-    async ({ actor, params, query: { start, ...chosen } }, reply) => {
-      requireAccess(actor, 'view_application')
-      const slug = params.slug.normalize('NFC')
-      const { compared, ends } = await inTime(compareStates(slug, chosen, actor))
-      const shown = { title: `Two states of ${slug}`, within: applicationsPath, compared, start, nameOf }
-      const back = html`<a href="${applicationPath(slug)}${queryOf(ends)}">Back to the application</a>`
-      return sendPage(reply, comparisonPage({ ...shown, back, address: `${comparePath(slug)}${queryOf(ends)}` }, actor))
-    },
-  )
-
-  /** Compares the chosen states: without a choice, the newest and the one before. */
-  async function compareStates(slug: string, { from, to }: Chosen, actor: Actor) {
-    const isReversed = from !== undefined && to !== undefined && BigInt(from) > BigInt(to)
-    const [first = null, last = null] = isReversed ? [to, from] : [from, to]
-    const size = from === undefined ? mostOfLast : mostCompared
-    const history = await readHistory(db, registry, { slug }, actor, { before: null, size, first, last })
-    if (history === undefined) throw new Problem('not_found', none)
-    const { beside, next } = history
-    const states = [...new Set(beside.map(({ state }) => state))]
-    const ends = { from: from ?? states[1], to: to ?? states[0] }
-    const why = (compared: string) => ({ ends, compared })
-    if (ends.from === undefined || ends.to === undefined)
-      return why('There is nothing to compare: its history has one state only.')
-    if (from !== undefined && next !== null)
-      return why(`More than ${number(size)} changes lie between them: choose two that are nearer.`)
-    const entries = history.entries.map((entry, index) => ({ ...entry, state: beside[index]?.state ?? '' }))
-    const stateOf = (state: string): Html => {
-      const entry = entries.find((each) => each.state === state)
-      if (entry === undefined) throw new Problem('not_found', none)
-      return stateText(entry)
-    }
-    const oldest = BigInt(isReversed ? ends.to : ends.from)
-    const between = entries
-      .filter(({ state }) => BigInt(state) > oldest)
-      .toSorted((one, other) => Number(BigInt(one.state) - BigInt(other.state)))
-    const { before, after } = sidesOf(between)
-    const compared: Compared = {
-      from: stateOf(ends.from),
-      to: html`${stateOf(ends.to)}. <a href="${comparePath(slug)}${queryOf({ from: ends.to, to: ends.from })}">The other way round</a>`,
-      changes: isReversed ? compare(after, before, registry) : compare(before, after, registry),
-      unknown: between.filter(({ action, fields }) => fields === null && action !== 'delete').length,
-    }
-    return { ends, compared }
   }
 }

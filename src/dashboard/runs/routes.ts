@@ -3,7 +3,6 @@ import type { Db } from '../../db/client.ts'
 import { inTime } from '../../db/in-time.ts'
 import { Problem } from '../../errors.ts'
 import type { Api } from '../../http/api.ts'
-import { html } from '../../http/html.ts'
 import { queryInteger } from '../../lists/filters.ts'
 import type { ListSpec } from '../../lists/list.ts'
 import { readRunRows } from '../../lists/run-rows.ts'
@@ -16,11 +15,10 @@ import { readPause } from '../../queue/pause.ts'
 import { readDocumentDifference } from '../../views/run-differences.ts'
 import { type RunPart, readRunDocument, readRunPart } from '../../views/run-parts.ts'
 import { differencesPath, documentPath, runPagePath, runsPath } from '../addresses.ts'
-import { type Compared, comparisonPage } from '../comparison-page.ts'
 import { pageRoute, sendPage } from '../frame.ts'
 import { ifInTime } from '../late.ts'
-import { time, titleText } from '../words.ts'
 import { mostEntries, mostLines, startOfPart } from './changes.ts'
+import { type Compared, differencesPage } from './differences-page.ts'
 import { documentPage } from './document-page.ts'
 import { groupByCause } from './groups.ts'
 import { mostGrouped, type Runs, runsPage } from './list-page.ts'
@@ -101,12 +99,11 @@ export function runPages(app: Api, { db, engine, queue, runs }: Sources): void {
       const before = new Date(created_at)
       const of = { slug, title: title.replace(/^\w+/, 'apply'), submitter, objects, before }
       const compared = await differencesOf(id, await ifInTime(earlierRun(db, runs, actor, of)), actor)
-      const link = html`<a href="${runPagePath(id)}">Back to the run</a>`
-      const shown = { title: `Differences of ${title}`, within: runsPath, back: link, compared }
-      return sendPage(reply, comparisonPage({ ...shown, address: differencesPath(id), start, nameOf }, actor))
+      return sendPage(reply, differencesPage(id, title, { compared, start, nameOf }, actor))
     },
   )
 
+  /** @returns a text: the reason why they cannot be compared */
   async function differencesOf(
     id: string,
     earlier: Earlier | null | undefined,
@@ -121,8 +118,7 @@ export function runPages(app: Api, { db, engine, queue, runs }: Sources): void {
     )
     if (found === null) return 'The documents are too long to be compared in time.'
     if (typeof found === 'string') return `They cannot be compared: one of the documents is not there. ${found}`
-    const former = html`<a href="${runPagePath(earlier.id)}">${titleText(earlier.title)}</a> of ${time(earlier.createdAt)}, the applied run before it`
-    return { from: former, to: html`this run`, ...found }
+    return { earlier, ...found }
   }
 
   app.get(
