@@ -2,17 +2,19 @@ import { withPlaces } from '../document/places.ts'
 import { readForm } from '../document/yaml.ts'
 import { detailOf, ErrorList, Problem } from '../errors.ts'
 import { parseJson } from '../http/body.ts'
+import { isObject } from '../json-object.ts'
 import type { Registry } from '../models/registry.ts'
 import { compile } from '../plan/compile.ts'
 import { errorsOfEntries, readSent } from '../plan/read-blueprint.ts'
 import { toBlueprint } from '../plan/submission.ts'
 import { errorLines } from './client.ts'
-import type { Document } from './inputs.ts'
-import { type Located, locate } from './places.ts'
+import { type Located, locate, type SourceFile } from './places.ts'
 
 /** The checks of the service that need no database: the form of a file, and its fields against the models of this version. */
 
-export async function errorsOf(document: Document, registry: Registry): Promise<Located> {
+type Sent = { readonly form: 'submission' | 'blueprint'; readonly body: string }
+
+export async function errorsOf(document: SourceFile & Sent, registry: Registry): Promise<Located> {
   try {
     const { value, errors } = errorsIn(document, registry)
     const placed = withPlaces(errors.list, { value, text: undefined, registry })
@@ -25,14 +27,23 @@ export async function errorsOf(document: Document, registry: Registry): Promise<
 }
 
 /** @throws {Problem} for a file that cannot be read as a document */
-function errorsIn({ form, body }: Document, registry: Registry): { value: unknown; errors: ErrorList } {
+function errorsIn({ form, body }: Sent, registry: Registry): { value: unknown; errors: ErrorList } {
   if (form === 'blueprint') {
-    const sent = readSent(body)
-    const errors = new ErrorList()
-    const blueprint = readForm(sent.value, errors)
-    const found = blueprint === undefined ? errorsOfEntries(sent, registry) : compile(blueprint, registry).errors
-    return { value: sent.value, errors: errors.include([found]) }
+    const { value } = readSent(body)
+    return { value, errors: errorsOfValue(value, registry) }
   }
   const { value, errors } = parseJson(Buffer.from(body))
-  return { value, errors: toBlueprint(value, registry, undefined, new ErrorList().include([errors])).plan.errors }
+  return { value, errors: new ErrorList().include([errors]).include([errorsOfValue(value, registry)]) }
+}
+
+/** The errors of a blueprint or a submission, which may hold tags that have no value. */
+export function errorsOfValue(value: unknown, registry: Registry): ErrorList {
+  const isBlueprint = isObject(value) && ('entries' in value || 'metadata' in value)
+  if (!isBlueprint) return toBlueprint(value, registry).plan.errors
+  const errors = new ErrorList()
+  const blueprint = readForm(value, errors)
+  const sent = { value, text: undefined }
+  return errors.include([
+    blueprint === undefined ? errorsOfEntries(sent, registry) : compile(blueprint, registry).errors,
+  ])
 }

@@ -240,9 +240,6 @@ export async function sendUntilAnswered(
   }
 }
 
-/** The error of a caller without a permission. */
-export class Denied extends UsageError {}
-
 /** @throws {Unreachable} for an answer of another program; @throws {UsageError} when the request was refused */
 export function readAnswer<Schema extends z.ZodType>(
   { url }: Client,
@@ -252,7 +249,7 @@ export function readAnswer<Schema extends z.ZodType>(
   if (answer.status >= 400) {
     if (codeOf(answer) === null || answer.status >= 500)
       throw new Unreachable(`${url} answered ${answer.status}: ${refusalOf(answer).join(' ')}`)
-    throw new (answer.status === 403 ? Denied : UsageError)(refusalOf(answer).map(inOptions).join('\n'))
+    throw new UsageError(refusalOf(answer).map(inOptions).join('\n'))
   }
   const parsed = schema.safeParse(answer.body)
   if (!parsed.success) throw new Unreachable(`${url} does not answer as Gatewright does.`)

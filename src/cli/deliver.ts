@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import type { ErrorDetail } from '../errors.ts'
 import { type Answer, asLost, backOff, type Client, codeOf, isLater, Lost, refusalOf } from './client.ts'
+import { Unreachable, UsageError } from './exit.ts'
 import type { Document, FormerRun } from './inputs.ts'
 import { detailsOf } from './places.ts'
-import { type Change, isOver, type Run, readRun, run as runSchema, whereItIs, withoutBlueprint } from './runs.ts'
+import { type Change, followRun, isFine, type Run, readRun } from './runs.ts'
 
 /** Sends a document once, under one Idempotency-Key, and finds its outcome, through restarts of the service. */
 
@@ -47,6 +47,11 @@ export type Delivery = {
   readonly waits: boolean
   readonly timeoutMs: number
   readonly onWait: (why: string, progress?: Run['progress']) => void
+}
+
+const asNone = (error: unknown): null => {
+  if (error instanceof UsageError || error instanceof Unreachable) return null
+  throw error
 }
 
 const answered = z.object({ applied: z.boolean(), logs: z.array(z.string()) })
@@ -103,7 +108,8 @@ export async function deliver(client: Client, document: Deliverable, delivery: D
       if (!waits && codeOf(answer) === 'accepted') return undecided('accepted', { errors: [], run })
       mayBeApplied = true
       why = refusalOf(answer).join(' ')
-      const ended = run === null ? null : await follow(client, run, leftMs, onWait)
+      // Without such a run, the PUT is sent again, under its key.
+      const ended = run === null ? null : await followRun(client, run, { leftMs, onWait }).catch(asNone)
       if (ended !== null && run !== null && isOutcome(ended)) return outcomeOf(ended, run, delivery)
       await backOff(tries, leftMs(), answer)
       continue
@@ -169,36 +175,6 @@ function done({ mode, isAll = false }: Delivery, facts: Done): Delivered {
   return { ...facts, outcome, errors: [], details: [] }
 }
 
-const followMs = { first: 200, longest: 2_000 } as const
-
-/**
- * Asks for the run until it is over, through restarts of the service: its document is not sent again.
- *
- * @returns null when there is no such run: the PUT is sent again, under its key
- */
-async function follow(
-  client: Client,
-  path: string,
-  leftMs: () => number,
-  onWait: Delivery['onWait'],
-): Promise<Run | null> {
-  let lost = 0
-  for (let waitMs: number = followMs.first; leftMs() > 0; waitMs = Math.min(waitMs * 2, followMs.longest)) {
-    const answer = await client.send('GET', withoutBlueprint(path), { withinMs: leftMs() }).catch(asLost)
-    if (answer instanceof Lost ? !answer.isFinal : isLater(answer.status)) {
-      onWait(answer instanceof Lost ? answer.message : refusalOf(answer).join(' '))
-      await backOff(lost++, leftMs(), answer instanceof Lost ? undefined : answer)
-      continue
-    }
-    if (answer instanceof Lost || answer.status !== 200) return null
-    const { data } = runSchema.safeParse(answer.body)
-    if (data === undefined || isOver(data)) return data ?? null
-    onWait(whereItIs(data), data.progress)
-    await delay(Math.max(0, Math.min(waitMs, leftMs())))
-  }
-  return null
-}
-
 /** Whether a run is the outcome. The same PUT may start one again that ended without an effect, unless a user cancelled it. */
 const isOutcome = ({ state, reason, cancelled_by }: Run): boolean =>
   state === 'done' ||
@@ -206,10 +182,8 @@ const isOutcome = ({ state, reason, cancelled_by }: Run): boolean =>
   (state === 'cancelled' && cancelled_by != null)
 
 function outcomeOf(run: Run, path: string, delivery: Delivery): Delivered {
-  const { mode } = delivery
-  const { state, applied, reason, logs, changes, unnamed, unmanaged, etag } = run
-  const isFine = state === 'done' && (mode === 'apply' ? applied === true : reason === null)
-  return isFine
+  const { logs, changes, unnamed, unmanaged, etag } = run
+  return isFine(run)
     ? done(delivery, { logs, changes, unnamed, unmanaged, run: path, etag })
     : undecided('refused', { errors: logs, run: path })
 }

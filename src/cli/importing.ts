@@ -15,7 +15,6 @@ import { lookupsIn } from '../plan/lookups.ts'
 import { UsageError } from './exit.ts'
 import { lostAccess } from './import/access.ts'
 import { knownIn } from './import/adapt.ts'
-import { familyContext } from './import/context.ts'
 import { type Draft, dropInside, dropItems, fieldsOf, leaveOut, type Own, sentence, whyNeeded } from './import/draft.ts'
 import { draftOf, judged, readEntry } from './import/entry.ts'
 import { inOrder, sayMembershipsOnce } from './import/order.ts'
@@ -102,7 +101,7 @@ function importDocument(
   // A tag without a value is kept: it does not concern the other entries.
   const errors = new TagErrors()
   const caller = { read: 'keep', context: given, errors } as const
-  const scope = scopeOf(document, { ...familyContext(text, registry), ...theirs }, caller, documentLimits)
+  const scope = scopeOf(document, theirs, caller, documentLimits)
   const { version = 1, entries: listed, ...header } = evaluateNow(document, scope) as JsonObject
   measure(listed)
   const failed = new Map<number, string>()

@@ -12,7 +12,7 @@ const colours = { red: 31, green: 32, yellow: 33, dim: 2, bold: 1 } as const
 export type Colour = keyof typeof colours
 
 /** A text of a file without commands for the terminal: control characters are shown, not sent. */
-export const printable = (text: string): string =>
+export const shown = (text: string): string =>
   text.replace(/[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu, (each) =>
     each === '\n' || each === '\t' ? each : `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
@@ -47,7 +47,7 @@ export function openOutput(secrets: ReadonlySet<string> = new Set()): Output {
     barLength = 0
   }
   const showBar = (text: string) => {
-    const cut = printable(hide(text)).slice(0, Math.max(20, (process.stderr.columns ?? 80) - 1))
+    const cut = shown(hide(text)).slice(0, Math.max(20, (process.stderr.columns ?? 80) - 1))
     clearBar()
     process.stderr.write(cut)
     barLength = cut.length
@@ -64,11 +64,11 @@ export function openOutput(secrets: ReadonlySet<string> = new Set()): Output {
     },
     note(text) {
       clearBar()
-      process.stderr.write(`${printable(hide(text))}\n`)
+      process.stderr.write(`${shown(hide(text))}\n`)
     },
     waiting(why, progress) {
       if (hasBar) showBar(progress == null ? `waiting: ${why}` : `${barOf(progress)} ${why}`)
-      else if (noted.size < 50 && !noted.has(why)) process.stderr.write(`waiting: ${printable(hide(why))}\n`)
+      else if (noted.size < 50 && !noted.has(why)) process.stderr.write(`waiting: ${shown(hide(why))}\n`)
       noted.add(why)
     },
     progress(done, total, what) {
@@ -123,9 +123,6 @@ function redactor(secrets: ReadonlySet<string>): (text: string) => string {
     return found
   }
 }
-
-/** Text of a service or a file, safe for a terminal. */
-export const shown = printable
 
 /** Writes a file as a whole: a present file stays unchanged until the new text is on the disk. @throws {UsageError} */
 export function replaceFile(file: string, text: string): void {

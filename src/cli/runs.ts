@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import { type Client, read, readAnswer, sendUntilAnswered } from './client.ts'
 
@@ -37,7 +38,7 @@ export const runSummary = runHead.extend({
 })
 
 /** The answer of `/core/users/me/`. Submitter and request ID together find a job: any caller may send any ID. */
-export const me = z.object({ user: z.object({ pk: z.int() }) })
+export const me = z.object({ user: z.object({ pk: z.int(), system_permissions: z.array(z.string()) }) })
 
 const progress = z.object({ done: z.int(), total: z.int() })
 
@@ -59,32 +60,56 @@ export type RunSummary = z.output<typeof runSummary>
 export type Run = z.output<typeof run>
 
 /** The progress of a run, for a user who waits. */
-export const whereItIs = ({ id, state, progress }: Run): string =>
+const whereItIs = ({ id, state, progress }: Run): string =>
   `run ${id} is ${state}${progress == null ? '' : `: ${progress.done} of ${progress.total} entries`}`
 
 export const isOver = ({ state }: Pick<Run, 'state'>): boolean => ['done', 'failed', 'cancelled'].includes(state)
 
+/** Whether it did what it was for. */
+export const isFine = ({ state, mode, applied, reason }: Outcome): boolean =>
+  state === 'done' && (mode === 'plan' ? reason === null : applied === true)
+
+type Outcome = Pick<Run, 'state' | 'mode' | 'applied' | 'reason'>
+
+/** One word for each run. */
+export function wordOf(run: Outcome): string {
+  if (run.state !== 'done') return run.state
+  if (!isFine(run)) return 'refused'
+  return run.mode === 'plan' ? 'planned' : 'applied'
+}
+
 /** The path of a run without its document, which is not shown and takes longest to read. */
-export const withoutBlueprint = (path: string): string => `${path}?include_blueprint=false`
+const withoutBlueprint = (path: string): string => `${path}?include_blueprint=false`
 
 export const readRun = (client: Client, path: string, options: Patience = {}): Promise<Run> =>
   read(client, withoutBlueprint(path), run, options)
 
 type Patience = { readonly withinMs?: number; readonly onWait?: (why: string) => void }
 
-/** A run with its tag. A service of an earlier version sends none. */
-export type Tagged = { readonly run: Run; readonly etag: string | null }
-
-/**
- * Reads a run.
- *
- * @param known the last reading: the service answers once the run has changed, or after a while
- */
-export async function readTagged(client: Client, path: string, options: Patience, known?: Tagged): Promise<Tagged> {
-  const waits = known?.etag ? { 'if-none-match': known.etag, prefer: `wait=${waitS}` } : {}
-  const answer = await sendUntilAnswered(client, 'GET', withoutBlueprint(path), { ...options, headers: waits })
-  if (answer.status === 304 && known !== undefined) return known
-  return { run: readAnswer(client, answer, run), etag: answer.headers.get('etag') }
+type Following = {
+  readonly leftMs: () => number
+  readonly onWait: (why: string, progress?: Run['progress']) => void
 }
 
 const waitS = 25
+/** The service answers at once where much changes. */
+const pauseMs = 200
+
+/**
+ * Reads a run until it is over, through restarts of the service, or until the time is. The service answers when the run has
+ * changed.
+ */
+export async function followRun(client: Client, path: string, { leftMs, onWait }: Following): Promise<Run> {
+  let found: Run | undefined
+  let headers = {}
+  for (;;) {
+    const patience = { withinMs: leftMs(), onWait, headers }
+    const answer = await sendUntilAnswered(client, 'GET', withoutBlueprint(path), patience)
+    if (answer.status !== 304 || found === undefined) found = readAnswer(client, answer, run)
+    if (isOver(found) || leftMs() <= 1) return found
+    onWait(whereItIs(found), found.progress)
+    const etag = answer.headers.get('etag')
+    headers = etag === null ? {} : { 'if-none-match': etag, prefer: `wait=${waitS}` }
+    await delay(Math.max(1, Math.min(pauseMs, leftMs())))
+  }
+}

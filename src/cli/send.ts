@@ -1,5 +1,3 @@
-import { z } from 'zod'
-import manifest from '../../package.json' with { type: 'json' }
 import { ownerLabel } from '../models/fields.ts'
 import { messageOf, whyNoMessage } from '../runs/message.ts'
 import {
@@ -11,7 +9,7 @@ import {
   type runOption,
   type sendOptions,
 } from './arguments.ts'
-import { asLost, type Client, Lost, openClient } from './client.ts'
+import { type Client, openClient } from './client.ts'
 import { type Delivered, type Delivery, deliver } from './deliver.ts'
 import { UsageError } from './exit.ts'
 import { type Document, type FormerRun, formerRun, isUnreadable, readInputs, type Unreadable } from './inputs.ts'
@@ -55,8 +53,7 @@ export async function sendFiles(paths: readonly string[], values: SendValues, se
   const output = openOutput(inputs.secrets)
   const client = await openClient()
   const given = { option, setting: checkedOwner('GATEWRIGHT_OWNER', client.owner ?? undefined) }
-  const documents =
-    run === undefined ? await toSend(inputs.documents, values, { given, client, mode, isAll }) : [formerRun(run)]
+  const documents = run === undefined ? await toSend(inputs.documents, values, given, isAll) : [formerRun(run)]
   const tags = documents.map(({ file }) => tagFor(file, documents.length))
   const results: Result[] = []
   // The totals come before the results. The results of several documents that are applied are printed at once.
@@ -112,18 +109,12 @@ function ownerSent(document: Document | Joined | FormerRun, { option, setting }:
   return option ?? (ownOwner(document) === undefined ? setting : undefined)
 }
 
-type Call = {
-  readonly given: OwnerGiven
-  readonly client: Client
-  readonly mode: Delivery['mode']
-  readonly isAll: boolean
-}
-
 /** @throws {UsageError} when `--each` would delete objects that other files of an owner name */
 async function toSend(
   inputs: readonly (Document | Unreadable)[],
   values: SendValues,
-  { given, client, mode, isAll }: Call,
+  given: OwnerGiven,
+  isAll: boolean,
 ): Promise<readonly (Document | Joined | Unreadable)[]> {
   const isEach = values.each === true
   if (values['keep-going'] === true && !isEach) throw new UsageError('--keep-going is for --each.')
@@ -136,8 +127,6 @@ async function toSend(
       (each) => [each.file, each] as const,
     ),
   )
-  if (isEach && mode === 'apply' && values['keep-going'] !== true && refused.size === 0)
-    for (const each of await refusedBefore(readable, client)) refused.set(each.file, each)
   if (refused.size > 0) return inputs.map((each) => refused.get(each.file) ?? each)
   return isEach ? inputs : joinFiles(readable, given)
 }
@@ -156,29 +145,6 @@ function refuseEach(documents: readonly Document[], given: OwnerGiven, isAll: bo
         : '--each would delete what other files of the owner name: prune is about all of them.',
     )
   }
-}
-
-/**
- * Finds files that the service would refuse, before the first of them is applied. One document needs no such check: the service
- * checks all of it before it writes. A service of another version may know other fields: it decides then.
- */
-async function refusedBefore(documents: readonly Document[], client: Client): Promise<readonly Unreadable[]> {
-  const [{ errorsOf }, { loadRegistry }] = await Promise.all([import('./check.ts'), import('../models/registry.ts')])
-  const registry = await loadRegistry()
-  const refused: Unreadable[] = []
-  for (const document of documents) {
-    const { errors, details } = await errorsOf(document, registry)
-    if (errors.length > 0) refused.push({ file: document.file, errors, details })
-  }
-  return refused.length > 0 && (await hasOwnVersion(client)) ? refused : []
-}
-
-const described = z.object({ info: z.object({ version: z.string() }) })
-
-/** Whether the service is of the version of this program. */
-async function hasOwnVersion(client: Client): Promise<boolean> {
-  const answer = await client.send('GET', '/schema/').catch(asLost)
-  return !(answer instanceof Lost) && described.safeParse(answer.body).data?.info.version === manifest.version
 }
 
 const placesOf = async (document: Document | Joined | FormerRun, { details, errors }: Delivered) => {

@@ -1,6 +1,6 @@
 import type { TagError } from '../document/tags.ts'
 import { isTag } from '../document/tags.ts'
-import { detailOf, type ErrorDetail, ErrorList, type FieldError, type FieldPath } from '../errors.ts'
+import { detailOf, type ErrorDetail, type FieldError, type FieldPath } from '../errors.ts'
 import { isObject } from '../json-object.ts'
 import { type Located, locate, type SourceFile } from './places.ts'
 
@@ -35,34 +35,16 @@ export async function errorsBesideTags(
 
 async function otherErrors({ file, text, value }: SourceFile): Promise<{ error: string; detail: ErrorDetail }[]> {
   if (!isObject(value)) return []
-  const [{ withPlaces }, { loadRegistry }] = await Promise.all([
+  const [{ withPlaces }, { loadRegistry }, { errorsOfValue }] = await Promise.all([
     import('../document/places.ts'),
     import('../models/registry.ts'),
+    import('./check.ts'),
   ])
-  const found = 'entries' in value ? await errorsOfBlueprint(value) : await errorsOfSubmission(value)
-  const placed = withPlaces(found.list, { value, text: undefined, registry: await loadRegistry() })
+  const registry = await loadRegistry()
+  const placed = withPlaces(errorsOfValue(value, registry).list, { value, text: undefined, registry })
   const meant = placed.filter((error) => !isOfTag(error, value))
   const { errors, details } = await locate({ file, text, value }, meant.map(detailOf), [])
   return details.map((detail, index) => ({ error: errors[index] ?? detail.message, detail }))
-}
-
-async function errorsOfBlueprint(value: Readonly<Record<string, unknown>>): Promise<ErrorList> {
-  const [{ readForm }, { errorsOfEntries }, { loadRegistry }] = await Promise.all([
-    import('../document/yaml.ts'),
-    import('../plan/read-blueprint.ts'),
-    import('../models/registry.ts'),
-  ])
-  const errors = new ErrorList()
-  readForm(value, errors)
-  return errors.include([errorsOfEntries({ value, text: undefined }, await loadRegistry())])
-}
-
-async function errorsOfSubmission(value: Readonly<Record<string, unknown>>): Promise<ErrorList> {
-  const [{ toBlueprint }, { loadRegistry }] = await Promise.all([
-    import('../plan/submission.ts'),
-    import('../models/registry.ts'),
-  ])
-  return toBlueprint(value, await loadRegistry()).plan.errors
 }
 
 /** Whether an error concerns a value that is missing because its tag has none. */

@@ -1,5 +1,5 @@
 import { prettyFactory } from 'pino-pretty'
-import { printable } from '../cli/output.ts'
+import { shown } from '../cli/output.ts'
 import type { SubmissionFields } from '../log.ts'
 
 /**
@@ -16,7 +16,7 @@ const pretty = prettyFactory({
   colorize: false,
   translateTime: 'SYS:HH:MM:ss',
   include: 'time,level,name',
-  messageFormat: (line) => printable(sentence(line as Line).replaceAll(/[\r\n\t]\s*/g, ' ')),
+  messageFormat: (line) => shown(sentence(line as Line).replaceAll(/[\r\n\t]\s*/g, ' ')),
 })
 
 /** @returns null for a line that is not printed here; a text that is no log line stays as it is */

@@ -10,7 +10,6 @@ import { freshFolder } from '../support/folder.ts'
 import { type Listening, listening } from '../support/gatewright.ts'
 import { guard } from '../support/guard.ts'
 import { compileCache } from '../support/processes.ts'
-import { until } from '../support/until.ts'
 
 /** Pipes of real processes whose reader leaves: `gatewright apply --each DIR | head -1`. */
 
@@ -87,24 +86,4 @@ test('of much more than a pipe holds, a reader gets what it reads, and all of it
   const whole = await piped(['schema'], 'cat')
   expect(whole.printed.length).toBeGreaterThan(200_000)
   expect(() => JSON.parse(whole.printed)).not.toThrow()
-})
-
-test('logs -f --all ends when its reader leaves', async () => {
-  let ended: Awaited<ReturnType<typeof piped>> | undefined
-  void piped(['logs', '-f', '--all', '--timeout', '60'], 'head -1').then((outcome) => {
-    ended = outcome
-  })
-  let count = 0
-  await until(
-    async () => {
-      count += 1
-      await there.gatewright(['apply', file(`followed-${count}`, freshFolder())])
-      return ended
-    },
-    { what: 'the end', withinMs: 30_000 },
-  )
-  expect(ended).toMatchObject({
-    code: 0,
-    printed: expect.stringMatching(/^\S+ {2}\S+ {2}apply blueprint followed-\d+: applied\n$/),
-  })
 })

@@ -10,12 +10,10 @@ function secret(kind: string, name: string, field: string, values: Record<string
   const model = registry.kinds.get(kind)
   const found = model?.fields.get(field)
   if (model === undefined || found === undefined) throw new Error(`${kind} has no ${field}`)
-  const whole = { name, ...values }
   const row = {
     pk: name,
     model,
-    values: { name },
-    whole: () => whole,
+    values: { name, ...values },
     owner: null,
     isGenerated: false,
     secrets: [found],

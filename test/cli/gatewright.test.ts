@@ -67,7 +67,7 @@ describe('apply', () => {
     expect(await gatewright(['apply', '--each', bad, later])).toEqual({
       code: 1,
       output: expect.stringMatching(
-        /^refused +\S+bad\.yaml\n +\S+:4:75 entries\.0\.parnt: Unknown field\. Did you mean parent\?\n.*\n +\S+:4:85 entries\.0\.is_superuser: .*\n.*\nnot tried +\S+later\.yaml\n1 refused, 1 not tried\n$/,
+        /^refused +\S+bad\.yaml \(400\)\n +\S+:4:75 entries\.0\.parnt: Unknown field\. Did you mean parent\?\n.*\n +\S+:4:85 entries\.0\.is_superuser: .*\n.*\nnot tried +\S+later\.yaml\n1 refused, 1 not tried\n$/,
       ),
     })
     expect(await countOf('cli-later')).toBe(0)

@@ -481,18 +481,3 @@ entries:
   expect(document).not.toMatch(/bye|blank:|theirs/)
   return apply(document)
 })
-
-test('the context that such a service adds has a value', async () => {
-  const { judgements, document } = await imported(`version: 1
-entries:
-  - model: theirs_providers_rac.racpropertymapping
-    identifiers: { name: licensed }
-    conditions: [!Context theirs.example/enterprise/licensed]
-  - model: theirs_rbac.role
-    identifiers: { name: all-viewers }
-    attrs:
-      permissions: !Enumerate [!Context theirs.example/rbac/models, SEQ, !Format ["%s.view_%s", !Value 0, !Index 0]]
-`)
-  expect(judgements.map(({ outcome }) => outcome)).toEqual(['applies', 'applies'])
-  expect(document).toMatch(/- view_application\n/)
-})

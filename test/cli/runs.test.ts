@@ -7,7 +7,6 @@ import { freshFolder } from '../support/folder.ts'
 import { freePort } from '../support/free-port.ts'
 import { type Listening, listening } from '../support/gatewright.ts'
 import { type Installation, named } from '../support/installation.ts'
-import { proxyTo } from '../support/proxy.ts'
 import { until } from '../support/until.ts'
 
 /** `gatewright runs`, `logs` and `token create`. */
@@ -154,37 +153,6 @@ test('logs -f waits for the end of a run; without -f it says that the outcome is
   expect(following.output()).toMatch(new RegExp(`^group "followed" created .*\\n${id} .*: applied\\n$`, 'm'))
   expect(await gatewright(['logs', '00000000-0000-4000-8000-000000000000'])).toMatchObject({ code: 1 })
   expect(await gatewright(['logs', 'x'])).toMatchObject({ code: 1 })
-})
-
-test('logs -f --all prints a line for each run that ends, through a break, and ends with its time', async () => {
-  const proxy = await proxyTo(there.address)
-  const env = { GATEWRIGHT_URL: proxy.url }
-  const following = there.start(['logs', '-f', '--all', '--timeout', '60'], env)
-  // What it follows is open once it prints a run.
-  let first = 0
-  await until(
-    async () => {
-      first += 1
-      await gatewright(['apply', group(`before-${first}`)])
-      return following.output().includes('apply blueprint before-')
-    },
-    { what: 'a first line' },
-  )
-  proxy.cut()
-  await gatewright(['apply', group('in-the-break')])
-  await following.line(/^[\da-f-]{36} {2}\S+Z {2}apply blueprint in-the-break: applied$/, { withinMs: 30_000 })
-  const lines = following.output().match(/^.*apply blueprint in-the-break.*$/gm)
-  expect(lines).toHaveLength(1)
-  following.signal('SIGINT')
-  await following.exited
-  const short = there.start(['logs', '-f', '--all', '--timeout', '1', '--json'])
-  expect(await short.exited).toMatchObject({ code: 0 })
-})
-
-test('logs --all is for -f without a run, and needs a token that is valid', async () => {
-  expect(await gatewright(['logs', '--all'])).toMatchObject({ code: 1 })
-  expect(await gatewright(['logs', '-f', '--all', 'x'])).toMatchObject({ code: 1 })
-  expect(await gatewright(['logs', '-f', '--all'], { GATEWRIGHT_TOKEN: 'wrong' })).toMatchObject({ code: 1 })
 })
 
 test('an unreachable service is a 3', async () => {

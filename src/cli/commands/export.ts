@@ -4,11 +4,11 @@ import { loadRegistry, type Registry } from '../../models/registry.ts'
 import { flag, readArguments, readTimeoutMs, text, texts } from '../arguments.ts'
 import { openClient } from '../client.ts'
 import { type ExitCode, exitCodes, UsageError } from '../exit.ts'
-import { type Chosen, choose, listed, type Selection, toExport } from '../export/entries.ts'
+import { type Chosen, choose, listed, toExport } from '../export/entries.ts'
 import { toFiles, type Written, writeFiles } from '../export/folder.ts'
 import { withOtherOwner } from '../export/layout.ts'
 import { checkEntries, printExport } from '../export/print.ts'
-import { type Target, targetOf, targets, type Wanted, withRows } from '../export/read.ts'
+import { type Target, targetOf, targets, withRows } from '../export/read.ts'
 import { labelOf, naturalKey, type Row } from '../export/rows.ts'
 import { type Output, openOutput, replaceFile } from '../output.ts'
 
@@ -21,7 +21,7 @@ it is the same text. Secrets are !Env NAME; the names stand at its head. Users a
 
   --directory DIR      writes files below DIR instead: one for each application with its provider, in a folder for its
                        owner, and one for each kind of what they share. Each names its owner; "plan DIR" is unchanged.
-                       It takes any number of rows; one document has at most 10000 entries
+                       One document has at most 10000 entries
   --owner LABEL        only applications and providers under this label, and what they refer to
   --application SLUG   only this application with its providers, and what they refer to; repeat it for more
   --only MODEL,...     only these: flow, propertymapping, certificatekeypair, role, group, provider, application, or one
@@ -45,6 +45,10 @@ export async function run(args: readonly string[]): Promise<number> {
   const output = openOutput()
   const onRead = (count: number, of: number) => output.progress(count, of, 'rows')
   const reading = { client: await openClient(), registry, timeoutMs, onWait: output.waiting, onRead }
+  const isNarrow = owner !== undefined || applications !== undefined
+  const whole = targets.filter(
+    (target) => !isNarrow && registry.targets.get(target)?.models.every((model) => models.includes(model)),
+  )
   const selection = { models: new Set(models.map(({ name }) => name)), owner, applications }
   const wanted = {
     targets: targetsFor(
@@ -53,7 +57,7 @@ export async function run(args: readonly string[]): Promise<number> {
     ),
     owner,
     applications,
-    check: directory === undefined ? checkCounts(models, selection) : () => {},
+    check: (countOf: (some: readonly Target[]) => number) => directory ?? checkEntries(countOf(whole)),
   }
   const isJson = values.json === true
   if (directory !== undefined)
@@ -70,15 +74,6 @@ export async function run(args: readonly string[]): Promise<number> {
   for (const note of notesOf(made)) output.note(note)
   return exitCodes.done
 }
-
-/** Refuses more rows than one document may have, by the counts of the lists. Only rows that others refer to are added later. */
-const checkCounts =
-  (models: readonly Model[], { owner, applications }: Pick<Selection, 'owner' | 'applications'>): Wanted['check'] =>
-  (count) => {
-    if (applications !== undefined) return
-    const some = models.filter(({ isLabelled }) => owner === undefined || isLabelled === true)
-    checkEntries(some.reduce((sum, model) => sum + count(model), 0))
-  }
 
 type Folder = { readonly chosen: Chosen; readonly written: Written; readonly others: readonly Row[] }
 

@@ -3,7 +3,7 @@ import { flag, readArguments, readCount, readTimeoutMs, text } from '../argument
 import { openClient, read } from '../client.ts'
 import { exitCodes, UsageError } from '../exit.ts'
 import { openOutput, shown } from '../output.ts'
-import { me, type RunSummary, runSummary } from '../runs.ts'
+import { me, type RunSummary, runSummary, wordOf } from '../runs.ts'
 
 /** `gatewright runs`: lists runs with their outcomes. */
 
@@ -73,16 +73,4 @@ export async function run(args: readonly string[]): Promise<number> {
 }
 
 const lineOf = ({ id, created_at: createdAt, submitter_name: submitter, title, ...run }: RunSummary): string =>
-  [id, createdAt.slice(0, 19), outcomeOf(run).padEnd(11), shown(`${title} (${submitter ?? 'service'})`)].join('  ')
-
-/** One word for each run. */
-const outcomeOf = ({
-  state,
-  mode,
-  applied,
-  reason,
-}: Pick<RunSummary, 'state' | 'mode' | 'applied' | 'reason'>): string => {
-  if (state !== 'done') return state
-  if (mode === 'plan') return reason === null ? 'planned' : 'refused'
-  return applied === true ? 'applied' : 'refused'
-}
+  [id, createdAt.slice(0, 19), wordOf(run).padEnd(11), shown(`${title} (${submitter ?? 'service'})`)].join('  ')

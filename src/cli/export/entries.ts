@@ -75,12 +75,11 @@ export function entriesOf(
   const entries = part.map((row): ExportedEntry => {
     const hasId = referred.has(row) && rows.nameOf(row) === undefined
     const identifiers = identifiersOf(row)
-    const values = row.whole()
     const attrs: Record<string, unknown> = {}
     for (const field of row.model.fields.values()) {
       if (identifiers.includes(field.name) || !isExported(rows, field) || row.isGenerated) continue
       const variable = named.get(placeOf({ row, field }))
-      const value = variable === undefined ? plainValue(values, field) : toEnv(variable)
+      const value = variable === undefined ? plainValue(row.values, field) : toEnv(variable)
       if (value === undefined && field.required) errors.push(`${labelOf(row)} has no ${field.name}, which is required.`)
       if (value === undefined) continue
       attrs[field.name] = field.reference === undefined ? value : referencesOf(rows, within, row, field)

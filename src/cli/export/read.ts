@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import type { Model, Reference } from '../../models/define.ts'
 import type { Registry } from '../../models/registry.ts'
-import { type Client, Denied, read } from '../client.ts'
+import { type Client, read } from '../client.ts'
 import { UsageError } from '../exit.ts'
 import { shown } from '../output.ts'
+import { me } from '../runs.ts'
 import { keysIn, Rows } from './rows.ts'
-import { Spool } from './spool.ts'
 
 /** Reads the rows of an export through the HTTP API, page by page. */
 
@@ -50,8 +50,8 @@ export type Wanted = {
   readonly owner?: string | undefined
   /** The slugs: only these applications are read, with the rows to which they refer. */
   readonly applications?: readonly string[] | undefined
-  /** Refuses an export that is impossible, before it is read. @param count the number of rows of a model */
-  readonly check: (count: (model: Model) => number) => void
+  /** Refuses more rows than are possible, before they are read. @param countOf the number of rows of some targets */
+  readonly check: (countOf: (some: readonly Target[]) => number) => void
 }
 
 /** The error of rows that changed while they were read, so that the parts do not fit. */
@@ -79,32 +79,30 @@ export async function withRows<Answer>(
   wanted: Wanted,
   use: (rows: Rows) => Promise<Answer> | Answer,
 ): Promise<Answer> {
-  for (let tries = 1; ; tries += 1) {
-    const spool = new Spool()
+  await refuseMissing(reading, wanted.targets)
+  for (let tries = 1; ; tries += 1)
     try {
-      return await use(await readAll(reading, wanted, spool))
+      return await use(await readAll(reading, wanted))
     } catch (error) {
-      if (error instanceof Denied) throw await withAllMissing(reading, wanted.targets, error)
       if (!(error instanceof Changed)) throw error
       if (tries === limits.readings) throw new UsageError(`${error.message}. Try again when less is changed.`)
       reading.onWait(error.message)
-    } finally {
-      spool.close()
     }
-  }
 }
 
-/** Reads all lists. The first page of each comes first: a missing permission, or too many rows, is found before the long work. */
-async function readAll(reading: Reading, wanted: Wanted, spool: Spool): Promise<Rows> {
+/** Reads all lists. The first page of each comes first: too many rows are found before the long work. */
+async function readAll(reading: Reading, wanted: Wanted): Promise<Rows> {
   const { registry } = reading
   const parts: Part[] = []
   for (const target of wanted.targets) parts.push(...(await openParts(reading, wanted, target)))
-  wanted.check(await countsOf(reading, wanted, parts))
+  const countOf = (some: readonly Target[]) =>
+    parts.filter(({ target }) => some.includes(target)).reduce((sum, { first }) => sum + first.pagination.count, 0)
+  wanted.check(countOf)
+  const total = countOf(wanted.targets)
   const rows = new Rows(registry)
-  const total = parts.reduce((sum, { first }) => sum + first.pagination.count, 0)
   const add = ({ results }: Page, target: Target) => {
     const models = registry.targets.get(target)?.models ?? []
-    for (const result of results) rows.add(modelOf(result, models), result, (values) => spool.keep(values))
+    for (const result of results) rows.add(modelOf(result, models), result)
     reading.onRead(Math.min(rows.all.length, total), total)
   }
   for (const part of parts) for await (const each of pagesOf(reading, part)) add(each, part.target)
@@ -115,15 +113,14 @@ async function readAll(reading: Reading, wanted: Wanted, spool: Spool): Promise<
 }
 
 /** A list, or a part of it, with its first page. */
-type Part = { readonly target: Target; readonly query: Query; readonly size: number; readonly first: Page }
+type Part = { readonly target: Target; readonly query: Query; readonly first: Page }
 
 /** The parts of a target that are read before the references of other rows are known. */
 async function openParts(reading: Reading, { owner, applications }: Wanted, target: Target): Promise<Part[]> {
-  const open = async (query: Query, size: number = limits.pageSize): Promise<Part> => ({
+  const open = async (query: Query): Promise<Part> => ({
     target,
     query,
-    size,
-    first: await readPage(reading, lists[target], query, { number: 1, size }),
+    first: await readPage(reading, lists[target], query, 1),
   })
   const isWhole = (owner === undefined && applications === undefined) || !isFoundByKey(reading.registry, target)
   if (isWhole) return [await open([])]
@@ -131,8 +128,6 @@ async function openParts(reading: Reading, { owner, applications }: Wanted, targ
     return Promise.all(applications.map((slug) => open([['slug', slug]])))
   if (applications === undefined && owner !== undefined && (target === 'application' || target === 'provider'))
     return [await open([['owner', owner]])]
-  // This only checks the permission.
-  await open([], 1)
   return []
 }
 
@@ -142,30 +137,15 @@ const isFoundByKey = (registry: Registry, target: Target): boolean =>
     names.every((name) => identifiers.some((set) => set.length === 1 && set[0] === name)),
   )
 
-/** The numbers of rows. Each provider kind is counted, because the list of all leaves out those that the caller may not view. */
-async function countsOf(reading: Reading, { targets: wanted, owner }: Wanted, parts: readonly Part[]) {
-  const counts = new Map<string, number>()
-  for (const { target, first } of parts)
-    for (const { name } of reading.registry.targets.get(target)?.models ?? [])
-      counts.set(name, (counts.get(name) ?? 0) + first.pagination.count)
-  if (wanted.includes('provider'))
-    for (const { name, path } of kindsOf(reading.registry)) {
-      const query: Query = owner === undefined ? [] : [['owner', owner]]
-      const { pagination } = await readPage(reading, path, query, { number: 1, size: 1 })
-      counts.set(name, pagination.count)
-    }
-  return ({ name }: Model) => counts.get(name) ?? 0
-}
-
-async function* pagesOf(reading: Reading, { target, query, size, first }: Part): AsyncGenerator<Page> {
+async function* pagesOf(reading: Reading, { target, query, first }: Part): AsyncGenerator<Page> {
   const path = lists[target]
   const expected = first.pagination.count
   const seen = new Set<string | number>()
   for (let [number, current] = [1, first]; ; number += 1) {
-    if (number > 1) current = await readPage(reading, path, query, { number, size })
+    if (number > 1) current = await readPage(reading, path, query, number)
     const { pagination, results } = current
     for (const { pk } of results) seen.add(pk)
-    if (pagination.count !== expected || seen.size < Math.min(number * size, expected))
+    if (pagination.count !== expected || seen.size < Math.min(number * limits.pageSize, expected))
       throw new Changed(`${path} changed while it was read`)
     yield current
     if (pagination.next <= number) return
@@ -181,7 +161,7 @@ async function* missingOf(reading: Reading, rows: Rows, target: Target): AsyncGe
     for (const pk of missing) asked.add(pk)
     for (let at = 0; at < missing.length; at += limits.keys) {
       const query = missing.slice(at, at + limits.keys).map((pk) => ['pk', String(pk)] as const)
-      yield await readPage(reading, lists[target], query, { number: 1, size: limits.keys })
+      yield await readPage(reading, lists[target], query, 1)
     }
   }
 }
@@ -199,45 +179,24 @@ function keysOf(rows: Rows, target: Target): Set<unknown> {
   return missing
 }
 
-const kindsOf = (registry: Registry) =>
-  [...registry.kinds.values()].map(({ name, provider, resource }) => ({
-    name,
-    path: `/providers/${provider.kind}/`,
-    permission: `view_${resource}`,
-  }))
-
-/** The lists that show all rows of a target, with the permission of each. */
-const readsOf = (registry: Registry, target: Target): readonly { path: string; permission: string }[] =>
-  target === 'provider'
-    ? kindsOf(registry)
-    : (registry.targets.get(target)?.models ?? []).map(({ resource }) => ({
-        path: lists[target],
-        permission: `view_${resource}`,
-      }))
-
-/** Asks all lists after one was denied, so that the caller can make a token with all permissions at once. */
-async function withAllMissing(reading: Reading, wanted: readonly Target[], first: Denied): Promise<UsageError> {
-  const missing: string[] = []
-  for (const { path, permission } of wanted.flatMap((target) => readsOf(reading.registry, target)))
-    try {
-      await readPage(reading, path, [], { number: 1, size: 1 })
-    } catch (error) {
-      if (!(error instanceof Denied)) throw error
-      missing.push(permission)
-    }
-  if (missing.length === 0) return first
+/** Names all permissions that are missing, so that the caller can make a token with all of them at once. @throws {UsageError} */
+async function refuseMissing(
+  { client, registry, timeoutMs, onWait }: Reading,
+  wanted: readonly Target[],
+): Promise<void> {
+  const { user } = await read(client, '/core/users/me/', me, { withinMs: timeoutMs, onWait })
+  // One that is bound to owners, such as `view_application@team-a`, shows their rows.
+  const held = new Set(user.system_permissions.map((each) => each.split('@', 1).join()))
+  const models = wanted.flatMap((target) => registry.targets.get(target)?.models ?? [])
+  const missing = [...new Set(models.map(({ resource }) => `view_${resource}`))].filter((each) => !held.has(each))
+  if (missing.length === 0) return
   const what = missing.length === 1 ? 'the permission' : `${missing.length} permissions`
-  return new UsageError(`This export needs ${what} that you lack: ${missing.join(', ')}. --only leaves out models.`)
+  throw new UsageError(`This export needs ${what} that you lack: ${missing.join(', ')}. --only leaves out models.`)
 }
 
 /** The order is by key: a row that is added or renamed moves few others. */
-function readPage(
-  { client, timeoutMs, onWait }: Reading,
-  path: string,
-  query: Query,
-  { number, size }: { number: number; size: number },
-): Promise<Page> {
-  const asked = new URLSearchParams({ ordering: 'pk', page: `${number}`, page_size: `${size}` })
+function readPage({ client, timeoutMs, onWait }: Reading, path: string, query: Query, number: number): Promise<Page> {
+  const asked = new URLSearchParams({ ordering: 'pk', page: `${number}`, page_size: `${limits.pageSize}` })
   if (path === lists.group) asked.set('include_users', 'false')
   for (const [name, value] of query) asked.append(name, value)
   return read(client, `${path}?${asked}`, page, { withinMs: timeoutMs, onWait })

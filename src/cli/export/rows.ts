@@ -1,17 +1,14 @@
 import type { Field, Model, Values } from '../../models/define.ts'
 import { uuid } from '../../models/fields.ts'
 import type { Registry } from '../../models/registry.ts'
-import type { Kept } from './spool.ts'
 
 /** The rows that were read, by key and by name. */
 
 export type Row = {
   readonly pk: string | number
   readonly model: Model
-  /** The values that identify it, name it, and refer to others, as keys. */
+  /** The values, in the form that a PUT takes. */
   readonly values: Values
-  /** All values, in the form that a PUT takes. */
-  readonly whole: Kept<Values>
   /** The label under which it is managed. */
   readonly owner: string | null
   /** Whether its secrets never left the service: each installation generates its own. */
@@ -20,13 +17,10 @@ export type Row = {
   readonly secrets: readonly Field[]
 }
 
-/** Any number of rows: only the values that other rows need are held in memory. */
 export class Rows {
   readonly #all: Row[] = []
   readonly registry: Registry
   readonly #byKey = new Map<string, Row>()
-  /** Keys that many rows refer to are one text. */
-  readonly #texts = new Map<string, string>()
   /** The number of rows of a table with a name. */
   readonly #names = new Map<string, number>()
   /** The number of rows of a table with these identifiers. */
@@ -40,8 +34,8 @@ export class Rows {
     return this.#all
   }
 
-  /** Adds a row, unless it is there. @param keep stores all values where they take no memory */
-  add(model: Model, { pk, ...values }: Result, keep: (values: Values) => Kept<Values>): void {
+  /** Adds a row, unless it is there. */
+  add(model: Model, { pk, ...values }: Result): void {
     const key = `${model.table} ${pk}`
     if (this.#byKey.has(key)) return
     const { owner } = values
@@ -50,9 +44,8 @@ export class Rows {
       pk,
       model,
       isGenerated,
-      whole: keep(values),
       owner: typeof owner === 'string' ? owner : null,
-      values: Object.fromEntries(knownFields(model).map((name) => [name, this.#once(values[name])])),
+      values,
       secrets: isGenerated
         ? []
         : [...model.fields.values()].filter(({ name, secret }) => secret && (values[name] ?? null) !== null),
@@ -61,11 +54,6 @@ export class Rows {
     this.#byKey.set(key, row)
     for (const name of new Set(namesOf(row))) addTo(this.#names, `${model.table} ${name}`)
     for (const set of model.identifiers) addTo(this.#identified, identityOf(row, set))
-  }
-
-  #once(value: unknown): unknown {
-    if (Array.isArray(value)) return value.map((item) => this.#once(item))
-    return typeof value === 'string' ? this.#texts.getOrInsert(value, value) : value
   }
 
   /** @param target a reference target */
@@ -90,17 +78,6 @@ export class Rows {
 
 /** A row of a list. */
 export type Result = { readonly pk: string | number } & Readonly<Record<string, unknown>>
-
-const fieldsOfModels = new Map<Model, readonly string[]>()
-
-const knownFields = (model: Model): readonly string[] =>
-  fieldsOfModels.getOrInsertComputed(model, () => [
-    ...new Set([
-      ...model.identifiers.flat(),
-      ...model.names,
-      ...[...model.fields.values()].flatMap(({ name, reference }) => (reference === undefined ? [] : [name])),
-    ]),
-  ])
 
 /** The keys in a field that refers to others. */
 export const keysIn = (value: unknown): unknown[] => [value].flat().filter((pk) => (pk ?? null) !== null)

@@ -54,9 +54,9 @@ const asVariable = (text: string): string =>
     .replace(/[^A-Z\d]+/g, '_')
     .replace(/^_|_$/g, '')
 
-function formOf({ row: { model, whole }, field: { name, schema } }: Secret) {
+function formOf({ row: { model, values }, field: { name, schema } }: Secret) {
   const wrong: unknown[] = []
-  model.rules?.({ ...whole(), [name]: '' }, ([at]) => void wrong.push(at))
+  model.rules?.({ ...values, [name]: '' }, ([at]) => void wrong.push(at))
   return {
     mayBeEmpty: schema.safeParse('').success && !wrong.includes(name),
     isJson: schema.safeParse({}).success,
