@@ -5,7 +5,6 @@ import { catalogue, type ProblemCode } from '../errors.ts'
 import type { Documented } from '../http/documented.ts'
 import { isObject, type JsonObject } from '../json-object.ts'
 import { basePath, versionPath } from '../paths.ts'
-import { exampleOf } from './example.ts'
 import type { Components } from './json-schema.ts'
 import { sentencesOf, toAlsoNeeds } from './permission-docs.ts'
 import { headersNamed, nameOf } from './problems.ts'
@@ -86,7 +85,7 @@ export function describeRoute({ options, mediaTypes }: Route): Described {
         ...(permission === 'anyone' ? [] : [{ $ref: '#/components/parameters/Impersonate-User' }]),
       ],
       ...(isObject(operation.requestBody) && {
-        requestBody: { required: true, content: bodiesOf(operation.requestBody, mediaTypes, document, components) },
+        requestBody: { required: true, content: bodiesOf(operation.requestBody, mediaTypes, document) },
       }),
       responses: {
         ...Object.fromEntries(statuses.map((status) => [status, { $ref: `#/components/responses/${nameOf(status)}` }])),
@@ -137,7 +136,7 @@ function answerOf(
   if (status === '204' || status === '304') return answer
   const isPaged = isObject(found.properties) && 'pagination' in found.properties
   const schema = isPaged ? nameList(found, components) : found
-  return { ...answer, content: { 'application/json': { schema, example: exampleOf(schema, components) } } }
+  return { ...answer, content: { 'application/json': { schema } } }
 }
 
 /** Names a list after its items. */
@@ -148,19 +147,12 @@ function nameList(list: JsonObject, components: Components): JsonObject {
   return { $ref: `#/components/schemas/${name}` }
 }
 
-function bodiesOf(
-  body: JsonObject,
-  mediaTypes: readonly string[],
-  { examples, text }: Documented,
-  components: Components,
-): JsonObject {
-  const schema = schemaIn(body)
+function bodiesOf(body: JsonObject, mediaTypes: readonly string[], { examples, text }: Documented): JsonObject {
   const named = examples?.() ?? {}
-  const example = exampleOf(schema, components)
-  const shown = Object.keys(named).length > 0 ? { examples: named } : example !== undefined && { example }
+  const shown = Object.keys(named).length > 0 && { examples: named }
   const content = mediaTypes.map((type) =>
     type === 'application/json'
-      ? [type, { schema, ...shown }]
+      ? [type, { schema: schemaIn(body), ...shown }]
       : [type, { schema: { type: 'string' }, ...(text && { example: text() }) }],
   )
   return Object.fromEntries(content)

@@ -135,11 +135,7 @@ const errorDetail = z
 /** 404 -> `NotFound`. */
 export const nameOf = (status: number): string => (STATUS_CODES[status] ?? String(status)).replace(/\W/g, '')
 
-const ofEarly = ['X-Request-Id', 'Cache-Control']
-const ofAll = [...ofEarly, 'RateLimit', 'RateLimit-Policy']
-
-/** Node refuses these requests before there is a token. */
-const early: ReadonlySet<number> = new Set([408, 431])
+const ofAll = ['X-Request-Id', 'Cache-Control', 'RateLimit', 'RateLimit-Policy']
 
 /** The headers of an answer by status, without those that all have. */
 const headersOf: Readonly<Record<number, readonly string[]>> = {
@@ -175,15 +171,13 @@ export function problemResponse(status: number): JsonObject {
   })
   return {
     description: codes.map((code) => `\`${code}\`: ${texts[code][0]}`).join('\n\n'),
-    headers: early.has(status) ? named(ofEarly) : headersNamed(...(headersOf[status] ?? [])),
+    headers: headersNamed(...(headersOf[status] ?? [])),
     content: { 'application/json': { schema, examples: Object.fromEntries(examples) } },
   }
 }
 
 /** @param names headers beside those of all answers; `PlanTag` is the `ETag` that only plans have */
-export const headersNamed = (...names: string[]): JsonObject => named([...ofAll, ...names])
-
-const named = (names: readonly string[]): JsonObject =>
+export const headersNamed = (...names: string[]): JsonObject =>
   Object.fromEntries(
-    names.map((name) => [name === 'PlanTag' ? 'ETag' : name, { $ref: `#/components/headers/${name}` }]),
+    [...ofAll, ...names].map((name) => [name === 'PlanTag' ? 'ETag' : name, { $ref: `#/components/headers/${name}` }]),
   )
