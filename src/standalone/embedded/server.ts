@@ -50,12 +50,9 @@ export async function startPostgres(cluster: Cluster, logFile: string): Promise<
   for (let attempt = 1; ; attempt++) {
     const oldBytes = statSync(logFile, { throwIfNoEntry: false })?.size ?? 0
     const append = oldBytes <= maxLogBytes
-    const log = openSync(logFile, append ? 'a' : 'w', 0o600)
-    const port = await freePort()
-    const server = launch(cluster, { port, socket, log })
-    closeSync(log)
-    if (await acceptsConnections(server))
-      return restartedWithRoom(server, cluster, () => launchAgain(cluster, { port, socket }, logFile))
+    const place = { port: await freePort(), socket, logFile }
+    const server = launch(cluster, place, append ? 'a' : 'w')
+    if (await acceptsConnections(server)) return restartedWithRoom(server, cluster, () => launch(cluster, place, 'a'))
     await server.stop()
     const output = readFileSync(logFile)
       .subarray(append ? oldBytes : 0)
@@ -110,23 +107,14 @@ function restartedWithRoom(first: RunningServer, { folder }: Cluster, again: () 
   }
 }
 
-function launchAgain(
-  cluster: Cluster,
-  place: { readonly port: number; readonly socket: string | null },
-  logFile: string,
-): RunningServer {
-  const log = openSync(logFile, 'a', 0o600)
-  try {
-    return launch(cluster, { ...place, log })
-  } finally {
-    closeSync(log)
-  }
-}
+type Place = { readonly port: number; readonly socket: string | null; readonly logFile: string }
 
 function launch(
   { folder, account, binaries, password }: Cluster,
-  { port, socket, log }: { readonly port: number; readonly socket: string | null; readonly log: number },
+  { port, socket, logFile }: Place,
+  logFlag: 'a' | 'w',
 ): RunningServer {
+  const log = openSync(logFile, logFlag, 0o600)
   const flags = Object.entries({ ...settings, unix_socket_directories: socket ?? '' }).flatMap(([name, value]) => [
     '-c',
     `${name}=${value}`,
@@ -139,6 +127,7 @@ function launch(
     // Ctrl-C in the terminal must not stop it before its clients.
     detached: true,
   })
+  closeSync(log)
   const kill = () => void child.kill('SIGINT')
   process.once('exit', kill)
   const ended = once(child, 'close').then(() => void process.off('exit', kill))
