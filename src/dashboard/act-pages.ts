@@ -64,16 +64,15 @@ export function actPage(name: Act, state: QueueState, actor: Actor, wrong: strin
   const why = nothing(state)
   const content =
     why !== null
-      ? html`<h1>${title.replace('?', '')}</h1>
-<p>${why}</p>
+      ? html`<p>${why}</p>
 <p><a class="button" href="${nowPath}">Back to the first page</a></p>`
-      : html`<h1>${title}</h1>
-<ul id="follows">${follows(state).map((each) => html`<li>${each}</li>`)}</ul>
+      : html`<ul id="follows">${follows(state).map((each) => html`<li>${each}</li>`)}</ul>
 <form method="post" action="${actPath(name)}">
 ${asksWhy === true && reasonField(wrong)}
 <div class="choice"><a class="button" href="${nowPath}" aria-describedby="follows"${wrong === null && html` autofocus`}>Cancel</a><button type="submit">${does}</button></div>
 </form>`
-  return page({ title: title.replace('?', ''), actor, width: 'narrow', content })
+  const statement = title.replace('?', '')
+  return page({ title: statement, heading: why === null ? title : statement, actor, width: 'narrow', content })
 }
 
 const reasonField = (wrong: string | null): Html => html`<label for="reason">Why? (optional)</label>

@@ -17,7 +17,7 @@ import {
   workersPath,
 } from './addresses.ts'
 import { assets } from './assets.ts'
-import { nameText, titleText } from './words.ts'
+import { nameText, time, titleText } from './words.ts'
 import { utc } from './zone.ts'
 
 /** The frame of the operators' pages: one head, one header, one script that keeps `<main>` up to date. */
@@ -50,6 +50,10 @@ export const sendPage = (reply: FastifyReply, text: string) => reply.type('text/
 
 type Page = {
   readonly title: string
+  /** The first line of the page, where it is not the title. */
+  readonly heading?: string
+  /** The time at which a page of the current state was read. */
+  readonly asOf?: Date
   /** The user; null before the login. */
   readonly actor: Pick<Actor, 'username'> | null
   readonly content: Html
@@ -71,8 +75,9 @@ const navigation = [
   { href: `${boardPath}/`, text: 'Queue board' },
 ] as const
 
-export const page = ({ title, actor, content, within, isLive = false, width = 'wide' }: Page): string =>
-  `${headOf(`${titleText(title)} - Gatewright`, iconPath)}${html`<link rel="stylesheet" href="${assets.style.path}">
+export function page({ title, actor, content, within, asOf, isLive = false, width = 'wide', ...of }: Page): string {
+  const heading = html`<h1>${titleText(of.heading ?? title)}</h1>`
+  return `${headOf(`${titleText(title)} - Gatewright`, iconPath)}${html`<link rel="stylesheet" href="${assets.style.path}">
 ${actor !== null && html`<script src="${assets.script.path}" defer></script>`}
 </head>
 <body class="${width}">
@@ -83,11 +88,13 @@ ${actor !== null && menu(actor, within)}
 </header>
 ${isLive && html`<p id="live" class="live" role="status" hidden></p>`}
 <main id="main" tabindex="-1"${isLive && html` data-live="${changesPath}"`}>
+${asOf === undefined ? heading : html`<div class="head">${heading}<p class="quiet">As of ${time(asOf)}.</p></div>`}
 ${content}
 </main>
 </body>
 </html>
 `}`
+}
 
 const menu = (
   { username }: Pick<Actor, 'username'>,
@@ -107,7 +114,6 @@ export const messagePage = (title: string, text: string, actor: Pick<Actor, 'use
     title,
     actor,
     width: 'narrow',
-    content: html`<h1>${title}</h1>
-<p class="alert" role="alert">${text}</p>
+    content: html`<p class="alert" role="alert">${text}</p>
 <p><a class="button" href="${nowPath}">Back to the first page</a></p>`,
   })

@@ -10,10 +10,10 @@ import { page } from './frame.ts'
 export const loginPage = (alert: string | null, next: string): string =>
   page({
     title: 'Log in',
+    heading: 'Log in with an access token',
     actor: null,
     width: 'narrow',
-    content: html`<h1>Log in with an access token</h1>
-${alert !== null && html`<p class="alert" role="alert" id="alert">${alert}</p>`}
+    content: html`${alert !== null && html`<p class="alert" role="alert" id="alert">${alert}</p>`}
 <form method="post" action="${loginPath}${next !== nowPath && `?next=${encodeURIComponent(next)}`}">
 <label for="access_token">Access token</label>
 <input id="access_token" name="access_token" type="password" required maxlength="512" autofocus autocomplete="current-password" autocapitalize="none" spellcheck="false"${alert !== null && html` aria-invalid="true"`} aria-describedby="${alert !== null && 'alert '}hint">
@@ -28,7 +28,6 @@ export const logoutPage = (actor: Actor): string =>
     actor,
     within: logoutPath,
     width: 'narrow',
-    content: html`<h1>Log out</h1>
-<p>You are logged in as ${actor.username}. ${allows(actor, 'manage_queue') ? 'You may view the queue, pause and resume it, and clear its failed jobs.' : 'You may view the queue, but not act on it.'}</p>
+    content: html`<p>You are logged in as ${actor.username}. ${allows(actor, 'manage_queue') ? 'You may view the queue, pause and resume it, and clear its failed jobs.' : 'You may view the queue, but not act on it.'}</p>
 <form method="post" action="${logoutPath}" class="choice"><a class="button" href="${nowPath}">Cancel</a><button type="submit">Log out</button></form>`,
   })

@@ -12,7 +12,7 @@ import { runListOfOperators } from '../lists/runs-of-operators.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
 import type { Submitter } from '../submissions/submission.ts'
 import type { Waits } from '../waits/waits.ts'
-import { assetsPath, boardPath, iconPath, loginPath, logoutPath, nowPath, runPagePath } from './addresses.ts'
+import { assetsPath, boardPath, iconPath } from './addresses.ts'
 import { applicationPages } from './applications/routes.ts'
 import { assets, iconFile } from './assets.ts'
 import { boardRoutes } from './board/routes.ts'
@@ -55,7 +55,6 @@ export function dashboardRoutes(app: Api, { submitter, queue, door, inspect, wai
     scope.setErrorHandler((error, request, reply) => answerProblem(toProblem(error, request), request, reply))
     scope.addHook('onSend', inZoneOfCaller)
     fileRoutes(scope)
-    oldAddresses(scope)
     await scope.register(async (scope: Api) => loginRoutes(scope, db, door))
     await scope.register(async (scope: Api) => {
       scope.addHook('onRequest', requireSession(db, false))
@@ -115,17 +114,5 @@ function fileRoutes(app: Api): void {
       const { type, text } = asset
       return reply.type(type).header('Cache-Control', 'public, max-age=31536000, immutable').send(text)
     },
-  )
-}
-
-/** The addresses of version 0.2.0, for bookmarks. */
-function oldAddresses(app: Api): void {
-  const moved = { login: loginPath, logout: logoutPath, manage: nowPath } as const
-  for (const [name, to] of Object.entries(moved))
-    app.get(`${boardPath}/${name}/`, { config: config() }, async (_request, reply) => reply.redirect(to, 301))
-  app.get(
-    `${boardPath}/runs/:id/`,
-    { config: config(), schema: { params: z.object({ id: z.guid() }) } },
-    async ({ params }, reply) => reply.redirect(runPagePath(params.id), 301),
   )
 }

@@ -1,4 +1,5 @@
-import { bytesOf, type Html, type HtmlValue, html } from '../http/html.ts'
+import { type Html, type HtmlValue, html } from '../http/html.ts'
+import { number } from './words.ts'
 
 /** The kind of each column, by its head. `number`: aligned to the right, digits of one width. */
 type Columns = Readonly<Record<string, 'number' | 'text' | 'name' | 'plain'>>
@@ -11,32 +12,21 @@ export type Row = {
   readonly cells: readonly HtmlValue[]
 }
 
-/** A table that scrolls sideways in itself on a narrow page. */
-export function table(caption: string, columns: Columns, rows: readonly Row[]): Html {
+/** A table that scrolls sideways in itself on a narrow page. @param most the most rows; a line counts the others */
+export function table(caption: string, columns: Columns, rows: readonly Row[], most = rows.length): Html {
+  const left = rows.length - most
   const classes = Object.values(columns).map((kind) => kind !== 'plain' && html` class="${kind}"`)
   return html`<div class="scroll" role="region" aria-label="${caption}" tabindex="0"><table>
 <thead><tr>${Object.keys(columns).map((head, index) => html`<th scope="col"${classes[index]}>${head}</th>`)}</tr></thead>
 <tbody>
-${rows.map(
+${rows.slice(0, most).map(
   ({
     id,
     look,
     cells: [first, ...others],
   }) => html`<tr${id && html` id="${id}"`}${look && html` class="${look}"`}><th scope="row"${classes[0]}>${first}</th>${others.map((cell, index) => html`<td${classes[index + 1]}>${cell}</td>`)}</tr>
 `,
-)}</tbody></table></div>`
-}
-
-const bytesOfCell = 40
-
-/** The first rows of a table, as many as its page has room for, and at least one. @param most the most bytes, approximately */
-export function rowsWithin(most: number, rows: readonly Row[]): readonly Row[] {
-  let left = most
-  const after = rows.findIndex(({ cells }, index) => {
-    left -= bytesOf(cells) + bytesOfCell * (cells.length + 1)
-    return index > 0 && left < 0
-  })
-  return after === -1 ? rows : rows.slice(0, after)
+)}</tbody></table></div>${left > 0 && html`<p class="quiet">And ${number(left)} more.</p>`}`
 }
 
 /** Names and values, without empty values. */
@@ -48,3 +38,9 @@ export const factList = (rows: readonly (readonly [string, HtmlValue])[]): Html 
       html`<dt>${name}</dt><dd>${value}</dd>
 `,
   )}</dl>`
+
+/** Links to other parts of a list, by their words. */
+export const moves = (links: Readonly<Record<string, string | false | null>>): Html =>
+  html`<p class="choice">${Object.entries(links).map(
+    ([words, address]) => address && html`<a class="button" href="${address}">${words}</a>`,
+  )}</p>`

@@ -40,10 +40,10 @@ const timesIn = (zone: string, text: string, now: Date): string =>
 const timesPage = (zone: string, next: string, actor: Actor, isWrong = false): string =>
   page({
     title: 'Times',
+    heading: 'In which zone are times shown?',
     actor,
     width: 'narrow',
-    content: html`<h1>In which zone are times shown?</h1>
-<p>It is now ${time(new Date())}. This browser keeps the choice, for all pages here.</p>
+    content: html`<p>It is now ${time(new Date())}. This browser keeps the choice, for all pages here.</p>
 ${isWrong && html`<p class="alert" role="alert">There is no such zone.</p>`}
 <form method="post" action="${timesPath}?next=${encodeURIComponent(next)}">
 ${choiceField(

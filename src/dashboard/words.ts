@@ -33,10 +33,7 @@ const grouped = new Intl.NumberFormat('en-US')
 
 export const number = (of: number): string => grouped.format(of).replaceAll(',', '\u202f')
 
-/**
- * A text that others wrote, in one place among many. It is shortened by the length of its HTML, because a page has a limit and a
- * character may take six bytes. Texts of normal length are shown whole.
- */
+/** A text that others wrote, in one place among many. Texts of normal length are shown whole. */
 export const nameText = (of: string): string => cutTo(160, of)
 export const titleText = (of: string): string => cutTo(400, of)
 export const sentenceText = (of: string): string => cutTo(500, of)

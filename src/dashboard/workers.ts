@@ -3,7 +3,7 @@ import { cutTo, html } from '../http/html.ts'
 import type { Actor } from '../permissions.ts'
 import { workersPath } from './addresses.ts'
 import { page } from './frame.ts'
-import { type Row, rowsWithin, table } from './table.ts'
+import { type Row, table } from './table.ts'
 import { duration, mark, nameText, number, shortId, time } from './words.ts'
 
 /** @property servers the processes of the API */
@@ -15,11 +15,11 @@ export function workersPage({ workers, servers }: Processes, actor: Actor): stri
   const versions = new Set(heard.map(({ version }) => version)).size
   return page({
     title: 'Workers',
+    asOf: new Date(),
     actor,
     within: workersPath,
     isLive: true,
-    content: html`<div class="head"><h1>Workers</h1><p class="quiet">As of ${time(new Date())}.</p></div>
-${summary('worker', workers, 'No worker is heard: start one.')}
+    content: html`${summary('worker', workers, 'No worker is heard: start one.')}
 ${versions > 1 && html`<p class="summary bad">${mark('warn', `The processes are of ${versions} versions: an upgrade is not complete.`)}</p>`}
 ${workers.length > 0 && list('Workers', workers, { busy: 'Jobs', taken: 'Last job' })}
 <section><h2>Servers of the API</h2>
@@ -39,20 +39,12 @@ function summary(what: 'worker' | 'server', all: readonly KnownProcess[], none: 
   return html`<p class="summary good">${mark('good', `All are heard. ${work}`)}</p>`
 }
 
-/** The most bytes of each kind: about a hundred processes. */
-const mostBytes = 42_000
-
 /**
  * A list of processes, the silent ones first. @param heads the heads for its present load, and for the time at which it last took
  * something
  */
-function list(what: string, all: readonly KnownProcess[], heads: { readonly busy: string; readonly taken: string }) {
-  const rows = rowsWithin(
-    mostBytes,
-    all.toSorted((one, other) => Number(isSilent(other)) - Number(isSilent(one))).map(rowOf),
-  )
-  const left = all.length - rows.length
-  return html`${table(
+const list = (what: string, all: readonly KnownProcess[], heads: { readonly busy: string; readonly taken: string }) =>
+  table(
     what,
     {
       Host: 'plain',
@@ -65,9 +57,15 @@ function list(what: string, all: readonly KnownProcess[], heads: { readonly busy
       Started: 'plain',
       Id: 'plain',
     },
-    rows,
-  )}${left > 0 && html`<p class="quiet">And ${number(left)} more. The silent ones come first.</p>`}`
-}
+    silentFirst(all).map(rowOf),
+    mostRows,
+  )
+
+/** The most processes of each kind. */
+const mostRows = 100
+
+export const silentFirst = (all: readonly KnownProcess[]): readonly KnownProcess[] =>
+  all.toSorted((one, other) => Number(isSilent(other)) - Number(isSilent(one)))
 
 function rowOf(each: KnownProcess): Row {
   const { id, host, processId, version, format, slots, busy, startedAt, takenAt, seenS } = each

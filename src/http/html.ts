@@ -34,30 +34,9 @@ function textOf(value: HtmlValue): string {
   return escaped(String(value))
 }
 
-export const bytesOf = (value: HtmlValue): number => Buffer.byteLength(textOf(value))
-
-/** A text, cut where its HTML would be longer. @param most bytes */
-export function cutTo(most: number, text: string): string {
-  const end = endWithin(most, text)
-  return end === text.length ? text : `${text.slice(0, end)}…`
-}
-
-/** Finds the end of the longest part whose HTML has at most `most` bytes. @param from the start of the part */
-export function endWithin(most: number, text: string, from = 0): number {
-  let left = most
-  let end = from
-  while (end < text.length) {
-    const code = text.codePointAt(end) ?? 0
-    left -= bytesOfCode(code)
-    if (left < 0) break
-    end += code > 0xff_ff ? 2 : 1
-  }
-  return end
-}
-
-/** The bytes of a character, escaped and in UTF-8. */
-const bytesOfCode = (code: number): number =>
-  code < 0x80 ? (entityBytes.get(code) ?? 1) : code < 0x8_00 ? 2 : code <= 0xff_ff ? 3 : 4
+/** A text, cut where it would be longer. @param most characters */
+export const cutTo = (most: number, text: string): string =>
+  text.length <= most ? text : `${text.slice(0, most).toWellFormed()}…`
 
 const entities: Readonly<Record<string, string>> = {
   '&': '&amp;',
@@ -66,9 +45,5 @@ const entities: Readonly<Record<string, string>> = {
   '"': '&quot;',
   "'": '&#39;',
 }
-
-const entityBytes = new Map(
-  Object.entries(entities).map(([character, entity]) => [character.charCodeAt(0), entity.length]),
-)
 
 const escaped = (text: string): string => text.replace(/[&<>"']/g, (character) => entities[character] ?? character)

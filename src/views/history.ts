@@ -76,7 +76,11 @@ const row = z.object({
   hasDocument: z.boolean(),
 })
 
-const application = 'service_core.application'
+export const applicationModel = 'service_core.application'
+
+/** The provider kinds with their models, for SQL. */
+export const kindsText = ({ kinds }: Pick<Registry, 'kinds'>): string =>
+  JSON.stringify([...kinds].map(([kind, { name }]) => ({ kind, model: name })))
 
 /** The application, by one of the two. */
 export type Of = { readonly slug: string | null; readonly key?: string | null }
@@ -93,14 +97,13 @@ export async function readHistory(
   actor: Actor,
   { before, size }: Asked,
 ): Promise<Part | undefined> {
-  const kinds = [...registry.kinds].map(([kind, { name }]) => ({ kind, model: name }))
   const [audited = null, position = null] = before?.split('.') ?? []
   const seen = seenBy(registry, actor)
-  const owners = seen.find(({ model }) => model === application)?.owners ?? null
+  const owners = seen.find(({ model }) => model === applicationModel)?.owners ?? null
   const rows = await query(db, row, {
     text: historyText,
     values: [
-      ...[application, slug, JSON.stringify(kinds), JSON.stringify(seen)],
+      ...[applicationModel, slug, kindsText(registry), JSON.stringify(seen)],
       ...[audited, position === null ? null : Number(position), size + 1],
       // A slug that an application of another owner has or had finds nothing.
       ...[owners, key],
@@ -110,10 +113,7 @@ export async function readHistory(
   const entries = rows.slice(0, size)
   return {
     entries: entries.map((each) => toEntry(each, actor, seen)),
-    beside: entries.map(({ cursor, runId, submitterPk, hasDocument, options }) => ({
-      cursor,
-      run: runId !== null && mayReadRun({ options, submitterPk }, actor) ? { submitterPk, hasDocument } : null,
-    })),
+    beside: entries.map((each) => ({ cursor: each.cursor, run: seesRun(each, actor) ? each : null })),
     next: rows.length > size ? (entries.at(-1)?.cursor ?? null) : null,
     owners,
   }
@@ -173,38 +173,28 @@ const historyText = `WITH named AS (
   FROM part o JOIN audit_rows a ON a.pk = o.audit_pk LEFT JOIN runs r ON r.id = o.run_id
   ORDER BY o.audit_pk DESC, o.position`
 
-function toEntry(
-  {
-    cursor: _cursor,
-    hasDocument: _has,
-    at,
-    actorPk,
-    actorName,
-    realPk,
-    realName,
-    runId,
-    submitterPk,
-    options,
-    ...rest
-  }: Found,
-  actor: Actor,
-  seen: readonly Seen[],
-): HistoryEntry {
-  const { requestId, fields, was, ...facts } = rest
-  const seesRun = runId !== null && mayReadRun({ options, submitterPk }, actor)
-  const owners = seen.find(({ model }) => model === facts.model)?.owners ?? null
-  const shown = (fields ?? null) as HistoryEntry['fields']
-  const isTaken = owners !== null && shown !== null && wasAnothers(shown, owners)
+function toEntry(row: Found, actor: Actor, seen: readonly Seen[]): HistoryEntry {
+  const owners = seen.find(({ model }) => model === row.model)?.owners ?? null
+  const fields = (row.fields ?? null) as HistoryEntry['fields']
+  const isTaken = owners !== null && fields !== null && wasAnothers(fields, owners)
   return {
-    at: at.toISOString(),
-    ...facts,
-    was: isTaken ? null : was,
-    fields: isTaken ? withoutFrom(shown) : shown,
-    user: mayNameUser(actor, actorPk) ? { pk: actorPk, username: actorName } : null,
-    real_user: realName !== null && mayNameUser(actor, realPk) ? { pk: realPk, username: realName } : null,
-    run: seesRun ? runId : null,
-    request_id: requestId,
+    at: row.at.toISOString(),
+    action: row.action,
+    model: row.model,
+    key: row.key,
+    name: row.name,
+    was: isTaken ? null : row.was,
+    owner: row.owner,
+    fields: isTaken ? withoutFrom(fields) : fields,
+    user: mayNameUser(actor, row.actorPk) ? { pk: row.actorPk, username: row.actorName } : null,
+    real_user:
+      row.realName !== null && mayNameUser(actor, row.realPk) ? { pk: row.realPk, username: row.realName } : null,
+    run: seesRun(row, actor) ? row.runId : null,
+    request_id: row.requestId,
   }
 }
+
+const seesRun = ({ runId, options, submitterPk }: Found, actor: Actor): boolean =>
+  runId !== null && mayReadRun({ options, submitterPk }, actor)
 
 type Found = z.output<typeof row>

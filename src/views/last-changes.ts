@@ -4,7 +4,7 @@ import type { Db } from '../db/client.ts'
 import { query } from '../db/raw.ts'
 import type { Registry } from '../models/registry.ts'
 import { type Actor, allows, mayNameUser } from '../permissions.ts'
-import { seenBy } from './history.ts'
+import { applicationModel, kindsText, seenBy } from './history.ts'
 
 const row = z.object({
   application: z.guid(),
@@ -16,8 +16,6 @@ const row = z.object({
 
 /** @property user null for callers who may not see it: the real one, behind an effective user */
 export type LastChange = { readonly at: Date; readonly user: string | null }
-
-const application = 'service_core.application'
 
 /**
  * The last change of applications, or of their providers, and its user, as far as a history shows it to the caller.
@@ -32,10 +30,9 @@ export async function readLastChanges(
   pks: readonly string[],
 ): Promise<ReadonlyMap<string, LastChange>> {
   if (pks.length === 0) return new Map()
-  const kinds = [...registry.kinds].map(([kind, { name }]) => ({ kind, model: name }))
   const rows = await query(db, row, {
     text,
-    values: [pks, application, JSON.stringify(kinds), JSON.stringify(seenBy(registry, actor))],
+    values: [pks, applicationModel, kindsText(registry), JSON.stringify(seenBy(registry, actor))],
   })
   return new Map(
     rows.map(({ application: of, at, actorPk, actorName, realName }) => [

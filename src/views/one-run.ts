@@ -78,7 +78,7 @@ export function toRun(row: Row, { registry, keyring }: Opening, shows: boolean, 
 }
 
 /** Reads the failed attempts. Their causes are for callers who may see all runs. */
-export async function readAttempts(db: Db, runId: string, actor: Actor): Promise<Run['failed_attempts']> {
+async function readAttempts(db: Db, runId: string, actor: Actor): Promise<Run['failed_attempts']> {
   if (!allows(actor, 'view_run')) return []
   const rows = await db.runAttempt.findMany({ where: { runId }, orderBy: { attempt: 'asc' } })
   return rows.map(({ attempt, at, cause }) => ({ attempt, at: at.toISOString(), cause }))
@@ -94,16 +94,7 @@ function otherwise<Value>(fallback: Value, read: () => Value): Value {
   }
 }
 
-/** The document of a stored run, masked; empty when it is not stored any more. */
-export async function documentText(
-  db: Db,
-  opening: Opening,
-  row: Pick<Stored, 'id' | 'blueprint' | 'document'>,
-): Promise<string> {
-  const document = await readDocument(db, row)
-  return otherwise(closed, () => blueprintOf(document, opening))
-}
-
+/** The document of a run, masked; empty when it is not stored any more. */
 function blueprintOf({ holder, blueprint }: SealedDocument, { registry, keyring }: Opening): string {
   if (blueprint === null) return ''
   return print(mask(openDocument(keyring, { holder, blueprint }), registry))
@@ -114,7 +105,7 @@ const wordOf = (word: string, value: boolean | number | null): string[] =>
   typeof value === 'number' ? [`${word}=${value}`] : value === true ? [word] : []
 
 /** @param isWhole whether its changes can be read */
-export function conditionsShown(
+function conditionsShown(
   row: Pick<Stored, 'options'>,
   isWhole: boolean,
 ): Pick<Run, 'owner' | 'owners' | 'allowed' | 'message' | 'cancelled_by' | 'unreadable'> {

@@ -7,14 +7,12 @@ import type { Registry } from '../models/registry.ts'
 import { isSame } from '../plan/same-value.ts'
 import { toMaskedValues } from '../plan/storage.ts'
 import { markerText } from '../sides.ts'
-import { fieldsOf, type Of } from './history.ts'
+import { applicationModel, fieldsOf, kindsText, type Of } from './history.ts'
 
 /**
  * Whether an application, or its provider, is not as its recorded changes left it: changed or deleted past the service
  * (docs/adr/0065-changed-outside-is-compared-on-reading.md).
  */
-
-const application = 'service_core.application'
 
 /** @property present the row; null when it is gone @property recorded the last value of each field, where it is known */
 const row = z.object({
@@ -38,8 +36,7 @@ export async function isApplicationOutside(
   { slug, key = null }: Of,
   owners: readonly string[] | null,
 ): Promise<boolean | null> {
-  const kinds = [...registry.kinds].map(([kind, { name }]) => ({ kind, model: name }))
-  const rows = await query(db, row, { text, values: [application, slug, JSON.stringify(kinds), owners, key] })
+  const rows = await query(db, row, { text, values: [applicationModel, slug, kindsText(registry), owners, key] })
   const answers = rows.map(({ model: name, present, recorded, isGone }) => {
     const model = registry.byName(name)
     if (present === null) return isGone

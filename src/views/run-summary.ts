@@ -2,7 +2,6 @@ import { z } from 'zod'
 import type { Change } from '../apply/changes.ts'
 import type { Db, Tx } from '../db/client.ts'
 import { query } from '../db/raw.ts'
-import { isReadable } from './stored-changes.ts'
 
 /** The summary of a run that lists show in place of its changes and of a long log. */
 
@@ -11,6 +10,9 @@ export const changeOrder = ['delete', 'update', 'create', 'unchanged'] as const 
 
 /** The number of entries with each action. */
 export type Counts = Readonly<Partial<Record<Change['action'], number>>>
+
+export const countsOf = (changes: readonly Change[]): Counts =>
+  Object.fromEntries([...Map.groupBy(changes, ({ action }) => action)].map(([action, all]) => [action, all.length]))
 
 const words = { delete: 'deleted', update: 'changed', create: 'created', unchanged: 'unchanged' } as const
 
@@ -48,7 +50,7 @@ export async function readExtracts(db: Db | Tx, ids: readonly string[]): Promise
             THEN jsonb_build_object('unchanged', jsonb_array_length(r.changes))
           ELSE (SELECT coalesce(jsonb_object_agg(action, number), '{}') FROM (
             SELECT e.value->>'action' AS action, count(*) AS number FROM jsonb_array_elements(r.changes) e
-            WHERE ${isReadable('e.value')} GROUP BY 1) counted) END AS counts
+            WHERE e.value->>'action' IN (${changeOrder.map((each) => `'${each}'`).join(', ')}) GROUP BY 1) counted) END AS counts
       FROM (SELECT id, coalesce(logs, '{}') AS logs, changes FROM runs WHERE id = ANY ($1::uuid[])) r`,
     values: [ids],
   })

@@ -144,16 +144,14 @@ export const userView = { model: 'User', schema, read } satisfies View<'User'>
  * hold nothing of the user.
  */
 const onlyKey = (pk: number): User => ({
-  ...{
-    pk,
-    username: '',
-    name: '',
-    is_active: false,
-    last_login: null,
-    is_superuser: false,
-    groups: [],
-    groups_obj: [],
-  },
+  pk,
+  username: '',
+  name: '',
+  is_active: false,
+  last_login: null,
+  is_superuser: false,
+  groups: [],
+  groups_obj: [],
   email: '',
   avatar: '',
   attributes: {},

@@ -119,17 +119,4 @@ describe('a login', () => {
     }
     expect((await logIn('/admin/login/?next=/admin/a&next=/admin/b')).headers.location).toBe('/admin/')
   })
-
-  test('has the old addresses', async () => {
-    const id = '01a1fd79-0573-7eeb-91d6-996288491dcb'
-    for (const [from, to] of [
-      ['login/', 'login/'],
-      ['logout/', 'logout/'],
-      ['manage/', ''],
-      [`runs/${id}/`, `runs/${id}/`],
-    ] as const)
-      expect(await dashboard.send({ method: 'GET', url: `/admin/queues/${from}` })).toMatchObject({
-        ...{ statusCode: 301, headers: { location: `/admin/${to}` } },
-      })
-  })
 })

@@ -146,7 +146,6 @@ describe('a roll back', () => {
     const found = new Set<string>()
     for (let next: string | undefined = url; next !== undefined; ) {
       const { body: shown }: { body: string } = await get(as, next)
-      expect(Buffer.byteLength(shown)).toBeLessThan(100_000)
       const [, table = ''] = /<tbody>(.*)<\/tbody>/s.exec(shown) ?? []
       for (const [name] of table.matchAll(new RegExp(`${slug}-\\d+`, 'g'))) found.add(name)
       next = /href="([^"]+)">The next ones/.exec(shown)?.[1]?.replaceAll('&amp;', '&')

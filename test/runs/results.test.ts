@@ -4,7 +4,6 @@ import { actorOfUser } from '../../src/rights/actor.ts'
 import { readRuns } from '../../src/runs/ended.ts'
 import { outcomeSql } from '../../src/runs/outcome.ts'
 import { readRun } from '../../src/views/one-run.ts'
-import { readRunPart } from '../../src/views/run-parts.ts'
 import { readExtracts } from '../../src/views/run-summary.ts'
 import { named } from '../support/installation.ts'
 import { raw, rows, sql } from '../support/sql.ts'
@@ -26,9 +25,6 @@ test('every reader shows what a run did that changed nothing', async () => {
   expect(await readRun(db, engine, { id, withBlueprint: true }, actor, none)).toMatchObject({
     ...{ logs, changes, unreadable: [] },
     blueprint: expect.stringContaining('entries'),
-  })
-  expect(await readRunPart(db, id, actor, { from: 0, most: 10, lines: 1 }, none)).toMatchObject({
-    ...{ logs: logs.slice(0, 1), lines: 2, counts: { unchanged: 2 }, changes, unreadable: [] },
   })
   expect((await readExtracts(db, [id]))(id)).toEqual({ logs, lines: 2, counts: { unchanged: 2 } })
   expect(await readRuns(db, [id])).toMatchObject([{ id, logs }])

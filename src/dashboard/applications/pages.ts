@@ -5,7 +5,7 @@ import type { LastChange } from '../../views/last-changes.ts'
 import { applicationPath, applicationsPath, rollBackPath, runsPath } from '../addresses.ts'
 import { textField } from '../filter-fields.ts'
 import { page } from '../frame.ts'
-import { factList, table } from '../table.ts'
+import { factList, moves, table } from '../table.ts'
 import { count, mark, nameText, notKnown, number, shortTime, time, titleText } from '../words.ts'
 import { type ApplicationRow, mostCounted } from './read.ts'
 import { type Timeline, timeline } from './timeline.ts'
@@ -32,8 +32,7 @@ export function applicationsPage(asked: Question, found: Found | null, actor: Ac
     actor,
     within: applicationsPath,
     isLive: at === 1,
-    content: html`<h1>Applications</h1>
-${!allows(actor, 'view_application') && html`<p class="quiet">You see those of some owners only: your rights are bound to them.</p>`}
+    content: html`${!allows(actor, 'view_application') && html`<p class="quiet">You see those of some owners only: your rights are bound to them.</p>`}
 <form class="filters" method="get" action="${applicationsPath}">
 ${textField('text', 'Words of name, slug or group', { value: text })}
 ${textField('owner', 'Owner', { value: owner })}
@@ -44,8 +43,10 @@ ${textField('owner', 'Owner', { value: owner })}
         ? notKnown('This takes too long: say more of what you look for.')
         : html`<h2>${found.isCut ? `${number(mostCounted)}+ applications` : count(found.count, 'application')}</h2>
 ${found.rows.length > 0 ? list(found) : formerly(text)}
-<p class="choice">${at > 1 && html`<a class="button" href="${addressOf({ ...asked, page: at - 1 })}">Before</a>`}
-${at * rowsOfPage < found.count && html`<a class="button" href="${addressOf({ ...asked, page: at + 1 })}">Next</a>`}</p>`
+${moves({
+  Before: at > 1 && addressOf({ ...asked, page: at - 1 }),
+  Next: at * rowsOfPage < found.count && addressOf({ ...asked, page: at + 1 }),
+})}`
     }</section>`,
   })
 }
@@ -114,8 +115,7 @@ export function applicationPage({ slug, row, isOutside, putBack, history, isFirs
     actor,
     within: applicationsPath,
     isLive: isFirst,
-    content: html`<h1>${titleText(row?.name ?? slug)}</h1>
-${row === undefined && html`<div class="summary bad"><p>${mark('off', 'gone')} <span class="says">There is no application of this slug now: it was deleted or renamed.</span></p></div>`}
+    content: html`${row === undefined && html`<div class="summary bad"><p>${mark('off', 'gone')} <span class="says">There is no application of this slug now: it was deleted or renamed.</span></p></div>`}
 ${
   isOutside === true &&
   html`<div class="summary bad"><p>${mark('warn', 'changed outside')} <span class="says">It, or its provider, is not as its recorded changes left it.</span></p>
@@ -124,8 +124,10 @@ ${putBack !== null && html`<p><a href="${rollBackPath(putBack)}">Plan its last d
 ${isFirst && row !== undefined && html`<section><h2>What it is</h2>${facts(row, last)}</section>`}
 <section><h2>What was done to it and to its providers</h2>
 ${history.entries.length === 0 ? html`<p>Nothing is recorded.</p>` : timeline(history, actor)}
-<p class="choice">${!isFirst && html`<a class="button" href="${applicationPath(slug)}">The newest</a>`}
-${history.next !== null && html`<a class="button" href="${applicationPath(slug)}?before=${history.next}">Older</a>`}</p></section>`,
+${moves({
+  'The newest': !isFirst && applicationPath(slug),
+  Older: history.next !== null && `${applicationPath(slug)}?before=${history.next}`,
+})}</section>`,
   })
 }
 

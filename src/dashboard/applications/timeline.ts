@@ -23,9 +23,6 @@ const actions: Readonly<Record<HistoryEntry['action'], readonly [Look, string]>>
   delete: ['bad', 'deleted'],
 }
 
-/** The most bytes of the HTML of one entry's fields. */
-const mostOfEntry = 2_500
-
 export const timeline = ({ entries, beside, nameOf }: Timeline, actor: Actor): Html =>
   table(
     'What was done',
@@ -53,9 +50,7 @@ export const timeline = ({ entries, beside, nameOf }: Timeline, actor: Actor): H
               mayRollBack(actor, former.submitterPk) &&
               html`<br><a href="${rollBackPath(run)}">roll back to this</a>`
             }`,
-          fields === null
-            ? html`<span class="quiet">not kept</span>`
-            : fieldList(fields, action === 'create', mostOfEntry),
+          fields === null ? html`<span class="quiet">not kept</span>` : fieldList(fields, action === 'create'),
         ],
       }
     }),

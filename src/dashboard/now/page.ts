@@ -6,7 +6,7 @@ import { isCounted } from '../../views/refusal.ts'
 import { actPath, nowPath, refusalsPath, runPagePath, runsPath } from '../addresses.ts'
 import { page } from '../frame.ts'
 import { groupTable, names, person, runLink, runTable } from '../runs/tables.ts'
-import { rowsWithin, table } from '../table.ts'
+import { table } from '../table.ts'
 import { count, duration, mark, nameText, notKnown, number, sentenceText, shortId, shortTime, time } from '../words.ts'
 import { parts } from './parts.ts'
 import { plot } from './plot.ts'
@@ -17,11 +17,11 @@ import { summary } from './summary.ts'
 export const nowPage = (now: Now, actor: Actor): string =>
   page({
     title: 'Now',
+    asOf: now.at,
     actor,
     within: nowPath,
     isLive: true,
-    content: html`<div class="head"><h1>Now</h1><p class="quiet">As of ${time(now.at)}.</p></div>
-${summary(now, actor)}
+    content: html`${summary(now, actor)}
 ${!allows(actor, 'view_run') && html`<p class="quiet">You see your own runs only: you lack the permission view_run.</p>`}
 <div class="columns">
 <div>
@@ -41,10 +41,8 @@ function acts({ pause, failedJobs }: Now, actor: Actor): Html | false {
 ${(failedJobs ?? 0) > 0 && html`<a class="button" href="${actPath('clear')}">Clear ${count(failedJobs ?? 0, 'failed job')}</a>`}</p>`
 }
 
-/** Bytes of the rows of each table: all tables and the plots have room on one page. */
-const mostOf = { running: 6_000, failures: 14_000, expiring: 5_000, newest: 12_000 } as const
-
-const andMore = (left: number): Html | false => left > 0 && html`<p class="quiet">And ${number(left)} more.</p>`
+/** The most rows of a table. */
+const mostRows = 20
 
 function queue({ backlog, atWork }: Now): Html {
   const oldest = backlog?.oldestS ?? null
@@ -56,9 +54,10 @@ function queue({ backlog, atWork }: Now): Html {
 ${atWork === null ? notKnown() : atWork.length > 0 && running(atWork)}`
 }
 
-function running(atWork: NonNullable<Now['atWork']>): Html {
-  const rows = rowsWithin(
-    mostOf.running,
+const running = (atWork: NonNullable<Now['atWork']>): Html =>
+  table(
+    'Running',
+    { Run: 'text', 'At work for': 'number', Who: 'plain', 'Waits for a lock of': 'text' },
     atWork.map(({ run, workS, blocker }) => ({
       id: `work-${run.id}`,
       cells: [
@@ -68,13 +67,8 @@ function running(atWork: NonNullable<Now['atWork']>): Html {
         blocker !== null ? blockerText(blocker) : workS === null ? betweenAttempts : 'no lock',
       ],
     })),
+    mostRows,
   )
-  return html`${table(
-    'Running',
-    { Run: 'text', 'At work for': 'number', Who: 'plain', 'Waits for a lock of': 'text' },
-    rows,
-  )}${andMore(atWork.length - rows.length)}`
-}
 
 const betweenAttempts = html`${mark('warn', 'blocked')} and tried again soon: its locks were not given in time`
 
@@ -93,7 +87,7 @@ ${
     ? notKnown()
     : failures.groups.length === 0
       ? html`<p>${mark('good', 'None.')}</p>`
-      : html`${groupTable('Failures by cause', failures.groups.slice(0, mostGroups), mostOf.failures)}
+      : html`${groupTable('Failures by cause', failures.groups, mostRows)}
 <p><a href="${runsPath}?period=week&outcome=failed">All failed runs of the week</a></p>`
 }
 ${failures !== null && !failures.isAll && html`<p class="quiet">There are more: these are the newest.</p>`}
@@ -104,7 +98,6 @@ ${expiring('Access tokens', tokens)}
 ${certificates !== undefined && expiring('Certificates', certificates)}`
 }
 
-const mostGroups = 20
 const mostCodes = 10
 
 function refusals(found: Now['refused']): Html {
@@ -127,9 +120,10 @@ function expiring(what: string, found: readonly Expiring[] | null): Html {
   if (found === null) return html`<p>${what}: not known just now.</p>`
   if (found.length === 0) return html`<p>${what}: ${mark('good', 'none')}</p>`
   const now = Date.now()
-  const rows = rowsWithin(
-    mostOf.expiring,
-    found.slice(0, mostGroups).map(({ name, user, expires }) => ({
+  return table(
+    what,
+    { [what]: 'text', Of: 'plain', Expires: 'plain', In: 'number' },
+    found.map(({ name, user, expires }) => ({
       cells: [
         nameText(name),
         nameText(user ?? ''),
@@ -137,12 +131,8 @@ function expiring(what: string, found: readonly Expiring[] | null): Html {
         expires.getTime() <= now ? mark('bad', 'expired') : duration(expires.getTime() - now),
       ],
     })),
+    mostRows,
   )
-  return html`${table(
-    what,
-    { [what]: 'text', Of: 'plain', Expires: 'plain', In: 'number' },
-    rows,
-  )}${andMore(found.length - rows.length)}`
 }
 
 const newest = ({ newest: rows, at }: Now): Html =>
@@ -150,4 +140,4 @@ const newest = ({ newest: rows, at }: Now): Html =>
     ? notKnown()
     : rows.length === 0
       ? html`<p>There is no run yet.</p>`
-      : html`${runTable('The last ten runs', rows, at, mostOf.newest)}<p><a href="${runsPath}">All runs</a></p>`
+      : html`${runTable('The last ten runs', rows, at)}<p><a href="${runsPath}">All runs</a></p>`

@@ -1,8 +1,9 @@
 import { isSilent, type KnownProcess } from '../../db/presence.ts'
 import { type Html, html } from '../../http/html.ts'
 import type { Check, Checks } from '../../http/readiness.ts'
-import { type Row, rowsWithin, table } from '../table.ts'
+import { type Row, table } from '../table.ts'
 import { duration, mark, nameText, number, pauseSentence } from '../words.ts'
+import { silentFirst } from '../workers.ts'
 import type { Now } from './read.ts'
 
 /** A line for each part of the installation, as readiness judges it, for each worker, and for each silent server. */
@@ -16,17 +17,15 @@ export const parts = (now: Now): Html =>
     ...someOf('Servers', serverLines(now.servers)),
   ])
 
-const silentFirst = <Each extends KnownProcess>(all: readonly Each[]): readonly Each[] =>
-  all.toSorted((one, other) => Number(isSilent(other)) - Number(isSilent(one)))
-
-/** The most bytes of rows: the page has room for about thirty of each part. */
-const mostBytes = 9_000
+/** The most rows of each part. */
+const mostRows = 30
 
 /** The first rows of a part. The page of workers has all of them. */
 function someOf(part: string, rows: readonly Row[]): readonly Row[] {
-  const some = rowsWithin(mostBytes, rows)
-  const left = rows.length - some.length
-  return left === 0 ? some : [...some, { id: `part-more-${part}`, cells: [part, '', `And ${number(left)} more.`] }]
+  const left = rows.length - mostRows
+  return left <= 0
+    ? rows
+    : [...rows.slice(0, mostRows), { id: `part-more-${part}`, cells: [part, '', `And ${number(left)} more.`] }]
 }
 
 /** The check of a part. The line of the pause names its user and time. */

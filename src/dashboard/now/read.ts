@@ -57,59 +57,45 @@ export type Sources = {
 
 export type ReadNow = (actor: Actor, period: Period) => Promise<Now>
 
-/**
- * Opens the reader of the first page. Every page reads for itself, and parts that are the same for many are read once for all of
- * them.
- */
+/** Opens the reader of the first page. Readers with the same rights, who come at the same time, share a reading. */
 export function openNow({ db, queue, inspect, runs }: Sources): ReadNow {
   // They take longer to read than the rest, and are the same for all who may see them.
-  const certificates = seldom(() => expiringCertificates(db), 60_000)
-  const forAll = shared(0, () =>
-    Promise.all([
-      known(readPause(queue, db).then((found): Now['pause'] => found ?? 'none')),
-      known(answered(queue.getJobCounts('failed')).then(({ failed = 0 }) => failed)),
-      known(inTime(readBacklog(db))),
-    ]),
-  )
-  const seldomNew = shared(1_000, () =>
-    Promise.all([inspect(), known(inTime(readProcesses(db, 'workers'))), known(inTime(readProcesses(db, 'servers')))]),
-  )
-  // Counts of a day take longer to make, and change less.
+  const certificatesOfAll = seldom(() => expiringCertificates(db), 60_000)
+  // Counts of a day take longer to make, and change less. Many readers see the same runs.
   const figuresOf = {
     hour: shared(900, (actor: Actor) => readFigures(db, runs, actor, 'hour')),
     day: shared(15_000, (actor: Actor) => readFigures(db, runs, actor, 'day')),
   }
-  const failuresSeen = shared(0, (actor: Actor) => failuresOf(db, runs, actor))
-  const runsSeen = shared(0, (actor: Actor) =>
-    Promise.all([
-      known(inTime(readWork(db, runs, actor))),
-      known(inTime(newestRuns(db, runs, actor, mostNewest).then((ids) => readRunRows(db, runs, actor, ids)))),
-    ]),
-  )
-  const seldomSeen = shared(1_000, (actor: Actor) =>
-    Promise.all([
-      known(inTime(expiringTokens(db, actor, tokenOwners(actor)))),
-      known(inTime(readRefusals(db, actor, { since: new Date(Date.now() - 3_600_000) }))),
-    ]),
-  )
-  return async (actor, period) => {
-    const rights = rightsKey(actor)
+  const read = shared(0, async (actor: Actor, period: Period): Promise<Now> => {
+    const newestRows = newestRuns(db, runs, actor, mostNewest).then((ids) => readRunRows(db, runs, actor, ids))
     const [
-      [pause, failedJobs, backlog],
-      [checks, workers, servers],
+      checks,
+      pause,
+      failedJobs,
+      workers,
+      servers,
+      backlog,
+      atWork,
       figures,
       failures,
-      [atWork, newest],
-      [tokens, refused],
-      expiring,
+      tokens,
+      certificates,
+      newest,
+      refused,
     ] = await Promise.all([
-      forAll(''),
-      seldomNew(''),
+      inspect(),
+      known(readPause(queue, db).then((found): Now['pause'] => found ?? 'none')),
+      known(answered(queue.getJobCounts('failed')).then(({ failed = 0 }) => failed)),
+      known(inTime(readProcesses(db, 'workers'))),
+      known(inTime(readProcesses(db, 'servers'))),
+      known(inTime(readBacklog(db))),
+      known(inTime(readWork(db, runs, actor))),
       known(inTime(figuresOf[period](scopeKey(runs, actor), actor))),
-      known(inTime(failuresSeen(rights, actor))),
-      runsSeen(rights, actor),
-      seldomSeen(rights, actor),
-      allows(actor, 'view_certificatekeypair') ? known(certificates()) : undefined,
+      known(inTime(failuresOf(db, runs, actor))),
+      known(inTime(expiringTokens(db, actor, tokenOwners(actor)))),
+      allows(actor, 'view_certificatekeypair') ? known(certificatesOfAll()) : undefined,
+      known(inTime(newestRows)),
+      known(inTime(readRefusals(db, actor, { since: new Date(Date.now() - 3_600_000) }))),
     ])
     return {
       at: new Date(),
@@ -123,9 +109,13 @@ export function openNow({ db, queue, inspect, runs }: Sources): ReadNow {
       period,
       figures,
       failures,
-      ...{ tokens, certificates: expiring, newest, refused },
+      tokens,
+      certificates,
+      newest,
+      refused,
     }
-  }
+  })
+  return (actor, period) => read(`${period} ${rightsKey(actor)}`, actor, period)
 }
 
 /** Callers with the same key see the same parts. */

@@ -6,8 +6,8 @@ import type { AuditEntry } from '../../views/audit.ts'
 import { auditPath, runPagePath } from '../addresses.ts'
 import { choiceField, textField } from '../filter-fields.ts'
 import { page } from '../frame.ts'
-import { type Row, rowsWithin, table } from '../table.ts'
-import { nameText, notKnown, sentenceText, shortId, shortTime, time } from '../words.ts'
+import { moves, type Row, table } from '../table.ts'
+import { nameText, notKnown, sentenceText, shortId, shortTime } from '../words.ts'
 import type { AuditQuestion, FoundAudit } from './audit.ts'
 
 /** /admin/audit/: actions with their users. */
@@ -22,33 +22,27 @@ type Shown = {
 export const auditPage = ({ question, found, registry }: Shown, actor: Actor): string =>
   page({
     title: 'Audit',
+    asOf: new Date(),
     actor,
     within: auditPath,
     isLive: question.before === null,
-    content: html`<div class="head"><h1>Audit</h1><p class="quiet">As of ${time(new Date())}.</p></div>
-<p>Who did what: applies, writes of single objects, acts on the queue, and reads while impersonating. Names of fields, and no values.</p>
+    content: html`<p>Who did what: applies, writes of single objects, acts on the queue, and reads while impersonating. Names of fields, and no values.</p>
 ${form(question)}
 <section><h2>${spanWords[question.span]}</h2>
-${found === null ? html`${notKnown('This takes too long: choose a shorter period, or say more.')}${moves(question, null)}` : results(question, found, registry)}</section>`,
+${found === null ? html`${notKnown('This takes too long: choose a shorter period, or say more.')}${linksOf(question, null)}` : results(question, found, registry)}</section>`,
   })
 
-/** The most bytes of a page: its rows are up to 50, and fewer where they are long. */
-const mostBytes = 80_000
-
-function results(question: AuditQuestion, { rows: all, ...found }: FoundAudit, registry: Shown['registry']): Html {
+function results(question: AuditQuestion, { rows: all, next }: FoundAudit, registry: Shown['registry']): Html {
   const now = new Date()
-  const shown = rowsWithin(
-    mostBytes,
-    all.map((each) => rowOf(each, registry, now)),
-  )
-  const next = shown.length < all.length ? (all[shown.length - 1]?.id ?? null) : found.next
-  return html`${shown.length > 0 ? rows(shown) : html`<p>There is nothing of this kind.</p>`}
-${moves(question, next)}`
+  return html`${all.length > 0 ? rows(all.map((each) => rowOf(each, registry, now))) : html`<p>There is nothing of this kind.</p>`}
+${linksOf(question, next)}`
 }
 
-const moves = (question: AuditQuestion, next: string | null): Html =>
-  html`<p class="choice">${question.before !== null && html`<a class="button" href="${addressOf(question, null)}">The newest</a>`}
-${next !== null && html`<a class="button" href="${addressOf(question, next)}">Older</a>`}</p>`
+const linksOf = (question: AuditQuestion, next: string | null): Html =>
+  moves({
+    'The newest': question.before !== null && addressOf(question, null),
+    Older: next !== null && addressOf(question, next),
+  })
 
 const spanWords: Readonly<Record<AuditSpan, string>> = {
   day: 'The last day',

@@ -10,24 +10,23 @@ import {
 } from '../../views/refusal.ts'
 import { refusalsPath } from '../addresses.ts'
 import { page } from '../frame.ts'
-import { type Row, rowsWithin, table } from '../table.ts'
+import { moves, type Row, table } from '../table.ts'
 import { count, mark, nameText, notKnown, number, sentenceText, shortTime, time, titleText } from '../words.ts'
 
 /** /admin/refusals/: submissions that were refused before they were recorded as runs. */
 
-/** The most rows of a page, and the most bytes of their HTML. */
+/** The most rows of a page. */
 const mostRows = 100
-const mostBytes = 80_000
 
 /** @param found null: they could not be read in time @param before the page has those with a smaller key; null: the newest */
 export const refusalsPage = (found: Refusals | null, before: bigint | null, actor: Actor): string =>
   page({
     title: 'Refusals',
+    asOf: new Date(),
     actor,
     within: refusalsPath,
     isLive: before === null,
-    content: html`<div class="head"><h1>Refusals</h1><p class="quiet">As of ${time(new Date())}.</p></div>
-<p>Submissions that were refused before they became runs: they stand in no list of runs. The last ${number(refusalsKept)} are kept, without what was sent.</p>
+    content: html`<p>Submissions that were refused before they became runs: they stand in no list of runs. The last ${number(refusalsKept)} are kept, without what was sent.</p>
 ${!seesAllRefusals(actor) && html`<p class="quiet">You see your own only: ${why(actor)}.</p>`}
 ${found === null ? notKnown() : contentOf(found, before)}`,
   })
@@ -38,10 +37,7 @@ const why = (actor: Actor): string =>
 function contentOf(found: Refusals, before: bigint | null): Html {
   const { rows, keptFrom, isFlood } = found
   const now = new Date()
-  const shown = rowsWithin(
-    mostBytes,
-    rows.slice(0, mostRows).map((each) => rowOf(each, now)),
-  )
+  const shown = rows.slice(0, mostRows).map((each) => rowOf(each, now))
   const next = shown.length < rows.length ? rows[shown.length - 1]?.pk : undefined
   if (rows.length === 0 && before === null && isCounted(found)) return html`<p>${mark('good', 'None.')}</p>`
   return html`${before === null && rows.length > 0 && byReason(found, now)}
@@ -65,8 +61,7 @@ ${
         shown,
       )
 }
-<p class="choice">${before !== null && html`<a class="button" href="${refusalsPath}">The newest</a>`}
-${next !== undefined && html`<a class="button" href="${refusalsPath}?before=${next}">Older</a>`}</p></section>`
+${moves({ 'The newest': before !== null && refusalsPath, Older: next !== undefined && `${refusalsPath}?before=${next}` })}</section>`
 }
 
 const rowOf = (each: Refused, now: Date): Row => ({

@@ -1,9 +1,8 @@
 import type { Change } from '../../apply/changes.ts'
-import { bytesOf, cutTo, type Html, html } from '../../http/html.ts'
+import { cutTo, type Html, html } from '../../http/html.ts'
 import { queryInteger } from '../../lists/filters.ts'
 import { asText, type Difference, differences } from '../../sides.ts'
-import type { RunPart } from '../../views/run-parts.ts'
-import { countsText } from '../../views/run-summary.ts'
+import { type Counts, changeOrder, countsOf, countsText } from '../../views/run-summary.ts'
 import { count, nameText, number } from '../words.ts'
 
 /** The changes of a run, from -> to: effects first, unchanged objects last and folded. */
@@ -12,63 +11,47 @@ type Words = Readonly<Record<Change['action'], string>>
 const words: Words = { delete: 'Deleted', update: 'Changed', create: 'Created', unchanged: 'Unchanged' }
 
 /** The number of entries with each action: `2 deleted, 1 changed`. */
-export const changeCounts = (counts: RunPart['counts']): string => countsText(counts, number)
+export const changeCounts = (changes: readonly Change[], counts: Counts = countsOf(changes)): string =>
+  countsText(counts, number)
 
-export const countOf = (counts: RunPart['counts']): number => Object.values(counts).reduce((sum, each) => sum + each, 0)
+export const areUnchanged = (changes: readonly Change[]): boolean =>
+  changes.every(({ action }) => action === 'unchanged')
 
-/** The most entries of a page, and the most bytes of their HTML: entries differ much in their size. */
-export const mostEntries = 100
-const mostBytes = 48_000
+/** The most entries of a page. */
+const mostEntries = 100
 /** The most lines of a run's log, and fields of an entry. */
-export const mostLines = 40
+const mostLines = 40
 const mostFields = 30
 
 type Names = (model: string) => string
 
-/**
- * The first of some changes, as many as a page may have.
- *
- * @param changes ordered by `changeOrder`
- * @param called the words for each action
- * @returns how many are shown
- */
-function changeTables(
-  changes: readonly Change[],
-  nameOf: Names,
-  called: Words,
-): { readonly shown: Html; readonly size: number } {
-  const blocks = new Map<Change['action'], Html[]>()
-  let bytes = 0
-  let size = 0
-  for (const change of changes) {
-    const { action } = change
-    const block = action === 'unchanged' ? html`<li>${objectName(change, nameOf)}</li>` : rowsOf(change, nameOf)
-    bytes += bytesOf(block)
-    if (size === mostEntries || (size > 0 && bytes > mostBytes)) break
-    size += 1
-    const all = blocks.get(action)
-    if (all === undefined) blocks.set(action, [block])
-    else all.push(block)
-  }
-  return {
-    shown: html`${[...blocks].map(([action, all]) => (action === 'unchanged' ? unchanged(all) : tableOf(action, called[action], all)))}`,
-    size,
-  }
-}
-
-type Part = { readonly changes: readonly Change[]; readonly start: number; readonly total: number }
-
 /** The member of an address: the index of the first change that is shown. */
 export const startOfPart = queryInteger(0, 1_000_000).default(0)
 
+type Part = { readonly start: number; readonly nameOf: Names; readonly called?: Words }
+
 /** A part of the changes of a page, with links to the others. @param address the address of the first part */
-export function changesPart({ changes, start, total }: Part, address: string, nameOf: Names, called = words): Html {
-  const { shown, size } = changeTables(changes, nameOf, called)
-  const next = start + size
+export function changesPart(
+  changes: readonly Change[],
+  address: string,
+  { start, nameOf, called = words }: Part,
+): Html {
+  const order = ({ action }: Change) => changeOrder.indexOf(action)
+  const shown = changes.toSorted((one, other) => order(one) - order(other)).slice(start, start + mostEntries)
+  const total = changes.length
+  const next = start + shown.length
   const nextAddress = `${address}${address.includes('?') ? '&' : '?'}start=${next}`
   return html`${start > 0 && html`<p class="quiet">From ${number(start + 1)} on, of ${number(total)}. <a href="${address}">From the first</a></p>`}
-${shown}
-${size > 0 && next < total && html`<p class="choice"><a class="button" href="${nextAddress}">The next ones, of ${number(total)}</a></p>`}`
+${[...Map.groupBy(shown, ({ action }) => action)].map(([action, all]) =>
+  action === 'unchanged'
+    ? unchanged(all.map((each) => html`<li>${objectName(each, nameOf)}</li>`))
+    : tableOf(
+        action,
+        called[action],
+        all.map((each) => rowsOf(each, nameOf)),
+      ),
+)}
+${shown.length > 0 && next < total && html`<p class="choice"><a class="button" href="${nextAddress}">The next ones, of ${number(total)}</a></p>`}`
 }
 
 /** The columns of an action. A created object had no value before. */
@@ -123,23 +106,14 @@ function cellsOf({ path, note, from = '', to = '' }: FieldRow, isNew: boolean): 
   return html`${name}${!isNew && html`<td class="old text">${from}</td>`}<td class="text">${to}</td>`
 }
 
-/**
- * Fields as lines: `name: from -> to`.
- *
- * @param most the most bytes of their HTML
- */
-export function fieldList(fields: Change['fields'], isNew: boolean, most: number): Html {
-  const lines: Html[] = []
-  let bytes = 0
-  const all = fieldRows(fields)
-  for (const { path, note, from, to } of all) {
+/** Fields as lines: `name: from -> to`. */
+export function fieldList(fields: Change['fields'], isNew: boolean): Html {
+  const rows = fieldRows(fields)
+  const left = rows.length - mostFields
+  const lines = rows.slice(0, mostFields).map(({ path, note, from, to }) => {
     const sides = isNew || from === undefined ? to : html`<span class="quiet">${from}</span> -> ${to ?? 'nothing'}`
-    const line = html`<li>${nameText(path)}: ${note ?? sides}</li>`
-    bytes += bytesOf(line)
-    if (lines.length > 0 && bytes > most) break
-    lines.push(line)
-  }
-  const left = all.length - lines.length
+    return html`<li>${nameText(path)}: ${note ?? sides}</li>`
+  })
   return html`<ul class="lines">${lines}${left > 0 && html`<li class="quiet">and ${count(left, 'field')} more</li>`}</ul>`
 }
 
@@ -149,17 +123,11 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : asText(value)
 }
 
-const mostBytesOfLines = 16_000
-
-/** Sentences of a run, as many as its page has room for. @param all the number of all sentences */
+/** The first sentences of a run. @param all the number of all sentences */
 export function lineList(lines: readonly (string | Html)[], all = lines.length): Html {
-  let bytes = 0
-  const shown = lines.map((line) => html`<li>${typeof line === 'string' ? cutTo(1_000, line) : line}</li>`)
-  const end = shown.findIndex((line) => {
-    bytes += bytesOf(line)
-    return bytes > mostBytesOfLines
-  })
-  const some = end === -1 ? shown : shown.slice(0, end)
-  return html`<ul>${some}</ul>
-${all > some.length && html`<p class="quiet">And ${count(all - some.length, 'line')} more, in the API.</p>`}`
+  const shown = lines
+    .slice(0, mostLines)
+    .map((line) => html`<li>${typeof line === 'string' ? cutTo(1_000, line) : line}</li>`)
+  return html`<ul>${shown}</ul>
+${all > shown.length && html`<p class="quiet">And ${count(all - shown.length, 'line')} more, in the API.</p>`}`
 }

@@ -24,13 +24,11 @@ export const differencesPage = (id: string, title: string, { compared, ...of }: 
     title: `Differences of ${title}`,
     actor,
     within: runsPath,
-    content: html`<h1>Differences of ${titleText(title)}</h1>
-<p><a href="${runPagePath(id)}">Back to the run</a></p>
+    content: html`<p><a href="${runPagePath(id)}">Back to the run</a></p>
 ${typeof compared === 'string' ? html`<p>${compared}</p>` : contentOf(id, compared, of)}`,
   })
 
 const called = { delete: 'Removed', update: 'Changed', create: 'Added', unchanged: 'Unchanged' } as const
-const mostOfSettings = 5_000
 
 function contentOf(
   id: string,
@@ -42,13 +40,12 @@ function contentOf(
     const of = changes.filter((each) => each.action === action).length
     return of === 0 ? [] : [`${number(of)} ${called[action].toLowerCase()}`]
   })
-  const part = { changes: changes.slice(start), start, total: changes.length }
   return html`<section><dl class="facts"><dt>From</dt><dd><a href="${runPagePath(earlier.id)}">${titleText(earlier.title)}</a> of ${time(earlier.createdAt)}, the applied run before it</dd><dt>To</dt><dd>this run</dd></dl></section>
 ${
   counts.length === 0 && !hasSettings
     ? html`<div class="summary good"><p>${mark('same', 'the same')} <span class="says">Nothing is different.</span></p></div>`
     : html`<section><h2>What is different${counts.length > 0 && `: ${counts.join(', ')}`}</h2>
-${hasSettings && html`<h3>Of the whole document</h3>${fieldList(settings, false, mostOfSettings)}`}
-${changesPart(part, differencesPath(id), nameOf, called)}</section>`
+${hasSettings && html`<h3>Of the whole document</h3>${fieldList(settings, false)}`}
+${changesPart(changes, differencesPath(id), { start, nameOf, called })}</section>`
 }`
 }

@@ -1,22 +1,22 @@
-import { endWithin, html } from '../../http/html.ts'
+import { html } from '../../http/html.ts'
 import type { Actor } from '../../permissions.ts'
+import type { Run } from '../../views/run.ts'
 import { documentPath, runPagePath, runsPath } from '../addresses.ts'
 import { page } from '../frame.ts'
-import { number, titleText } from '../words.ts'
+import { moves } from '../table.ts'
+import { number } from '../words.ts'
 
 /** /admin/runs/{id}/document/: the document that was sent, with its secrets masked. */
 
-/** The most characters of a page, and the most bytes of their HTML. */
+/** The most characters of a page. */
 const mostText = 40_000
-const mostBytes = 85_000
 
 /** @param at the number of the page, from 1 @returns null when there is no such page */
 export function documentPage(
-  run: { readonly id: string; readonly title: string; readonly blueprint: string },
+  { id, title, blueprint }: Pick<Run, 'id' | 'title' | 'blueprint'>,
   at: number,
   actor: Actor,
 ): string | null {
-  const { id, title, blueprint } = run
   const pages = pagesOf(blueprint)
   const text = pages[at - 1]
   if (text === undefined) return null
@@ -24,12 +24,13 @@ export function documentPage(
     title: `Document of ${title}`,
     actor,
     within: runsPath,
-    content: html`<h1>Document of ${titleText(title)}</h1>
-<p><a href="${runPagePath(id)}">Back to the run</a></p>
+    content: html`<p><a href="${runPagePath(id)}">Back to the run</a></p>
 ${pages.length > 1 && html`<p class="quiet">Page ${number(at)} of ${number(pages.length)}.</p>`}
 ${text === '' ? html`<p>The document is no longer stored.</p>` : html`<div class="card scroll" role="region" aria-label="Document" tabindex="0"><pre>${text}</pre></div>`}
-<p class="choice">${at > 1 && html`<a class="button" href="${documentPath(id)}?page=${at - 1}">Before</a>`}
-${at < pages.length && html`<a class="button" href="${documentPath(id)}?page=${at + 1}">Next</a>`}</p>`,
+${moves({
+  Before: at > 1 && `${documentPath(id)}?page=${at - 1}`,
+  Next: at < pages.length && `${documentPath(id)}?page=${at + 1}`,
+})}`,
   })
 }
 
@@ -46,7 +47,7 @@ export function pagesOf(text: string): readonly string[] {
 }
 
 function endOfPage(text: string, from: number): number {
-  const most = Math.min(endWithin(mostBytes, text, from), from + mostText)
+  const most = from + mostText
   if (most >= text.length) return text.length
   // A character of two units is kept whole.
   const end = text.slice(from, most).isWellFormed() ? most : most - 1

@@ -5,7 +5,8 @@ import { type Actor, allows } from '../../permissions.ts'
 import { runsPath } from '../addresses.ts'
 import { choiceField, textField } from '../filter-fields.ts'
 import { page } from '../frame.ts'
-import { count, notKnown, number, time } from '../words.ts'
+import { moves } from '../table.ts'
+import { count, notKnown, number } from '../words.ts'
 import type { RunGroup } from './groups.ts'
 import { type Asked, addressOf, type Field, type Place, placeText } from './question.ts'
 import { groupTable, runTable } from './tables.ts'
@@ -27,11 +28,11 @@ export function runsPage(asked: Asked, found: Runs | null, actor: Actor): string
   const isWrong = Object.keys(wrong).length > 0
   return page({
     title: 'Runs',
+    asOf: new Date(),
     actor,
     within: runsPath,
     isLive: !isWrong && before === null,
-    content: html`<div class="head"><h1>Runs</h1><p class="quiet">As of ${time(new Date())}.</p></div>
-${!allows(actor, 'view_run') && html`<p class="quiet">You see your own runs only: you lack the permission view_run.</p>`}
+    content: html`${!allows(actor, 'view_run') && html`<p class="quiet">You see your own runs only: you lack the permission view_run.</p>`}
 ${form(asked)}
 ${
   isWrong
@@ -64,12 +65,14 @@ ${!isAll && html`<p class="quiet">Of the newest ${number(mostGrouped)} runs: the
   const { rows, count: matching, next } = found
   return html`<h2>${matching > mostCounted ? `${number(mostCounted)}+ runs` : count(matching, 'run')} ${of}</h2>
 ${rows.length > 0 && runTable('Runs', rows, new Date())}
-<p class="choice">${before !== null && html`<a class="button" href="${addressOf(sent, { before: undefined })}">The newest</a>`}
-${next !== null && html`<a class="button" href="${addressOf(sent, { before: placeText(next) })}">Older</a>`}</p>`
+${moves({
+  'The newest': before !== null && addressOf(sent, { before: undefined }),
+  Older: next !== null && addressOf(sent, { before: placeText(next) }),
+})}`
 }
 
-/** The most bytes of the groups. */
-const mostOfGroups = 80_000
+/** The most groups that are shown. */
+const mostOfGroups = 100
 
 const labels: Readonly<Record<Field, string>> = {
   period: 'Period',

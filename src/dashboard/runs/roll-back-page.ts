@@ -2,22 +2,22 @@ import { detailOf, type Problem } from '../../errors.ts'
 import { cutTo, type Html, html } from '../../http/html.ts'
 import type { Actor } from '../../permissions.ts'
 import { longestMessage } from '../../runs/message.ts'
-import type { RunPart } from '../../views/run-parts.ts'
+import type { Run } from '../../views/run.ts'
 import { rollBackPath, runPagePath, runsPath } from '../addresses.ts'
 import { page } from '../frame.ts'
-import { mark, nameText, time, titleText } from '../words.ts'
-import { changeCounts, changesPart, countOf, lineList } from './changes.ts'
+import { mark, nameText, time } from '../words.ts'
+import { areUnchanged, changeCounts, changesPart, lineList } from './changes.ts'
 
 /** The effect that the document of a former run would have today, and the form that applies it. Cancel comes first. */
 
 export type Planned =
   | { readonly is: 'none' }
   /** It waits for a worker, or is at work. */
-  | { readonly is: 'open'; readonly run: RunPart }
+  | { readonly is: 'open'; readonly run: Run }
   /** @property start index of the first change that is shown */
-  | { readonly is: 'plan'; readonly run: RunPart; readonly tag: string; readonly start: number }
+  | { readonly is: 'plan'; readonly run: Run; readonly tag: string; readonly start: number }
   /** A worker refused it, or it failed. */
-  | { readonly is: 'not planned'; readonly run: RunPart }
+  | { readonly is: 'not planned'; readonly run: Run }
   /** It was refused before there was a run. */
   | { readonly is: 'refused'; readonly problem: Problem }
 
@@ -33,7 +33,7 @@ export type Said = {
 }
 
 type Shown = {
-  readonly former: RunPart
+  readonly former: Run
   readonly plan: Planned
   readonly said: Said
   readonly nameOf: (model: string) => string
@@ -46,8 +46,7 @@ export function rollBackPage({ former, plan, said, nameOf }: Shown, actor: Actor
     actor,
     within: runsPath,
     isLive: plan.is === 'open',
-    content: html`<h1>${title}: ${titleText(former.title)}</h1>
-<p>The document of <a href="${runPagePath(former.id)}">this run</a> of ${time(new Date(former.created_at))}${former.submitter_name !== null && `, by ${nameText(former.submitter_name)}`}, against today.</p>
+    content: html`<p>The document of <a href="${runPagePath(former.id)}">this run</a> of ${time(new Date(former.created_at))}${former.submitter_name !== null && `, by ${nameText(former.submitter_name)}`}, against today.</p>
 ${
   said.changed !== undefined &&
   html`<div class="alert" role="alert"><p>Something changed after the plan: nothing was applied. Below is the new plan.</p>
@@ -71,7 +70,7 @@ function contentOf(id: string, plan: Planned, said: Said, nameOf: Shown['nameOf'
 <section><h2>Why</h2>${sentences(plan.problem)}</section>${again(id)}`
     case 'not planned':
       return html`<div class="summary bad"><p>${mark('warn', 'not planned')} <span class="says">The document would not be applied today. Nothing was changed.</span></p></div>
-<section><h2>Why</h2>${lineList(plan.run.logs, plan.run.lines)}
+<section><h2>Why</h2>${lineList(plan.run.logs)}
 <p><a href="${runPagePath(plan.run.id)}">The run of this plan</a></p></section>${again(id)}`
     case 'plan':
       return planOf(id, plan, said, nameOf)
@@ -82,19 +81,18 @@ function contentOf(id: string, plan: Planned, said: Said, nameOf: Shown['nameOf'
 
 function planOf(id: string, plan: Planned & { readonly is: 'plan' }, said: Said, nameOf: Shown['nameOf']): Html {
   const { run, start } = plan
-  const { counts, changes, logs, lines } = run
-  const total = countOf(counts)
-  const changesNothing = total === (counts.unchanged ?? 0)
+  const { changes, logs } = run
+  const changesNothing = areUnchanged(changes)
   const address = `${rollBackPath(id)}?plan=${run.id}`
   return html`<div class="summary good"><p>${mark('same', 'planned')} <span class="says">${
     changesNothing
       ? 'It would change nothing: all is as the document says.'
-      : `It would do this: ${changeCounts(counts)}.`
+      : `It would do this: ${changeCounts(changes)}.`
   }</span></p><p>As of ${time(new Date(run.finished_at ?? run.created_at))}. Nothing was changed so far.</p></div>
-<section><h2>What it would do: ${changeCounts(counts)}</h2>
-${changesPart({ changes, start, total }, address, nameOf)}
+<section><h2>What it would do: ${changeCounts(changes)}</h2>
+${changesPart(changes, address, { start, nameOf })}
 ${
-  logs.length > 0 && html`<details id="says"><summary>What the plan says</summary>${lineList(logs, lines)}</details>`
+  logs.length > 0 && html`<details id="says"><summary>What the plan says</summary>${lineList(logs)}</details>`
 }</section>
 ${changesNothing ? html`<p class="choice">${cancel(id, 'Back to the run')}</p>` : form(id, run.id, said)}`
 }

@@ -13,10 +13,10 @@ import { formerOfRun } from '../../runs/options.ts'
 import { throwIfNotOk } from '../../submissions/answer.ts'
 import { formerRunFor, submitFormer } from '../../submissions/former.ts'
 import type { Submitter } from '../../submissions/submission.ts'
-import { readRunPart } from '../../views/run-parts.ts'
+import { readRun } from '../../views/one-run.ts'
 import { rollBackPath, runPagePath } from '../addresses.ts'
 import { messagePage, pageRoute, sendPage } from '../frame.ts'
-import { mostEntries, mostLines, startOfPart } from './changes.ts'
+import { startOfPart } from './changes.ts'
 import { type Planned, rollBackPage, type Said } from './roll-back-page.ts'
 
 /**
@@ -106,9 +106,8 @@ export function rollBackPages(app: Api, { submitter, queue }: Sources): void {
   /** @throws {Problem} `not_found` when it is no plan of this caller for this run */
   async function readPlanned({ actor, params: { id } }: Asking, plan: string, start: number): Promise<Planned> {
     await formerRunFor(submitter, id, actor)
-    const part = { from: start, most: mostEntries, lines: mostLines }
     const progress = (of: { readonly id: string }, attempt: number) => progressOf(queue, of, attempt)
-    const run = await inTime(readRunPart(db, plan, actor, part, progress))
+    const run = await inTime(readRun(db, engine, { id: plan, withBlueprint: false }, actor, progress))
     const row = await inTime(db.run.findUnique({ where: { id: plan }, select: { planTag: true, options: true } }))
     const isOf = run?.mode === 'plan' && row !== null && formerOfRun(row) === id
     if (!isOf || run.submitter !== actor.pk)
@@ -120,8 +119,7 @@ export function rollBackPages(app: Api, { submitter, queue }: Sources): void {
 
   async function show(request: Asking, reply: FastifyReply, plan: Planned, said: Said = {}) {
     const { actor, params } = request
-    const part = { from: 0, most: mostEntries, lines: 0 }
-    const former = await inTime(readRunPart(db, params.id, actor, part, async () => null))
+    const former = await inTime(readRun(db, engine, { id: params.id, withBlueprint: false }, actor, async () => null))
     if (former === null) throw new Problem('not_found', 'There is no such run.')
     return sendPage(reply, rollBackPage({ former, plan, said, nameOf }, actor))
   }

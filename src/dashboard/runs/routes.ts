@@ -12,12 +12,13 @@ import type { Engine } from '../../plan/engine.ts'
 import type { ApplyQueue } from '../../queue/backend.ts'
 import { progressOf } from '../../queue/enqueue.ts'
 import { readPause } from '../../queue/pause.ts'
+import { readRun } from '../../views/one-run.ts'
+import type { Run } from '../../views/run.ts'
 import { readDocumentDifference } from '../../views/run-differences.ts'
-import { type RunPart, readRunDocument, readRunPart } from '../../views/run-parts.ts'
 import { differencesPath, documentPath, runPagePath, runsPath } from '../addresses.ts'
 import { pageRoute, sendPage } from '../frame.ts'
 import { ifInTime } from '../late.ts'
-import { mostEntries, mostLines, startOfPart } from './changes.ts'
+import { startOfPart } from './changes.ts'
 import { type Compared, differencesPage } from './differences-page.ts'
 import { documentPage } from './document-page.ts'
 import { groupByCause } from './groups.ts'
@@ -70,18 +71,24 @@ export function runPages(app: Api, { db, engine, queue, runs }: Sources): void {
     runPagePath(':id'),
     pageRoute({ params, querystring: partQuery }),
     async ({ actor, params: { id }, query: { start } }, reply) => {
-      const part = { from: start, most: mostEntries, lines: mostLines }
-      const progress = (of: { readonly id: string }, attempt: number) => progressOf(queue, of, attempt)
-      const run = await inTime(readRunPart(db, id, actor, part, progress))
-      if (run === null) throw noSuchRun()
+      const run = await readOne(id, actor)
       const later = start > 0 ? [] : await ifInTime(readLater(run, actor))
       const pause = run.state === 'queued' ? await readPause(queue, db).catch(() => null) : null
       return sendPage(reply, runPage(run, { later, start, pause, nameOf }, actor))
     },
   )
 
+  /** @throws {Problem} `not_found` also for a run that the caller may not see */
+  async function readOne(id: string, actor: Actor, withBlueprint = false): Promise<Run> {
+    const progress = (of: { readonly id: string }, attempt: number) => progressOf(queue, of, attempt)
+    const reading = readRun(db, engine, { id, withBlueprint }, actor, progress)
+    const run = await inTime(reading, withBlueprint ? documentWithinMs : undefined)
+    if (run === null) throw noSuchRun()
+    return run
+  }
+
   /** Reads the later runs of the same objects, the next one first. */
-  async function readLater(run: RunPart, actor: Actor) {
+  async function readLater(run: Run, actor: Actor) {
     const objects = objectsOf(run, registry, { withUnchanged: false })
     const of = { slug: run.slug, createdAt: new Date(run.created_at), objects }
     return readRunRows(db, runs, actor, await laterRuns(db, runs, actor, of, mostLater))
@@ -91,9 +98,7 @@ export function runPages(app: Api, { db, engine, queue, runs }: Sources): void {
     differencesPath(':id'),
     pageRoute({ params, querystring: partQuery }),
     async ({ actor, params: { id }, query: { start } }, reply) => {
-      const part = { from: 0, most: mostEntries, lines: 0 }
-      const run = await inTime(readRunPart(db, id, actor, part, async () => null))
-      if (run === null) throw noSuchRun()
+      const run = await readOne(id, actor)
       const { slug, title, submitter, created_at } = run
       const objects = objectsOf(run, registry, { withUnchanged: true })
       const before = new Date(created_at)
@@ -125,9 +130,7 @@ export function runPages(app: Api, { db, engine, queue, runs }: Sources): void {
     documentPath(':id'),
     pageRoute({ params, querystring: z.strictObject({ page: queryInteger(1, 1_000_000).default(1) }) }),
     async ({ actor, params: { id }, query }, reply) => {
-      const document = await inTime(readRunDocument(db, engine, id, actor), documentWithinMs)
-      if (document === null) throw noSuchRun()
-      const shown = documentPage(document, query.page, actor)
+      const shown = documentPage(await readOne(id, actor, true), query.page, actor)
       if (shown === null) throw new Problem('not_found', 'The document has no such page.')
       return sendPage(reply, shown)
     },

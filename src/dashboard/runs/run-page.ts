@@ -5,12 +5,12 @@ import { type Actor, allowsSome } from '../../permissions.ts'
 import type { Pause } from '../../queue/pause.ts'
 import { outcomeOf } from '../../runs/outcome.ts'
 import { mayRollBack } from '../../submissions/access.ts'
-import type { RunPart as Run } from '../../views/run-parts.ts'
+import type { Run } from '../../views/run.ts'
 import { applicationPath, differencesPath, documentPath, rollBackPath, runPagePath, runsPath } from '../addresses.ts'
 import { page } from '../frame.ts'
-import { factList, rowsWithin, table } from '../table.ts'
-import { duration, nameText, number, outcomeMark, pauseSentence, sentenceText, time, titleText } from '../words.ts'
-import { changeCounts, changesPart, countOf, lineList } from './changes.ts'
+import { factList, table } from '../table.ts'
+import { duration, nameText, number, outcomeMark, pauseSentence, sentenceText, time } from '../words.ts'
+import { areUnchanged, changeCounts, changesPart, lineList } from './changes.ts'
 import { mostObjects } from './same-objects.ts'
 import { runTable } from './tables.ts'
 
@@ -35,8 +35,7 @@ export function runPage(run: Run, { later, start, pause, nameOf }: Shown, actor:
     within: runsPath,
     // A failed run may be repaired later.
     isLive: !isOver || (run.state === 'failed' && run.repaired !== true),
-    content: html`<h1>${titleText(run.title)}</h1>
-${summary(run, pause)}
+    content: html`${summary(run, pause)}
 ${unreadable(run)}
 ${isOver && mayRollBack(actor, run.submitter) && html`<p><a class="button" href="${rollBackPath(run.id)}">${run.applied === true ? 'Plan again or roll back to this' : 'Plan it again'}</a></p>`}
 ${
@@ -49,9 +48,8 @@ ${changed(run, start, nameOf)}`,
 }
 
 function summary(run: Run, pause: Pause | null): Html {
-  const { cause, repaired, repaired_by, counts } = run
-  const total = countOf(counts)
-  const outcome = outcomeOf(run, total > 0 && counts.unchanged === total)
+  const { cause, repaired, repaired_by, changes } = run
+  const outcome = outcomeOf(run, changes.length > 0 && areUnchanged(changes))
   const look = outcome === 'failed' || outcome === 'refused' || outcome === 'cancelled' ? 'bad' : 'good'
   return html`<div class="summary ${look}"><p>${outcomeMark({ outcome, state: run.state })} <span class="says">${says(run, outcome)}</span></p>
 ${run.state === 'queued' && pause !== null && html`<p>${pauseSentence(pause)} No worker takes this run until the queue is resumed.</p>`}
@@ -59,8 +57,8 @@ ${cause !== null && html`<p>Cause: ${sentenceText(cause)}</p>`}
 ${repaired === true && html`<p>Repaired by ${repaired_by === null ? 'a later run' : html`<a href="${runPagePath(repaired_by)}">a later run</a>`}.</p>`}</div>`
 }
 
-function says({ progress, counts }: Run, outcome: RunRow['outcome']): string {
-  const counted = changeCounts(counts)
+function says({ progress, changes }: Run, outcome: RunRow['outcome']): string {
+  const counted = changeCounts(changes)
   switch (outcome) {
     case 'unknown':
       return progress === null
@@ -109,14 +107,12 @@ function facts(run: Run, seesApplications: boolean): Html {
 }
 
 /** The log of a run. An applied run has the same in its changes. */
-function said({ logs, lines, applied, counts }: Run): Html | false {
-  if (logs.length === 0 || (applied === true && countOf(counts) > 0)) return false
-  return html`<section><h2>What it says</h2>${lineList(logs, lines)}</section>`
+function said({ logs, applied, changes }: Run): Html | false {
+  if (logs.length === 0 || (applied === true && changes.length > 0)) return false
+  return html`<section><h2>What it says</h2>${lineList(logs)}</section>`
 }
 
 const mostAttempts = 20
-/** The most bytes of a table. */
-const mostOfTable = 10_000
 
 function attempts({ failed_attempts }: Run): Html | false {
   if (failed_attempts.length === 0) return false
@@ -124,22 +120,16 @@ function attempts({ failed_attempts }: Run): Html | false {
   return html`<section><h2>Failed attempts</h2>${table(
     'Failed attempts',
     { Attempt: 'number', At: 'plain', Cause: 'text' },
-    rowsWithin(
-      mostOfTable,
-      rows.map(({ attempt, at, cause }) => ({ cells: [attempt, time(new Date(at)), sentenceText(cause)] })),
-    ),
+    rows.map(({ attempt, at, cause }) => ({ cells: [attempt, time(new Date(at)), sentenceText(cause)] })),
   )}</section>`
 }
 
 function laterRuns(run: Run, later: readonly RunRow[] | null): Html | false {
-  const { counts } = run
-  const isMore = countOf(counts) - (counts.unchanged ?? 0) > mostObjects
+  const isMore = run.changes.filter(({ action }) => action !== 'unchanged').length > mostObjects
   const title = `Later runs of ${isMore ? `its first ${mostObjects}` : 'the same'} objects`
   if (later === null)
     return html`<section><h2>${title}</h2><p class="quiet">They could not be read in time.</p></section>`
-  return (
-    later.length > 0 && html`<section><h2>${title}</h2>${runTable(title, later, new Date(), mostOfTable)}</section>`
-  )
+  return later.length > 0 && html`<section><h2>${title}</h2>${runTable(title, later, new Date())}</section>`
 }
 
 const parts: Readonly<Record<Run['unreadable'][number], string>> = {
@@ -152,11 +142,10 @@ const unreadable = ({ unreadable: found }: Run): Html | false =>
   found.length > 0 &&
   html`<p class="alert" role="alert">The database holds a part of this run that could not be read: ${found.map((each) => parts[each]).join('; ')}. All else is shown.</p>`
 
-function changed({ id, mode, changes, counts }: Run, start: number, nameOf: Shown['nameOf']): Html | false {
-  const total = countOf(counts)
-  if (total === 0) return false
-  return html`<section><h2>${mode === 'plan' ? 'Changes that it would make' : 'Changes'}: ${changeCounts(counts)}</h2>
-${changesPart({ changes, start, total }, runPagePath(id), nameOf)}</section>`
+function changed({ id, mode, changes }: Run, start: number, nameOf: Shown['nameOf']): Html | false {
+  if (changes.length === 0) return false
+  return html`<section><h2>${mode === 'plan' ? 'Changes that it would make' : 'Changes'}: ${changeCounts(changes)}</h2>
+${changesPart(changes, runPagePath(id), { start, nameOf })}</section>`
 }
 
 /**

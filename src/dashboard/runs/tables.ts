@@ -1,19 +1,8 @@
 import { type Html, html } from '../../http/html.ts'
 import type { RunRow } from '../../lists/run-rows.ts'
 import { runPagePath } from '../addresses.ts'
-import { type Row, rowsWithin, table } from '../table.ts'
-import {
-  count,
-  duration,
-  looks,
-  mark,
-  nameText,
-  number,
-  outcomeMark,
-  sentenceText,
-  shortTime,
-  titleText,
-} from '../words.ts'
+import { type Row, table } from '../table.ts'
+import { duration, looks, mark, nameText, number, outcomeMark, sentenceText, shortTime, titleText } from '../words.ts'
 import type { RunGroup } from './groups.ts'
 
 /** Runs in tables: one in each row, or those of one cause. */
@@ -24,11 +13,8 @@ export const runLink = ({ id, title }: Pick<RunRow, 'id' | 'title'>): Html =>
 /** A user who was deleted has no name any more. */
 export const person = ({ submitter_name }: Pick<RunRow, 'submitter_name'>): string => nameText(submitter_name ?? 'gone')
 
-/**
- * @param at the time of the read: a time of today is shown by its clock alone
- * @param most the most bytes of all rows: the table ends before they are more
- */
-export const runTable = (caption: string, rows: readonly RunRow[], at: Date, most = 85_000): Html =>
+/** @param at the time of the read: a time of today is shown by its clock alone */
+export const runTable = (caption: string, rows: readonly RunRow[], at: Date): Html =>
   table(
     caption,
     {
@@ -41,22 +27,19 @@ export const runTable = (caption: string, rows: readonly RunRow[], at: Date, mos
       Work: 'number',
       Why: 'text',
     },
-    rowsWithin(
-      most,
-      rows.map((row) => ({
-        id: `run-${row.id}`,
-        cells: [
-          shortTime(new Date(row.created_at), at),
-          html`${outcomeMark(row)}${row.repaired === true && html` <span class="quiet">repaired</span>`}`,
-          runLink(row),
-          person(row),
-          names(row.owners),
-          row.queue_ms === null ? '' : duration(row.queue_ms),
-          row.work_ms === null ? '' : duration(row.work_ms),
-          sentenceText(row.cause ?? row.sentence ?? ''),
-        ],
-      })),
-    ),
+    rows.map((row) => ({
+      id: `run-${row.id}`,
+      cells: [
+        shortTime(new Date(row.created_at), at),
+        html`${outcomeMark(row)}${row.repaired === true && html` <span class="quiet">repaired</span>`}`,
+        runLink(row),
+        person(row),
+        names(row.owners),
+        row.queue_ms === null ? '' : duration(row.queue_ms),
+        row.work_ms === null ? '' : duration(row.work_ms),
+        sentenceText(row.cause ?? row.sentence ?? ''),
+      ],
+    })),
   )
 
 const mostNames = 3
@@ -66,16 +49,14 @@ export function names(all: readonly string[]): string {
   return all.length <= mostNames ? some : `${some} and ${all.length - mostNames} more`
 }
 
-/** Runs of one outcome and cause, one group in each row. @param most the most bytes of all rows */
-export function groupTable(caption: string, groups: readonly RunGroup[], most: number): Html {
-  const rows = rowsWithin(most, groups.map(groupRow))
-  const left = groups.length - rows.length
-  return html`${table(
+/** Runs of one outcome and cause, one group in each row. @param most the most groups */
+export const groupTable = (caption: string, groups: readonly RunGroup[], most: number): Html =>
+  table(
     caption,
     { Cause: 'text', State: 'plain', Runs: 'number', Who: 'name', Owner: 'name', Last: 'plain' },
-    rows,
-  )}${left > 0 && html`<p class="quiet">And ${count(left, 'other cause')}.</p>`}`
-}
+    groups.map(groupRow),
+    most,
+  )
 
 const groupRow = ({ outcome, cause, runs, open, last, submitters, owners }: RunGroup): Row => ({
   look: open === 0 ? 'quiet' : undefined,
