@@ -9,18 +9,8 @@ const colours = ['#4a6fa5', '#7a5195', '#ad5d4e', '#3f7d58', '#8a6d3b', '#53648c
 export function avatarOf(name: string, attributes: unknown): string {
   const own = isObject(attributes) && attributes.avatar
   if (typeof own === 'string' && own.length <= 2_000 && /^https:\/\//i.test(own) && URL.canParse(own)) return own
-  let avatar = drawn.get(name)
-  if (avatar === undefined) {
-    if (drawn.size >= maxDrawn) drawn.clear()
-    avatar = draw(name)
-    drawn.set(name, avatar)
-  }
-  return avatar
+  return draw(name)
 }
-
-/** Avatars that were drawn: lists show the same users again and again. */
-const drawn = new Map<string, string>()
-const maxDrawn = 5_000
 
 function draw(name: string): string {
   const words = name

@@ -50,36 +50,30 @@ const lineOf = (name: string, { ok, detail }: Check) => ({
   cells: [name, ok ? mark('good', 'healthy') : mark('bad', 'not healthy'), detail],
 })
 
-function workerLine(worker: KnownProcess) {
-  const { id, host, processId, version, slots, busy, seenS } = worker
+/** @param heard the sentence about a process that is heard @param what the kind of a silent one */
+function processLine(each: KnownProcess, heard: string, what = 'Not heard'): Row {
+  const { id, host, processId, version, seenS } = each
+  const isHeard = !isSilent(each)
   return {
     id: `part-${id}`,
     cells: [
       html`<span class="inner">${nameText(host)}, ${String(processId)}</span>`,
-      isSilent(worker) ? mark('bad', 'silent') : mark('good', 'heard'),
-      isSilent(worker)
-        ? `Not heard for ${duration(seenS * 1_000)}. Version ${version}.`
-        : `Has ${busy} of ${slots} jobs. Version ${version}.`,
+      isHeard ? mark('good', 'heard') : mark('bad', 'silent'),
+      `${isHeard ? heard : `${what} for ${duration(seenS * 1_000)}`}. Version ${version}.`,
     ],
   }
 }
 
-function serverLines(servers: readonly KnownProcess[] | null) {
-  if (servers === null)
-    return [{ id: 'part-Servers', cells: ['Servers', mark('open', 'not known'), 'They could not be read just now.'] }]
+const workerLine = (worker: KnownProcess): Row => processLine(worker, `Has ${worker.busy} of ${worker.slots} jobs`)
+
+/** One line for the servers that are heard, and one for each silent one. */
+function serverLines(servers: readonly KnownProcess[] | null): Row[] {
+  const line = (state: Html, details: string) => ({ id: 'part-Servers', cells: ['Servers', state, details] })
+  if (servers === null) return [line(mark('open', 'not known'), 'They could not be read just now.')]
   const silent = servers.filter(isSilent)
   const heard = servers.length - silent.length
   return [
-    ...(heard > 0
-      ? [{ id: 'part-Servers', cells: ['Servers', mark('good', 'heard'), `${number(heard)} heard.`] }]
-      : []),
-    ...silent.map(({ id, host, processId, version, seenS }) => ({
-      id: `part-${id}`,
-      cells: [
-        html`<span class="inner">${nameText(host)}, ${String(processId)}</span>`,
-        mark('bad', 'silent'),
-        `A server of the API, not heard for ${duration(seenS * 1_000)}. Version ${version}.`,
-      ],
-    })),
+    ...(heard > 0 ? [line(mark('good', 'heard'), `${number(heard)} heard.`)] : []),
+    ...silent.map((each) => processLine(each, '', 'A server of the API, not heard')),
   ]
 }
