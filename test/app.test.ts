@@ -1,17 +1,14 @@
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { buildApp } from '../src/app.ts'
 import { readConfig } from '../src/config.ts'
 import { followRuns } from '../src/runs/subscribe.ts'
 import { openBacklog } from '../src/submissions/backlog.ts'
 import { atEnd } from './support/at-end.ts'
-import { type Installation, installation } from './support/installation.ts'
+import { installation } from './support/installation.ts'
 import { run, sql } from './support/sql.ts'
 import { uncounted } from './support/uncounted.ts'
 
-let there: Installation
-beforeAll(async () => {
-  there = await installation({ workers: 'none' })
-})
+const there = await installation({ workers: 'none' })
 
 /** The API with this APPLY_WAIT_MS, as the server builds it. */
 function appThatWaits(applyWaitMs: string) {

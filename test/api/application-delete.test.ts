@@ -1,21 +1,16 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { type Asker, applyPath } from '../support/asker.ts'
 import { objects } from '../support/contents.ts'
-import { type Installation, installation, type Kind, named } from '../support/installation.ts'
-import type { Made } from '../support/make.ts'
+import { installation, type Kind, named } from '../support/installation.ts'
 import { rows, sql } from '../support/sql.ts'
 import { until } from '../support/until.ts'
 
 /** DELETE /api/v3/core/applications/{slug}/ */
 
-let there: Installation
-let remover: Made
 let slug: string
-beforeAll(async () => {
-  there = await installation()
-  remover = await there.make.user({ permissions: ['delete_application', 'delete_oauth2provider'] })
-})
+const there = await installation()
+const remover = await there.make.user({ permissions: ['delete_application', 'delete_oauth2provider'] })
 beforeEach(() => {
   slug = `d-${randomUUID().slice(0, 8)}`
 })

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { type Installation, installation } from '../support/installation.ts'
 import { rows, sql } from '../support/sql.ts'
 
@@ -7,10 +7,7 @@ import { rows, sql } from '../support/sql.ts'
 
 const path = '/api/v3/blueprints/'
 
-let on: Installation
-beforeAll(async () => {
-  on = await installation()
-})
+const on = await installation()
 
 const yaml = (payload: string | Buffer, token?: Installation['admin'], headers = {}) =>
   (token ?? on.admin).send({

@@ -1,20 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { type Asker, applyPath } from '../support/asker.ts'
-import { type Breakable, breakable } from '../support/breakable.ts'
+import { breakable } from '../support/breakable.ts'
 import { dashboardOf } from '../support/dashboard.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { installation, named } from '../support/installation.ts'
 import { until } from '../support/until.ts'
 
 /** Why a run failed, who sees it, and whether it fails still. */
 
-let there: Installation
-let breaks: Breakable['breaks']
-let heals: Breakable['heals']
-beforeAll(async () => {
-  there = await installation()
-  ;({ breaks, heals } = await breakable(there.db))
-})
+const there = await installation()
+const { breaks, heals } = await breakable(there.db)
 
 type Run = {
   readonly id: string

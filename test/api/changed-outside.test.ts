@@ -1,16 +1,13 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { deleteOverlaps } from '../../src/runs/retention.ts'
 import { applyPath } from '../support/asker.ts'
-import { type Installation, installation, kinds, named } from '../support/installation.ts'
+import { installation, kinds, named } from '../support/installation.ts'
 
 /** Applications, with their providers, that were changed past the service, as their histories say. */
 
-let there: Installation
 let slug: string
-beforeAll(async () => {
-  there = await installation()
-})
+const there = await installation()
 beforeEach(() => {
   slug = `o-${randomUUID().slice(0, 8)}`
 })

@@ -1,15 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, beforeEach, expect, test } from 'vitest'
-import { type Installation, installation } from '../support/installation.ts'
+import { beforeEach, expect, test } from 'vitest'
+import { installation } from '../support/installation.ts'
 
 /** A document may choose the UUID key of a new row, and refer to it from there on. */
 
-let on: Installation
 let key: string
 let name: string
-beforeAll(async () => {
-  on = await installation()
-})
+const on = await installation()
 beforeEach(() => {
   key = randomUUID()
   name = `chosen-${key}`

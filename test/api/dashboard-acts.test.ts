@@ -1,25 +1,19 @@
 import { randomUUID } from 'node:crypto'
 import type { InjectOptions } from 'fastify'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { acts } from '../../src/dashboard/acts.ts'
 import { uuid7 } from '../../src/ids.ts'
 import { applyPath } from '../support/asker.ts'
-import { type Dashboard, dashboardOf, form, login, origin } from '../support/dashboard.ts'
-import { example, type Installation, installation } from '../support/installation.ts'
-import type { Made } from '../support/make.ts'
+import { dashboardOf, form, login, origin } from '../support/dashboard.ts'
+import { example, installation } from '../support/installation.ts'
 import { until } from '../support/until.ts'
 
 /** What operators do on the dashboard, beside looking at the queue. */
 
-let service: Installation
-let dashboard: Dashboard
-let viewer: Made
-beforeAll(async () => {
-  service = await installation()
-  dashboard = dashboardOf(service)
-  viewer = await service.make.user({ permissions: ['view_queue'] })
-  await service.admin.put(applyPath, await example('oauth2'))
-})
+const service = await installation()
+const dashboard = dashboardOf(service)
+const viewer = await service.make.user({ permissions: ['view_queue'] })
+await service.admin.put(applyPath, await example('oauth2'))
 
 /** As pages write it. */
 const spoken = (at: Date) => `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`

@@ -1,20 +1,14 @@
 import type { InjectOptions } from 'fastify'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { acts } from '../../src/dashboard/acts.ts'
 import { isServed, openBoard } from '../../src/dashboard/board/board.ts'
 import type { Prisma } from '../../src/db/generated/client.ts'
 import { applyPath } from '../support/asker.ts'
 import { contentPolicy } from '../support/content-policy.ts'
-import { type Dashboard, dashboardOf, form, host, login, origin } from '../support/dashboard.ts'
-import { example, type Installation, installation } from '../support/installation.ts'
+import { dashboardOf, form, host, login, origin } from '../support/dashboard.ts'
+import { example, installation } from '../support/installation.ts'
 import type { Made } from '../support/make.ts'
 
-let service: Installation
-let dashboard: Dashboard
-let viewer: Made
-let manager: Made
-/** Every call of the board and every act, with values for its parameters. */
-let calls: { method: 'get' | 'post' | 'put' | 'patch'; url: string; served: boolean }[]
 const pages = [
   '/admin/',
   '/admin/workers/',
@@ -26,20 +20,20 @@ const pages = [
 ]
 const act = (name: keyof typeof acts) => `/admin/${name}/`
 
-beforeAll(async () => {
-  service = await installation()
-  dashboard = dashboardOf(service)
-  viewer = await service.make.user({ permissions: ['view_queue'] })
-  manager = await service.make.user({ permissions: ['view_queue', 'manage_queue'] })
-  await service.admin.put(applyPath, await example('oauth2'))
-  const filled = (route: string) =>
-    `/admin/queues${route.replace(':queueName', 'apply').replace(':queueStatus', 'completed').replace(/:\w+/g, 'run-x-1')}`
-  calls = openBoard().routes.flatMap((each) =>
+const service = await installation()
+const dashboard = dashboardOf(service)
+const viewer = await service.make.user({ permissions: ['view_queue'] })
+const manager = await service.make.user({ permissions: ['view_queue', 'manage_queue'] })
+await service.admin.put(applyPath, await example('oauth2'))
+const filled = (route: string) =>
+  `/admin/queues${route.replace(':queueName', 'apply').replace(':queueStatus', 'completed').replace(/:\w+/g, 'run-x-1')}`
+/** Every call of the board and every act, with values for its parameters. */
+const calls: { method: 'get' | 'post' | 'put' | 'patch'; url: string; served: boolean }[] = openBoard().routes.flatMap(
+  (each) =>
     [each.route]
       .flat()
       .flatMap((path) => [each.method].flat().map((method) => ({ method, url: filled(path), served: isServed(each) }))),
-  )
-})
+)
 
 const send = (request: InjectOptions) => dashboard.send(request)
 const logIn = (token: string, headers?: Record<string, string>) => dashboard.logIn(token, headers)

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { held } from '../runs/stand.ts'
 import { type Answer, applyPath } from '../support/asker.ts'
 import { type Body, type Installation, installation, named } from '../support/installation.ts'
@@ -8,12 +8,9 @@ import { until } from '../support/until.ts'
 
 /** `Idempotency-Key` and `Prefer: respond-async`. */
 
-let there: Installation
 let name: string
 let body: Body
-beforeAll(async () => {
-  there = await installation()
-})
+const there = await installation()
 beforeEach(async () => {
   name = `d-${randomUUID().slice(0, 8)}`
   body = await named('oauth2', name, { provider: { client_secret: undefined } })

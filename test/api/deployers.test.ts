@@ -1,18 +1,13 @@
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { applyPath } from '../support/asker.ts'
-import { example, type Installation, installation, kinds } from '../support/installation.ts'
-import type { Made } from '../support/make.ts'
+import { example, installation, kinds } from '../support/installation.ts'
 
 /** The shipped group of deployers: it applies applications of every kind, and does nothing else. */
 
 const deployers = '6f7e0000-0000-4000-8000-000000000502'
-let service: Installation
-let member: Made
 
-beforeAll(async () => {
-  service = await installation()
-  member = await service.make.user({ groups: [deployers] })
-})
+const service = await installation()
+const member = await service.make.user({ groups: [deployers] })
 
 test('its role is the only grant, and holds exactly the permissions to view, add and change', async () => {
   const group = await service.db.group.findUniqueOrThrow({

@@ -1,14 +1,10 @@
 import { load } from 'js-yaml'
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { contentPolicy } from '../support/content-policy.ts'
-import { type Installation, installation } from '../support/installation.ts'
+import { installation } from '../support/installation.ts'
 import { readDescription, schemaPath } from '../support/openapi.ts'
 
-let service: Installation
-
-beforeAll(async () => {
-  service = await installation({ workers: 'none' })
-})
+const service = await installation({ workers: 'none' })
 
 test('anyone may read it, and it does not show routes for operators', async () => {
   const { document } = await readDescription(service.app)

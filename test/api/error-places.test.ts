@@ -1,16 +1,13 @@
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { loadRegistry } from '../../src/models/registry.ts'
 import { applyPath } from '../support/asker.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { installation, named } from '../support/installation.ts'
 
 /** `errors` of a 400: each error with its code and place. That they say the same as the fields is checked for every answer. */
 
 const path = '/api/v3/blueprints/'
 
-let on: Installation
-beforeAll(async () => {
-  on = await installation({ workers: 'none' })
-})
+const on = await installation({ workers: 'none' })
 
 const yaml = (payload: string, headers = {}) =>
   on.admin.send({ method: 'PUT', url: path, headers: { 'content-type': 'application/yaml', ...headers }, payload })

@@ -1,13 +1,10 @@
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { applyPath } from '../support/asker.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { installation, named } from '../support/installation.ts'
 
 /** `__proto__` is the name of no field, wherever objects are made of text. */
 
-let there: Installation
-beforeAll(async () => {
-  there = await installation()
-})
+const there = await installation()
 
 const put = (url: string, payload: string, type: 'yaml' | 'json') =>
   there.admin.send({ method: 'PUT', url, headers: { 'content-type': `application/${type}` }, payload })

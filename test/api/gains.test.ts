@@ -1,16 +1,13 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import type { Asker } from '../support/asker.ts'
-import { type Installation, installation } from '../support/installation.ts'
+import { installation } from '../support/installation.ts'
 import { sql, rows as statement } from '../support/sql.ts'
 
 /** What gives rights reaches only the users whom a request names. The whole rule is tested in test/rights/gains.test.ts. */
 
-let there: Installation
 let name: string
-beforeAll(async () => {
-  there = await installation()
-})
+const there = await installation()
 beforeEach(() => {
   name = `gains-${randomUUID()}`
 })

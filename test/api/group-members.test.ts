@@ -1,34 +1,29 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import type { Asker } from '../support/asker.ts'
-import { type Installation, installation } from '../support/installation.ts'
-import type { Made } from '../support/make.ts'
+import { installation } from '../support/installation.ts'
 import { statementsOf } from '../support/statements.ts'
 import { within } from '../support/template.ts'
 
 /** GET /core/groups/{uuid}/members/ */
 
-let there: Installation
-/** May view groups, and no users. */
-let viewer: Made
 const group = '6f7e0000-0000-4000-8000-000000009004'
 const path = `/api/v3/core/groups/${group}/members/`
 const count = 2_500
 
-beforeAll(async () => {
-  there = await installation({ workers: 'none' })
-  viewer = await there.make.user({ permissions: ['view_group'] })
-  await within(there.url, async (client) => {
-    await client.query(`
+const there = await installation({ workers: 'none' })
+/** May view groups, and no users. */
+const viewer = await there.make.user({ permissions: ['view_group'] })
+await within(there.url, async (client) => {
+  await client.query(`
       INSERT INTO users (uuid, username, attributes)
       SELECT gen_random_uuid(), 'member' || i, jsonb_build_object('number', i) FROM generate_series(1, ${count * 2}) i`)
-    await client.query(`INSERT INTO groups (pk, name) VALUES ('${group}', 'wide')`)
-    await client.query(
-      `INSERT INTO memberships SELECT '${group}', pk FROM users WHERE (attributes->>'number')::int % 2 = 0`,
-    )
-    await client.query('ANALYZE memberships')
-  })
+  await client.query(`INSERT INTO groups (pk, name) VALUES ('${group}', 'wide')`)
+  await client.query(
+    `INSERT INTO memberships SELECT '${group}', pk FROM users WHERE (attributes->>'number')::int % 2 = 0`,
+  )
+  await client.query('ANALYZE memberships')
 })
 
 const page = z.strictObject({

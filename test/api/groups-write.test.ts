@@ -1,16 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, beforeEach, describe, expect, inject, test } from 'vitest'
-import { type Installation, installation } from '../support/installation.ts'
-import type { Make } from '../support/make.ts'
+import { beforeEach, describe, expect, inject, test } from 'vitest'
+import { installation } from '../support/installation.ts'
 import { sender } from './sending.ts'
 
-let there: Installation
-let make: Make
 let name: string
-beforeAll(async () => {
-  there = await installation({ workers: 'none' })
-  make = there.make
-})
+const there = await installation({ workers: 'none' })
+const { make } = there
 beforeEach(() => {
   name = `group ${randomUUID()}`
 })

@@ -1,13 +1,9 @@
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { applyPath } from '../support/asker.ts'
 import { contentPolicy } from '../support/content-policy.ts'
-import { type Installation, installation } from '../support/installation.ts'
+import { installation } from '../support/installation.ts'
 
-let service: Installation
-
-beforeAll(async () => {
-  service = await installation()
-})
+const service = await installation()
 
 const chromium = 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8'
 const get = (url: string, headers: Record<string, string> = {}) => service.app.inject({ url, headers })

@@ -1,15 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import type { Asker } from '../support/asker.ts'
-import { type Installation, installation } from '../support/installation.ts'
+import { installation } from '../support/installation.ts'
 
 /** What others refer to is not deleted, and the refusal names them before anything is recorded. */
 
-let on: Installation
 let name: string
-beforeAll(async () => {
-  on = await installation()
-})
+const on = await installation()
 beforeEach(() => {
   name = randomUUID().slice(0, 20)
 })

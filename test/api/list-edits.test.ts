@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { type Answer, applyPath } from '../support/asker.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { installation, named } from '../support/installation.ts'
 import { sender } from './sending.ts'
 
 /** `{"add": [...], "remove": [...]}` in place of a list of references. */
@@ -10,10 +10,7 @@ const blueprints = '/api/v3/blueprints/'
 const groups = '/api/v3/core/groups/'
 const { post, patch } = sender()
 
-let on: Installation
-beforeAll(async () => {
-  on = await installation()
-})
+const on = await installation()
 
 type Entry = { model: string; id?: string; identifiers: object; attrs?: object }
 const send = (entries: readonly Entry[], query = '', headers: Record<string, string> = {}) =>

@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { transaction } from '../../src/db/client.ts'
 import { uuid7 } from '../../src/ids.ts'
 import { applyPath } from '../support/asker.ts'
@@ -10,10 +10,7 @@ import { until } from '../support/until.ts'
 
 /** The lines of API and worker about a submission belong together, and name those who are behind it. */
 
-let there: Installation
-beforeAll(async () => {
-  there = await installation()
-})
+const there = await installation()
 
 type Line = Readonly<Record<string, unknown>> & { readonly level: number; readonly msg: string }
 

@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { permissionNames } from '../../src/models/registry.ts'
 import { me as schema } from '../../src/views/me.ts'
@@ -12,10 +12,7 @@ import { statementsOf } from '../support/statements.ts'
 
 const path = '/api/v3/core/users/me/'
 
-let on: Installation
-beforeAll(async () => {
-  on = await installation()
-})
+const on = await installation()
 
 const read = async (asker: Installation['admin'], as?: string) => {
   const answer = await asker.get(path, { headers: as === undefined ? {} : { 'impersonate-user': as } })

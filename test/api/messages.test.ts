@@ -1,16 +1,13 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { headerOf } from '../../src/http/headers.ts'
 import { longestMessage } from '../../src/runs/message.ts'
 import { type Answer, applyPath } from '../support/asker.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { installation, named } from '../support/installation.ts'
 
 /** `Gatewright-Message`: why it is done, which is kept with the run. */
 
-let there: Installation
-beforeAll(async () => {
-  there = await installation()
-})
+const there = await installation()
 
 const header = 'Gatewright-Message'
 const put = async (headers: Record<string, string>, slug = `m-${randomUUID().slice(0, 8)}`) =>

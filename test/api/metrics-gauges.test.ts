@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { connect, poolUse, transaction } from '../../src/db/client.ts'
 import { openRegistry } from '../../src/process-metrics.ts'
@@ -8,17 +8,14 @@ import { readExpiries } from '../../src/views/expiries.ts'
 import { applyPath } from '../support/asker.ts'
 import { dashboardOf } from '../support/dashboard.ts'
 import { freshDatabase } from '../support/database.ts'
-import { example, type Installation, installation, named } from '../support/installation.ts'
+import { example, installation, named } from '../support/installation.ts'
 import { type Samples, samplesOf } from '../support/metrics.ts'
 import { rows, sql } from '../support/sql.ts'
 import { until } from '../support/until.ts'
 
 /** Gauges of the API, each held against what is so. */
 
-let there: Installation
-beforeAll(async () => {
-  there = await installation({ workers: 'none', limits: { rateLimitWaitingRuns: 1 } })
-})
+const there = await installation({ workers: 'none', limits: { rateLimitWaitingRuns: 1 } })
 
 const scrape = async (of = there): Promise<Samples> => samplesOf((await of.as('').get('/-/metrics/')).text)
 /** Gauges are read once a second at most. */

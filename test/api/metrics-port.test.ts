@@ -1,17 +1,13 @@
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { readConfig } from '../../src/config.ts'
 import { checkPorts } from '../../src/http/port.ts'
 import { freePort } from '../support/free-port.ts'
-import { type Installation, installation } from '../support/installation.ts'
+import { installation } from '../support/installation.ts'
 
 /** METRICS_PORT: metrics and health on a port of their own, which no proxy publishes. */
 
-let there: Installation
-let port: number
-beforeAll(async () => {
-  port = await freePort()
-  there = await installation({ workers: 'none', metricsPort: port })
-})
+const port = await freePort()
+const there = await installation({ workers: 'none', metricsPort: port })
 
 const beside = (path: string, method = 'GET') => fetch(`http://127.0.0.1:${port}${path}`, { method })
 const inPublic = (url: string) => there.app.inject({ url, headers: { accept: 'application/json' } })

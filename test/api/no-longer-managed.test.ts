@@ -1,14 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { type Answer, type Asker, applyPath } from '../support/asker.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { installation, named } from '../support/installation.ts'
 
 /** A plan reports the fields that the document before named, and this one does not. */
 
-let on: Installation
-beforeAll(async () => {
-  on = await installation()
-})
+const on = await installation()
 
 const fresh = () => `unmanaged-${randomUUID().slice(0, 8)}`
 const model = 'service_core.application'

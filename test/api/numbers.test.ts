@@ -1,15 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { notKept } from '../../src/numbers.ts'
 import { type Answer, applyPath } from '../support/asker.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { installation, named } from '../support/installation.ts'
 
 /** A number is kept digit for digit, or refused at its place: an id of 19 digits is not rounded to that of another. */
 
-let there: Installation
-beforeAll(async () => {
-  there = await installation()
-})
+const there = await installation()
 
 const put = (url: string, payload: string, type: 'yaml' | 'json' = 'json') =>
   there.admin.send({ method: 'PUT', url, headers: { 'content-type': `application/${type}` }, payload })

@@ -1,14 +1,11 @@
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { applyPath } from '../support/asker.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { installation, named } from '../support/installation.ts'
 import { run, sql } from '../support/sql.ts'
 
 /** Patterns of redirect URIs that an earlier version accepted, and that are refused now. */
 
-let there: Installation
-beforeAll(async () => {
-  there = await installation()
-})
+const there = await installation()
 
 const older = [{ matching_mode: 'regex', url: '^.*$' }]
 const storeOlder = (name: string) =>

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { check } from '../../src/apply/check.ts'
 import { type EngineReader, reader } from '../../src/db/engine-tx.ts'
 import { uuid7 } from '../../src/ids.ts'
@@ -9,17 +9,14 @@ import { compile } from '../../src/plan/compile.ts'
 import { unconditional } from '../../src/plan/engine.ts'
 import { held } from '../runs/stand.ts'
 import type { Asker } from '../support/asker.ts'
-import { type Installation, installation } from '../support/installation.ts'
+import { installation } from '../support/installation.ts'
 import { rows, sql } from '../support/sql.ts'
 import { statementsOf } from '../support/statements.ts'
 import { until } from '../support/until.ts'
 
 /** What one caller sends costs no more than it may, and ends with its request. */
 
-let on: Installation
-beforeAll(async () => {
-  on = await installation({ limits: { rateLimitWaitingRuns: 1 } })
-})
+const on = await installation({ limits: { rateLimitWaitingRuns: 1 } })
 
 const url = '/api/v3/blueprints/'
 const group = (attrs: Readonly<Record<string, unknown>> = {}) => ({

@@ -1,17 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { uuid7 } from '../../src/ids.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { installation, named } from '../support/installation.ts'
 
 /** A document that says two things of one row is a 400, also where only the database knows that it is one row. */
 
 const path = '/api/v3/blueprints/'
 const group = 'service_core.group'
 
-let on: Installation
-beforeAll(async () => {
-  on = await installation()
-})
+const on = await installation()
 
 const otherValue = (entry: string) =>
   `${entry} names the same row, and has another value for this field: leave one of the two out.`

@@ -1,8 +1,7 @@
-import { beforeAll, describe, expect } from 'vitest'
+import { describe, expect } from 'vitest'
 import { applyPath } from '../support/asker.ts'
-import { type Dashboard, dashboardOf } from '../support/dashboard.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
-import type { Made } from '../support/make.ts'
+import { dashboardOf } from '../support/dashboard.ts'
+import { installation, named } from '../support/installation.ts'
 import { claimsOf } from '../support/operations.ts'
 import { raw, run, sql } from '../support/sql.ts'
 import { logins } from '../support/template.ts'
@@ -10,14 +9,9 @@ import { until } from '../support/until.ts'
 
 /** docs/operations.md on what blocks a run, held against the running system. */
 
-let there: Installation
-let dashboard: Dashboard
-let operator: Made
-beforeAll(async () => {
-  there = await installation({ applyWaitMs: 60_000 })
-  dashboard = dashboardOf(there)
-  operator = await there.make.user({ superuser: true })
-})
+const there = await installation({ applyWaitMs: 60_000 })
+const dashboard = dashboardOf(there)
+const operator = await there.make.user({ superuser: true })
 
 const shows = claimsOf(['A run is blocked by "another session, of another login"'])
 

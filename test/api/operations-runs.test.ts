@@ -1,18 +1,14 @@
-import { beforeAll, describe, expect } from 'vitest'
+import { describe, expect } from 'vitest'
 import { transaction } from '../../src/db/client.ts'
-import { type Installation, installation } from '../support/installation.ts'
+import { installation } from '../support/installation.ts'
 import { lockedOut } from '../support/locked-out.ts'
 import { claimsOf, endedJob, isThere, lockRunOf, operatorOf, put, runOf, statesOf } from '../support/operations.ts'
 import { until } from '../support/until.ts'
 
 /** docs/operations.md on a paused queue and on runs, held against the running system. */
 
-let there: Installation
-let make: ReturnType<typeof statesOf>
-beforeAll(async () => {
-  there = await installation({ applyWaitMs: 4_000 })
-  make = statesOf(there)
-})
+const there = await installation({ applyWaitMs: 4_000 })
+const make = statesOf(there)
 
 const shows = claimsOf(
   ['The queue is paused', 'A run failed: whose was it?'],

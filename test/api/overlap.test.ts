@@ -1,16 +1,13 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 import { type Answer, applyPath } from '../support/asker.ts'
 import { everything, objects } from '../support/contents.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { installation, named } from '../support/installation.ts'
 
 /** What the API shows of a client secret that stays valid beside the one that replaced it. */
 
-let there: Installation
 let name: string
-beforeAll(async () => {
-  there = await installation()
-})
+const there = await installation()
 beforeEach(async () => {
   name = `o-${randomUUID().slice(0, 8)}`
   await put(`first-${name}-of-the-client`)

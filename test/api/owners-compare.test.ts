@@ -1,15 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { migrationNames, migrationScript } from '../../src/db/migrations.ts'
 import { applyPath } from '../support/asker.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { installation, named } from '../support/installation.ts'
 
 /** Owners compare as names do, and texts that pages and logs show have no characters that are not shown. */
 
-let there: Installation
-beforeAll(async () => {
-  there = await installation()
-})
+const there = await installation()
 const fresh = () => `o-${randomUUID().slice(0, 8)}`
 const header = (owner: string) => ({ headers: { 'gatewright-owner': Buffer.from(owner).toString('latin1') } })
 

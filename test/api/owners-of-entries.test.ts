@@ -1,17 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
-import { beforeAll, beforeEach, describe, expect, inject, test } from 'vitest'
+import { beforeEach, describe, expect, inject, test } from 'vitest'
 import type { Answer, Asker } from '../support/asker.ts'
 import { counts, versions } from '../support/contents.ts'
-import { type Installation, installation } from '../support/installation.ts'
+import { installation } from '../support/installation.ts'
 
 /** `owner` of an entry: one document about the objects of several owners. */
 
-let there: Installation
 let name: string
-beforeAll(async () => {
-  there = await installation()
-})
+const there = await installation()
 beforeEach(() => {
   name = `e-${randomUUID().slice(0, 8)}`
 })

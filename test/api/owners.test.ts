@@ -1,23 +1,17 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { type Answer, type Asker, applyPath } from '../support/asker.ts'
 import { counts, versions } from '../support/contents.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
-import type { Made } from '../support/make.ts'
+import { installation, named } from '../support/installation.ts'
 
 /** `Gatewright-Owner` and `Gatewright-Allow`: whose an application and its provider are. */
 
-let there: Installation
-let amira: Made
-let bo: Made
 let name: string
-beforeAll(async () => {
-  there = await installation()
-  const deployer = ['oauth2', 'scim'].flatMap((kind) => [`add_${kind}provider`, `change_${kind}provider`])
-  const permissions = ['add_application', 'change_application', 'view_user', ...deployer]
-  amira = await there.make.user({ permissions })
-  bo = await there.make.user({ permissions })
-})
+const there = await installation()
+const deployer = ['oauth2', 'scim'].flatMap((kind) => [`add_${kind}provider`, `change_${kind}provider`])
+const permissions = ['add_application', 'change_application', 'view_user', ...deployer]
+const amira = await there.make.user({ permissions })
+const bo = await there.make.user({ permissions })
 beforeEach(() => {
   name = `o-${randomUUID().slice(0, 8)}`
 })

@@ -1,13 +1,10 @@
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { applyPath } from '../support/asker.ts'
-import { type Installation, installation, type Kind, named } from '../support/installation.ts'
+import { installation, type Kind, named } from '../support/installation.ts'
 
 /** Tags and placeholders in texts become neither secrets nor hosts; `{"env": ...}` is for the command line program. */
 
-let on: Installation
-beforeAll(async () => {
-  on = await installation()
-})
+const on = await installation()
 
 const blueprints = '/api/v3/blueprints/'
 const yaml = { headers: { 'content-type': 'application/yaml' } }

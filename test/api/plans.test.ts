@@ -1,17 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
-import { beforeAll, beforeEach, describe, expect, inject, test } from 'vitest'
+import { beforeEach, describe, expect, inject, test } from 'vitest'
 import { type Answer, type Asker, applyPath } from '../support/asker.ts'
 import { objects } from '../support/contents.ts'
-import { type Body, type Installation, installation, type Kind, kinds, named } from '../support/installation.ts'
+import { type Body, installation, type Kind, kinds, named } from '../support/installation.ts'
 
 /** `dry_run=true`: what an apply would do, and `If-Match`: nothing else than what was reviewed. */
 
-let there: Installation
 let name: string
-beforeAll(async () => {
-  there = await installation()
-})
+const there = await installation()
 beforeEach(() => {
   name = `p-${randomUUID().slice(0, 8)}`
 })

@@ -1,16 +1,13 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { type Asker, applyPath } from '../support/asker.ts'
 import { objects } from '../support/contents.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { installation, named } from '../support/installation.ts'
 import { sender } from './sending.ts'
 
 /** `If-Match` and `If-None-Match` of what changes or deletes one object whose reads have an `ETag`. */
 
-let there: Installation
-beforeAll(async () => {
-  there = await installation()
-})
+const there = await installation()
 
 const { post, patch } = sender()
 const api = '/api/v3/core/'

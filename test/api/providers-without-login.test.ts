@@ -1,14 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { type Installation, installation } from '../support/installation.ts'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { installation } from '../support/installation.ts'
 
 /** A provider through which no user logs in stands beside the one of the login, whichever is sent first. */
 
-let on: Installation
 let slug: string
-beforeAll(async () => {
-  on = await installation()
-})
+const on = await installation()
 beforeEach(() => {
   slug = randomUUID().slice(0, 20)
 })

@@ -1,17 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { type Answer, applyPath } from '../support/asker.ts'
 import { objects } from '../support/contents.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { installation, named } from '../support/installation.ts'
 import { refusedBy } from '../support/refused.ts'
 
 /** A blueprint with `prune: true`: what its owner manages, and it does not name, is deleted. */
 
-let there: Installation
 let owner: string
-beforeAll(async () => {
-  there = await installation()
-})
+const there = await installation()
 beforeEach(() => {
   owner = `team-${randomUUID().slice(0, 8)}`
 })

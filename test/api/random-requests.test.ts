@@ -1,61 +1,16 @@
 import fc from 'fast-check'
 import type { InjectOptions } from 'fastify'
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Known } from '../support/arbitrary.ts'
 import { applyPath } from '../support/asker.ts'
 import { onCi } from '../support/environment.ts'
-import { type Body, example, type Installation, installation, kinds } from '../support/installation.ts'
-import { type Description, type Operation, readDescription } from '../support/openapi.ts'
+import { type Body, example, installation, kinds } from '../support/installation.ts'
+import { type Operation, readDescription } from '../support/openapi.ts'
 import { randomRequests, type Tokens } from '../support/random-request.ts'
 
 /** The least requests of each operation, and how many at a time. */
 const requests = onCi ? 500 : 300
 const atOnce = 12
-
-let service: Installation
-let api: Description
-let known: Known
-let tokens: Tokens
-
-beforeAll(async () => {
-  service = await installation({ waits: { everyMs: 20 } })
-  api = await readDescription(service.app)
-  const examples = await Promise.all(kinds.map((kind) => example(kind)))
-  const [group, role] = [await service.make.group(), await service.make.role(['view_user'])]
-  const user = await service.make.user({ permissions: ['view_group'], groups: [group.pk] })
-  for (const each of examples) await service.admin.put(applyPath, each)
-  const shape = await example('proxy')
-  for (const slug of unused) {
-    const app = { ...shape.app, name: slug, slug }
-    await service.admin.put(applyPath, { ...shape, app, provider: { ...shape.provider, name: slug } })
-  }
-  const [run] = await service.db.run.findMany()
-  tokens = { admin: await service.make.token(1), other: user.token }
-  known = new Map<string, unknown[]>([
-    ...membersOf(examples),
-    ...Object.entries({
-      id: [run?.id],
-      '{name}': [...examples.map(({ provider }) => provider.name), ...shipped],
-      '{slug}': [...examples.map(({ app }) => app.slug), 'default-authentication', ...unused],
-      group_uuid: [group.pk],
-      groups_by_pk: [group.pk],
-      identifier: [...identifiers, 'another'],
-      'Impersonate-User': [user.username],
-      members_by_pk: [[1, user.pk], 1],
-      ordering: ['name,-pk', '-pk', 'pk'],
-      page: [1, 2],
-      parent: [null, group.pk],
-      provider: [null],
-      roles: [[], [role.pk]],
-      user: [1],
-      users: [[], [user.pk]],
-      expires: ['2099-01-01T00:00:00Z', null],
-      attributes: [{ a: { b: 1 } }, '{"a": {"b": 1}}'],
-      managed: [null],
-      backchannel_providers: [[]],
-    }),
-  ])
-})
 
 /** A property mapping, a key pair and a role that every installation has. */
 const shipped = ['SCIM user', 'Gatewright self-signed', 'Application deployer']
@@ -72,6 +27,44 @@ function membersOf(examples: readonly Body[]): Map<string, unknown[]> {
 const unused = Array.from({ length: 20 }, (_, index) => `unused-${index}`)
 
 const identifiers = Array.from({ length: 20 }, (_, index) => `token-${index}`)
+
+const service = await installation({ waits: { everyMs: 20 } })
+const api = await readDescription(service.app)
+const examples = await Promise.all(kinds.map((kind) => example(kind)))
+const [group, role] = [await service.make.group(), await service.make.role(['view_user'])]
+const user = await service.make.user({ permissions: ['view_group'], groups: [group.pk] })
+for (const each of examples) await service.admin.put(applyPath, each)
+const shape = await example('proxy')
+for (const slug of unused) {
+  const app = { ...shape.app, name: slug, slug }
+  await service.admin.put(applyPath, { ...shape, app, provider: { ...shape.provider, name: slug } })
+}
+const [run] = await service.db.run.findMany()
+const tokens: Tokens = { admin: await service.make.token(1), other: user.token }
+const known: Known = new Map<string, unknown[]>([
+  ...membersOf(examples),
+  ...Object.entries({
+    id: [run?.id],
+    '{name}': [...examples.map(({ provider }) => provider.name), ...shipped],
+    '{slug}': [...examples.map(({ app }) => app.slug), 'default-authentication', ...unused],
+    group_uuid: [group.pk],
+    groups_by_pk: [group.pk],
+    identifier: [...identifiers, 'another'],
+    'Impersonate-User': [user.username],
+    members_by_pk: [[1, user.pk], 1],
+    ordering: ['name,-pk', '-pk', 'pk'],
+    page: [1, 2],
+    parent: [null, group.pk],
+    provider: [null],
+    roles: [[], [role.pk]],
+    user: [1],
+    users: [[], [user.pk]],
+    expires: ['2099-01-01T00:00:00Z', null],
+    attributes: [{ a: { b: 1 } }, '{"a": {"b": 1}}'],
+    managed: [null],
+    backchannel_providers: [[]],
+  }),
+])
 
 /** Creates those of the tokens that are not there: requests rename and delete them. */
 async function createTokens(): Promise<void> {

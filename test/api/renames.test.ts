@@ -1,17 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { type Answer, type Asker, applyPath } from '../support/asker.ts'
 import { objects } from '../support/contents.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { installation, named } from '../support/installation.ts'
 import { refusedBy } from '../support/refused.ts'
 
 /** `was`: a name that changes, in a submission and in a blueprint. */
 
-let there: Installation
 let name: string
-beforeAll(async () => {
-  there = await installation()
-})
+const there = await installation()
 beforeEach(() => {
   name = `r-${randomUUID().slice(0, 8)}`
 })

@@ -1,18 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { loadRegistry } from '../../src/models/registry.ts'
 import { isConfiguration } from '../../src/plan/reset.ts'
 import { type Answer, applyPath } from '../support/asker.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { installation, named } from '../support/installation.ts'
 
 /** `reset=true`: fields that a document does not name go back to their defaults. */
 
 const blueprints = '/api/v3/blueprints/'
 
-let on: Installation
-beforeAll(async () => {
-  on = await installation()
-})
+const on = await installation()
 
 const fresh = () => `reset-${randomUUID().slice(0, 8)}`
 type Entry = { model: string; id?: string; state?: string; identifiers: object; attrs?: object; conditions?: unknown[] }

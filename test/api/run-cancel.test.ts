@@ -1,20 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { applyPath } from '../support/asker.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
-import type { Made } from '../support/make.ts'
+import { installation, named } from '../support/installation.ts'
 import { isThere, lockRunOf, put, runOf, statesOf } from '../support/operations.ts'
 import { until } from '../support/until.ts'
 
 /** POST /api/v3/blueprints/runs/{id}/cancel/: a run that waits is not applied. */
 
-let there: Installation
-let operator: Made
 let name: string
-beforeAll(async () => {
-  there = await installation()
-  operator = await there.make.user({ permissions: ['view_run', 'manage_queue'] })
-})
+const there = await installation()
+const operator = await there.make.user({ permissions: ['view_run', 'manage_queue'] })
 beforeEach(() => {
   name = `c-${randomUUID().slice(0, 8)}`
 })

@@ -1,17 +1,12 @@
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { keyring } from '../../src/db/seal.ts'
 import { parse } from '../../src/document/yaml.ts'
 import { type Answer, applyPath } from '../support/asker.ts'
-import { example, type Installation, installation, kinds, named } from '../support/installation.ts'
-import type { Made } from '../support/make.ts'
+import { example, installation, kinds, named } from '../support/installation.ts'
 
-let there: Installation
-let submitter: Made
-beforeAll(async () => {
-  there = await installation()
-  submitter = await there.make.user({
-    permissions: ['add', 'change', 'view'].flatMap((verb) => [`${verb}_application`, `${verb}_oauth2provider`]),
-  })
+const there = await installation()
+const submitter = await there.make.user({
+  permissions: ['add', 'change', 'view'].flatMap((verb) => [`${verb}_application`, `${verb}_oauth2provider`]),
 })
 
 /** Submits, and gives the path of the run. */

@@ -1,20 +1,13 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { type Answer, applyPath } from '../support/asker.ts'
-import { example, type Installation, installation, kinds, named } from '../support/installation.ts'
-import type { Made } from '../support/make.ts'
-import { type Description, type Operation, readDescription } from '../support/openapi.ts'
+import { example, installation, kinds, named } from '../support/installation.ts'
+import { type Operation, readDescription } from '../support/openapi.ts'
 
-let service: Installation
-let api: Description
+const service = await installation()
+const api = await readDescription(service.app)
 /** Authenticated, without any permission. */
-let plain: Made
-
-beforeAll(async () => {
-  service = await installation()
-  api = await readDescription(service.app)
-  plain = await service.make.user()
-})
+const plain = await service.make.user()
 
 const find = (id: string): Operation => {
   const found = api.operations.find(({ operationId }) => operationId === id)

@@ -1,19 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { type Asker, applyPath } from '../support/asker.ts'
 import { dashboardOf } from '../support/dashboard.ts'
-import { type Body, type Installation, installation, named } from '../support/installation.ts'
+import { type Body, installation, named } from '../support/installation.ts'
 
 /** What changed, as all surfaces say it: PostgreSQL orders the members of stored objects otherwise than documents do. */
 
-let there: Installation
 let name: string
-let operator: string
-beforeAll(async () => {
-  there = await installation()
-  const { token } = await there.make.user({ superuser: true })
-  operator = await dashboardOf(there).session(token)
-})
+const there = await installation()
+const { token } = await there.make.user({ superuser: true })
+const operator = await dashboardOf(there).session(token)
 beforeEach(() => {
   name = `w-${randomUUID().slice(0, 8)}`
 })

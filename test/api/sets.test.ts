@@ -1,23 +1,18 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { QueueEvents } from 'bullmq'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { documentLimits } from '../../src/document/document.ts'
 import type { Answer } from '../support/asker.ts'
 import { objects } from '../support/contents.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
-import type { Made } from '../support/make.ts'
+import { installation, named } from '../support/installation.ts'
 import { needs } from '../support/needs.ts'
 
 /** Sets through PUT /api/v3/blueprints/: lists of submissions, and large documents. */
 
 const path = '/api/v3/blueprints/'
 
-let there: Installation
-let deployer: Made
-beforeAll(async () => {
-  there = await installation()
-  deployer = await there.make.user({ groups: ['6f7e0000-0000-4000-8000-000000000502'] })
-})
+const there = await installation()
+const deployer = await there.make.user({ groups: ['6f7e0000-0000-4000-8000-000000000502'] })
 
 const logsOf = ({ json }: Answer) => (json as { logs: string[] }).logs
 const runOf = async ({ headers }: Answer) => (await deployer.get(headers['content-location'] ?? '')).json

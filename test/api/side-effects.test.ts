@@ -1,20 +1,17 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { transaction } from '../../src/db/client.ts'
 import { nameLock } from '../../src/db/locks.ts'
 import { type Answer, type Asker, applyPath } from '../support/asker.ts'
 import { objects } from '../support/contents.ts'
-import { type Installation, installation, type Kind, named } from '../support/installation.ts'
+import { installation, type Kind, named } from '../support/installation.ts'
 import { rows, sql } from '../support/sql.ts'
 import { until } from '../support/until.ts'
 
 /** What an apply does to rows that it does not name: it is reported, and `replace_provider=true` removes a provider. */
 
-let there: Installation
 let name: string
-beforeAll(async () => {
-  there = await installation()
-})
+const there = await installation()
 beforeEach(() => {
   name = `s-${randomUUID().slice(0, 8)}`
 })

@@ -1,26 +1,21 @@
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import pg from 'pg'
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { pipelinedTransaction } from '../../src/db/pipeline.ts'
 import { atEnd } from '../support/at-end.ts'
 import { freshDatabase } from '../support/database.ts'
-import { type Recorder, recordStatements } from '../support/statements.ts'
+import { recordStatements } from '../support/statements.ts'
 import { until } from '../support/until.ts'
-import { type Stack, startStack } from './stack.ts'
+import { startStack } from './stack.ts'
 
 /** Every statement of the API goes through Prisma, and each operation sends few of them. */
 
-let url: string
-let recorder: Recorder
-let stack: Stack
-beforeAll(async () => {
-  ;({ url } = await freshDatabase())
-  recorder = await recordStatements()
-  stack = await startStack({ databaseUrl: url, redisUrl: null })
-  const worker = await stack.startWorker()
-  atEnd(async () => void (await worker.stop()))
-})
+const { url } = await freshDatabase()
+const recorder = await recordStatements()
+const stack = await startStack({ databaseUrl: url, redisUrl: null })
+const worker = await stack.startWorker()
+atEnd(async () => void (await worker.stop()))
 
 const name = `one of ${randomUUID()}`
 const identifier = randomUUID()

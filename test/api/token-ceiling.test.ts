@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { uuid7 } from '../../src/ids.ts'
 import { permissionNames } from '../../src/models/registry.ts'
 import { type Asker, applyPath } from '../support/asker.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { installation, named } from '../support/installation.ts'
 import type { Made } from '../support/make.ts'
 import { statementsOf } from '../support/statements.ts'
 import { sender } from './sending.ts'
@@ -13,10 +13,7 @@ import { sender } from './sending.ts'
  * whatever is done with it.
  */
 
-let there: Installation
-beforeAll(async () => {
-  there = await installation()
-})
+const there = await installation()
 
 const path = '/api/v3/core/tokens/'
 const { post, patch } = sender()

@@ -1,19 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { type Installation, installation } from '../support/installation.ts'
-import type { Made, Make } from '../support/make.ts'
+import type { Made } from '../support/make.ts'
 import { rows, sql } from '../support/sql.ts'
 import { sender } from './sending.ts'
 
 /** DELETE /api/v3/core/tokens/{identifier}/ */
 
-let there: Installation
-let make: Make
 let identifier: string
-beforeAll(async () => {
-  there = await installation({ workers: 'none' })
-  make = there.make
-})
+const there = await installation({ workers: 'none' })
+const { make } = there
 beforeEach(() => {
   identifier = randomUUID()
 })

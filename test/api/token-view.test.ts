@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 import { held } from '../runs/stand.ts'
-import { type Installation, installation } from '../support/installation.ts'
+import { installation } from '../support/installation.ts'
 import type { Made } from '../support/make.ts'
 import { rows, sql } from '../support/sql.ts'
 import { until } from '../support/until.ts'
@@ -9,12 +9,9 @@ import { sender } from './sending.ts'
 
 /** The one view of a token's key, beside others who write. */
 
-let there: Installation
 let ada: Made
 let identifier: string
-beforeAll(async () => {
-  there = await installation({ workers: 'none' })
-})
+const there = await installation({ workers: 'none' })
 beforeEach(async () => {
   identifier = randomUUID()
   ada = await there.make.user()

@@ -1,18 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { applyPath } from '../support/asker.ts'
 import { counts, versions } from '../support/contents.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
-import type { Made, Make } from '../support/make.ts'
+import { installation, named } from '../support/installation.ts'
+import type { Made } from '../support/make.ts'
 
 /** Who may apply, and what a refusal shows. */
 
-let there: Installation
-let make: Make
-beforeAll(async () => {
-  there = await installation()
-  make = there.make
-})
+const there = await installation()
+const { make } = there
 
 async function unwritten<Result>(act: () => Promise<Result>): Promise<Result> {
   const before = [await counts(there.db), await versions(there.db)]

@@ -1,30 +1,10 @@
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { notKept } from '../../src/numbers.ts'
 import { applyPath } from '../support/asker.ts'
 import { counts } from '../support/contents.ts'
-import { type Body, type Installation, installation, named } from '../support/installation.ts'
+import { type Body, installation, named } from '../support/installation.ts'
 
 /** Bad input: the answer names every wrong field, and nothing is written, not even a run. */
-
-let there: Installation
-let body: Body
-/** Of the provider of another application. */
-let takenPk: number
-
-beforeAll(async () => {
-  there = await installation()
-  for (const name of ['taken', 'behind']) {
-    expect(await there.admin.put(applyPath, await named(name === 'taken' ? 'oauth2' : 'scim', name))).toMatchObject({
-      status: 200,
-    })
-  }
-  await there.admin.put(
-    applyPath,
-    await named('radius', 'owner', { app: { backchannel_providers: [await pkOf('behind')] } }),
-  )
-  takenPk = await pkOf('taken')
-  body = await named('oauth2', 'new')
-})
 
 const pkOf = async (name: string) => (await there.db.provider.findUniqueOrThrow({ where: { name } })).pk
 const noMapping = expect.stringMatching(/^No property mapping is called "x"\. /)
@@ -255,6 +235,20 @@ const members: Record<string, Case> = {
     },
   ],
 }
+
+const there = await installation()
+for (const name of ['taken', 'behind']) {
+  expect(await there.admin.put(applyPath, await named(name === 'taken' ? 'oauth2' : 'scim', name))).toMatchObject({
+    status: 200,
+  })
+}
+await there.admin.put(
+  applyPath,
+  await named('radius', 'owner', { app: { backchannel_providers: [await pkOf('behind')] } }),
+)
+/** Of the provider of another application. */
+const takenPk = await pkOf('taken')
+const body = await named('oauth2', 'new')
 
 async function refused(sent: unknown) {
   const before = await counts(there.db)

@@ -1,16 +1,12 @@
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { applyPath } from '../support/asker.ts'
 import { counts } from '../support/contents.ts'
-import { type Body, type Installation, installation, named } from '../support/installation.ts'
+import { installation, named } from '../support/installation.ts'
 
 /** Requests that are refused before their fields are checked. */
 
-let there: Installation
-let body: Body
-beforeAll(async () => {
-  there = await installation({ workers: 'none', applyWaitMs: 2_000 })
-  body = await named('oauth2', 'new')
-})
+const there = await installation({ workers: 'none', applyWaitMs: 2_000 })
+const body = await named('oauth2', 'new')
 
 async function refused(sent: unknown, options = {}) {
   const before = await counts(there.db)

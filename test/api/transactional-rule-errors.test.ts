@@ -1,5 +1,4 @@
-import { beforeAll, describe, expect } from 'vitest'
-import type { Installation } from '../support/installation.ts'
+import { describe, expect } from 'vitest'
 import {
   installationWith,
   nameOfScim,
@@ -15,10 +14,7 @@ import {
 
 /** Rules that span fields, and missing rows, are reported with every other error in one answer. */
 
-let there: Installation
-beforeAll(async () => {
-  there = await installationWith('scim', 'proxy', 'saml')
-})
+const there = await installationWith('scim', 'proxy', 'saml')
 
 const whenTrue = ['May not be empty when basic_auth_enabled is true.']
 const unsigned = ['With a signing_kp, sign_assertion or sign_response must be true.']

@@ -1,7 +1,7 @@
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { notKept } from '../../src/numbers.ts'
 import { applyPath } from '../support/asker.ts'
-import { type Installation, named } from '../support/installation.ts'
+import { named } from '../support/installation.ts'
 import {
   installationWith,
   nameOfScim,
@@ -18,10 +18,7 @@ import {
 
 /** Texts and numbers that cannot be stored hide no other error: one answer has all of them. */
 
-let there: Installation
-beforeAll(async () => {
-  there = await installationWith('scim')
-})
+const there = await installationWith('scim')
 
 const nul = 'May not hold the NUL character.'
 const halfPair = 'Is not well-formed Unicode: half of a surrogate pair is missing.'

@@ -1,14 +1,11 @@
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { applyPath } from '../support/asker.ts'
-import { type Body, type Installation, installation, kinds, named } from '../support/installation.ts'
+import { type Body, installation, kinds, named } from '../support/installation.ts'
 import { none } from './refusals.ts'
 
 /** The errors of all wrong fields together are those of each one by itself, word for word. */
 
-let there: Installation
-beforeAll(async () => {
-  there = await installation({ workers: 'none' })
-})
+const there = await installation({ workers: 'none' })
 
 type Part = 'app' | 'provider'
 type Wrong = { part: Part; member: string; value: unknown; reported: unknown }

@@ -1,14 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Answer, Asker } from '../support/asker.ts'
-import { type Installation, installation } from '../support/installation.ts'
+import { installation } from '../support/installation.ts'
 
 /** A plan with `reset` under an owner lists what the owner manages, and the document does not name. */
 
-let on: Installation
-beforeAll(async () => {
-  on = await installation()
-})
+const on = await installation()
 
 const fresh = () => `unnamed-${randomUUID().slice(0, 8)}`
 const model = 'service_core.application'

@@ -1,16 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { usualLaunchSchemes } from '../../src/config.ts'
 import { openEngine } from '../../src/plan/open-engine.ts'
 import { applyPath } from '../support/asker.ts'
 import { loadEngine, secretKey } from '../support/engine.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { installation, named } from '../support/installation.ts'
 
 /** Values that users of this API family write, and what is like them and can never work or gives too much. */
 
-let on: Installation
-beforeAll(async () => {
-  on = await installation()
-})
+const on = await installation()
 
 type Kind = 'oauth2' | 'proxy' | 'radius'
 const put = async (kind: Kind, name: string, provider: Record<string, unknown>) =>

@@ -1,27 +1,21 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
-import { beforeAll, expect, inject, test } from 'vitest'
+import { expect, inject, test } from 'vitest'
 import type { Asker } from '../support/asker.ts'
-import { type Installation, installation } from '../support/installation.ts'
+import { installation } from '../support/installation.ts'
 import { sender } from './sending.ts'
 
 /** Any write is applied, or refused with a message, and never a server error. */
 
-let there: Installation
-let askers: Asker[]
-let groups: string[]
-let users: number[]
-beforeAll(async () => {
-  there = await installation({ workers: 'none' })
-  const { make } = there
-  const ada = await make.user({ permissions: ['add_group', 'change_group', 'add_user_to_group', 'assign_role'] })
-  askers = [there.admin, ada, await make.user({ permissions: ['change_token', 'add_token'] })]
-  groups = await Promise.all(Array.from({ length: 4 }, async () => (await make.group()).pk))
-  users = [ada.pk, (await make.user()).pk]
-  for (const identifier of ['one', 'two']) await post(there.admin, '/api/v3/core/tokens/', { identifier })
-})
-
 const { post, patch } = sender()
+
+const there = await installation({ workers: 'none' })
+const { make } = there
+const ada = await make.user({ permissions: ['add_group', 'change_group', 'add_user_to_group', 'assign_role'] })
+const askers: Asker[] = [there.admin, ada, await make.user({ permissions: ['change_token', 'add_token'] })]
+const groups: string[] = await Promise.all(Array.from({ length: 4 }, async () => (await make.group()).pk))
+const users: number[] = [ada.pk, (await make.user()).pk]
+for (const identifier of ['one', 'two']) await post(there.admin, '/api/v3/core/tokens/', { identifier })
 
 const odd = fc.oneof(
   fc.constantFrom<unknown>(null, true, 0, -1, 2 ** 31, 1e300, '', ' ', [], {}, [[]], 'é', '\ud800', 'a\0b'),

@@ -1,20 +1,15 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { adminToken } from '../support/engine.ts'
 import { freshFolder } from '../support/folder.ts'
 import { type Listening, listening } from '../support/gatewright.ts'
-import type { Installation } from '../support/installation.ts'
 
 /** `npm run apply -- FILE.yaml`, as a process, against a server that listens. */
 
 const folder = freshFolder()
-let on: Installation
-let there: Listening
-beforeAll(async () => {
-  there = await listening({ DATA_DIR: folder }, 'src/cli/gatewright.ts')
-  on = there.on
-})
+const there = await listening({ DATA_DIR: folder }, 'src/cli/gatewright.ts')
+const { on } = there
 
 const apply: Listening['gatewright'] = (args, env) => there.gatewright(['apply', ...args], env)
 

@@ -1,20 +1,16 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { adminToken } from '../support/engine.ts'
 import { freshFolder } from '../support/folder.ts'
-import { type Listening, listening } from '../support/gatewright.ts'
+import { listening } from '../support/gatewright.ts'
 import { until } from '../support/until.ts'
 
 /** `gatewright cancel`, while an apply in another process waits for the run. */
 
 const folder = freshFolder()
-let there: Listening
-let alice: { readonly token: string; readonly username: string }
-beforeAll(async () => {
-  there = await listening({ GATEWRIGHT_TOKEN: adminToken, DATA_DIR: folder })
-  alice = await there.on.make.user({ permissions: ['view_run', 'manage_queue'] })
-})
+const there = await listening({ GATEWRIGHT_TOKEN: adminToken, DATA_DIR: folder })
+const alice = await there.on.make.user({ permissions: ['view_run', 'manage_queue'] })
 
 /** @param more groups beside the one of this name */
 function groups(name: string, more = 0): string {

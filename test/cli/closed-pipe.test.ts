@@ -3,11 +3,11 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { adminToken } from '../support/engine.ts'
 import { plainEnvironment } from '../support/environment.ts'
 import { freshFolder } from '../support/folder.ts'
-import { type Listening, listening } from '../support/gatewright.ts'
+import { listening } from '../support/gatewright.ts'
 import { guard } from '../support/guard.ts'
 import { compileCache } from '../support/processes.ts'
 
@@ -15,12 +15,9 @@ import { compileCache } from '../support/processes.ts'
 
 const program = fileURLToPath(new URL('../../bin/gatewright.mjs', import.meta.url))
 const folder = freshFolder()
-let there: Listening
-beforeAll(async () => {
-  there = await listening({ GATEWRIGHT_TOKEN: adminToken })
-  for (const name of ['first', 'second']) file(name)
-  await there.gatewright(['apply', folder])
-})
+const there = await listening({ GATEWRIGHT_TOKEN: adminToken })
+for (const name of ['first', 'second']) file(name)
+await there.gatewright(['apply', folder])
 
 function file(name: string, below = folder): string {
   const path = join(below, `${name}.json`)

@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { withLogin } from '../../src/db/roles.ts'
 import { applyPath } from '../support/asker.ts'
 import { atEnd } from '../support/at-end.ts'
@@ -23,17 +23,12 @@ async function prepare(env: Record<string, string>): Promise<Ended> {
   return { exit: await command.exited, output: command.output() }
 }
 
-let admin: string
-let urls: { ADMIN_DATABASE_URL: string; MIGRATION_DATABASE_URL: string; DATABASE_URL: string }
-
-beforeAll(async () => {
-  admin = await emptyDatabase()
-  urls = {
-    ADMIN_DATABASE_URL: admin,
-    MIGRATION_DATABASE_URL: withLogin(admin, owner),
-    DATABASE_URL: withLogin(admin, service),
-  }
-})
+const admin = await emptyDatabase()
+const urls: { ADMIN_DATABASE_URL: string; MIGRATION_DATABASE_URL: string; DATABASE_URL: string } = {
+  ADMIN_DATABASE_URL: admin,
+  MIGRATION_DATABASE_URL: withLogin(admin, owner),
+  DATABASE_URL: withLogin(admin, service),
+}
 
 const done = { code: 0, signal: null }
 const asService = (statement: string) => within(urls.DATABASE_URL, (client) => client.query(statement))

@@ -1,6 +1,6 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { safe } from '../../src/cli/export/layout.ts'
 import { adminToken } from '../support/engine.ts'
 import { freshFolder } from '../support/folder.ts'
@@ -10,14 +10,6 @@ import { named } from '../support/installation.ts'
 /** `gatewright export --directory`, as a process: one file for each application, by owner. */
 
 const folder = freshFolder()
-let there: Listening
-let other: Listening
-beforeAll(async () => {
-  const env = { GATEWRIGHT_TOKEN: adminToken, DATA_DIR: folder }
-  there = await listening(env)
-  other = await listening(env)
-  await configure()
-})
 
 const scim = 'the token of a SCIM server'
 const shared = `version: 1
@@ -38,6 +30,11 @@ entries:
     identifiers: { name: sync-b }
     attrs: { url: https://b.example/, token: ${scim}, filter_group: above }
 `
+
+const env = { GATEWRIGHT_TOKEN: adminToken, DATA_DIR: folder }
+const there = await listening(env)
+const other = await listening(env)
+await configure()
 
 async function apply(file: string, content: unknown, ...args: string[]): Promise<void> {
   const path = join(folder, file)

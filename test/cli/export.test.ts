@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { dirname, join } from 'node:path'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { documentLimits } from '../../src/document/document.ts'
 import { applyPath } from '../support/asker.ts'
 import { atEnd } from '../support/at-end.ts'
@@ -10,19 +10,15 @@ import { adminToken } from '../support/engine.ts'
 import { freshFolder } from '../support/folder.ts'
 import { freePort } from '../support/free-port.ts'
 import { type Listening, listening } from '../support/gatewright.ts'
-import { type Installation, named } from '../support/installation.ts'
+import { named } from '../support/installation.ts'
 import { run as execute, sql } from '../support/sql.ts'
 
 /** `gatewright export`, as a process. That its text makes the same again: test/cli/round-trip. */
 
 const folder = freshFolder()
 const out = join(folder, 'export.yaml')
-let on: Installation
-let there: Listening
-beforeAll(async () => {
-  there = await listening({ GATEWRIGHT_TOKEN: adminToken, DATA_DIR: folder })
-  on = there.on
-})
+const there = await listening({ GATEWRIGHT_TOKEN: adminToken, DATA_DIR: folder })
+const { on } = there
 
 const gatewright: Listening['gatewright'] = (args, env) => there.gatewright(args, env)
 

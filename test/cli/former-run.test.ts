@@ -1,20 +1,16 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { adminToken } from '../support/engine.ts'
 import { freshFolder } from '../support/folder.ts'
 import { type Listening, listening } from '../support/gatewright.ts'
-import { type Installation, named } from '../support/installation.ts'
+import { named } from '../support/installation.ts'
 
 /** `gatewright plan --run` and `apply --run`, as processes, against a server that listens. */
 
 const folder = freshFolder()
-let on: Installation
-let there: Listening
-beforeAll(async () => {
-  there = await listening({ GATEWRIGHT_TOKEN: adminToken, DATA_DIR: folder })
-  on = there.on
-})
+const there = await listening({ GATEWRIGHT_TOKEN: adminToken, DATA_DIR: folder })
+const { on } = there
 
 const gatewright: Listening['gatewright'] = (args, env) => there.gatewright(args, env)
 

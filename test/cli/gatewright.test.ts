@@ -1,24 +1,20 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { atEnd } from '../support/at-end.ts'
 import { adminToken } from '../support/engine.ts'
 import { freshFolder } from '../support/folder.ts'
 import { freePort } from '../support/free-port.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { installation, named } from '../support/installation.ts'
 import { run } from '../support/processes.ts'
 import { until } from '../support/until.ts'
 
 /** `gatewright validate`, `plan`, `apply` and `diff`, as processes, against a server that listens. */
 
 const folder = freshFolder()
-let on: Installation
-let address: string
-beforeAll(async () => {
-  on = await installation({ applyWaitMs: 1_000 })
-  address = await on.app.listen({ port: 0, host: '127.0.0.1' })
-})
+const on = await installation({ applyWaitMs: 1_000 })
+const address = await on.app.listen({ port: 0, host: '127.0.0.1' })
 
 type Ended = { code: number | null; output: string }
 

@@ -1,19 +1,16 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { byManaged, byTitle, ownFlow, shippedMappings } from '../../src/cli/import/names.ts'
 import { importFiles } from '../../src/cli/importing.ts'
 import { loadRegistry } from '../../src/models/registry.ts'
-import { type Installation, installation } from '../support/installation.ts'
+import { installation } from '../support/installation.ts'
 
 /** What a service of this API family is shipped with is what this one is shipped with. */
 
 const registry = await loadRegistry()
 const imported = (text: string) => importFiles([{ name: 'theirs.yaml', text }], new Map(), registry)
 
-let on: Installation
-beforeAll(async () => {
-  on = await installation()
-})
+const on = await installation()
 
 async function apply(text: string | null): Promise<void> {
   const headers = { 'content-type': 'application/yaml' }

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { importFiles } from '../../src/cli/importing.ts'
 import { loadRegistry } from '../../src/models/registry.ts'
-import { type Installation, installation } from '../support/installation.ts'
+import { installation } from '../support/installation.ts'
 
 /** Keys of another installation are labels of the document that has them: `gatewright import` prints names. */
 
@@ -54,10 +54,7 @@ const dump = document(
   row('policies.policybinding', key.binding, { target: key.app, group: key.staff, order: 0 }),
 )
 
-let on: Installation
-beforeAll(async () => {
-  on = await installation()
-})
+const on = await installation()
 
 const apply = (text: string | null) =>
   on.admin.put('/api/v3/blueprints/', text, { headers: { 'content-type': 'application/yaml' } })

@@ -1,21 +1,17 @@
 import { randomUUID } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { adminToken } from '../support/engine.ts'
 import { freshFolder } from '../support/folder.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { installation, named } from '../support/installation.ts'
 import { run } from '../support/processes.ts'
 
 /** Two teams with one service each: by the commands, neither gets at what the other one manages. */
 
 const folder = freshFolder()
-let on: Installation
-let address: string
-beforeAll(async () => {
-  on = await installation()
-  address = await on.app.listen({ port: 0, host: '127.0.0.1' })
-})
+const on = await installation()
+const address = await on.app.listen({ port: 0, host: '127.0.0.1' })
 
 async function gatewright(args: string[], token: string) {
   const env = { GATEWRIGHT_URL: address, GATEWRIGHT_TOKEN: token, DATA_DIR: folder }

@@ -1,20 +1,16 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { adminToken } from '../support/engine.ts'
 import { freshFolder } from '../support/folder.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { installation, named } from '../support/installation.ts'
 import { run } from '../support/processes.ts'
 
 /** Where `gatewright` says that an error is: in the caller's own file. */
 
 const folder = freshFolder()
-let on: Installation
-let address: string
-beforeAll(async () => {
-  on = await installation({ workers: 'none' })
-  address = await on.app.listen({ port: 0, host: '127.0.0.1' })
-})
+const on = await installation({ workers: 'none' })
+const address = await on.app.listen({ port: 0, host: '127.0.0.1' })
 
 async function gatewright(...args: string[]): Promise<string> {
   const env = { GATEWRIGHT_URL: address, GATEWRIGHT_TOKEN: adminToken, DATA_DIR: folder, FLAG: 'maybe' }

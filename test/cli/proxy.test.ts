@@ -1,25 +1,20 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { proxyFor } from '../../src/cli/proxy.ts'
 import { behindTls } from '../support/behind-tls.ts'
 import { adminToken } from '../support/engine.ts'
 import { freshFolder } from '../support/folder.ts'
 import { freePort } from '../support/free-port.ts'
-import { type Listening, listening } from '../support/gatewright.ts'
+import { listening } from '../support/gatewright.ts'
 import { httpProxy } from '../support/http-proxy.ts'
 
 /** HTTPS_PROXY: the program asks a service behind TLS, whose name only the proxy knows. */
 
-let there: Listening
-let env: Record<string, string>
-let host: string
-beforeAll(async () => {
-  there = await listening({ GATEWRIGHT_TOKEN: adminToken })
-  const { port, authority } = await behindTls(there.address, 'gatewright.test')
-  host = `gatewright.test:${port}`
-  env = { GATEWRIGHT_URL: `https://${host}`, NODE_EXTRA_CA_CERTS: authority }
-})
+const there = await listening({ GATEWRIGHT_TOKEN: adminToken })
+const { port, authority } = await behindTls(there.address, 'gatewright.test')
+const host: string = `gatewright.test:${port}`
+const env: Record<string, string> = { GATEWRIGHT_URL: `https://${host}`, NODE_EXTRA_CA_CERTS: authority }
 
 /** The path of a document. */
 function groupFile(): string {

@@ -1,17 +1,14 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { adminToken } from '../support/engine.ts'
 import { freshFolder } from '../support/folder.ts'
-import { type Listening, listening } from '../support/gatewright.ts'
+import { listening } from '../support/gatewright.ts'
 import { named } from '../support/installation.ts'
 
 /** Equal entries in two files of one call are one entry; those that contradict each other are refused with both places. */
 
-let there: Listening
-beforeAll(async () => {
-  there = await listening({ GATEWRIGHT_TOKEN: adminToken, DATA_DIR: freshFolder() }, 'src/cli/gatewright.ts')
-})
+const there = await listening({ GATEWRIGHT_TOKEN: adminToken, DATA_DIR: freshFolder() }, 'src/cli/gatewright.ts')
 
 function folderOf(files: Readonly<Record<string, string>>): string {
   const folder = freshFolder()

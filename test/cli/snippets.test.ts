@@ -2,20 +2,17 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { load } from 'js-yaml'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { adminToken } from '../support/engine.ts'
 import { plainEnvironment } from '../support/environment.ts'
 import { freshFolder } from '../support/folder.ts'
-import { type Listening, listening } from '../support/gatewright.ts'
+import { listening } from '../support/gatewright.ts'
 import { shellIn } from '../support/shell.ts'
 
 /** The shipped CI files with a merge that removes an application: their plan lists the deletion, their apply makes it. */
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
-let there: Listening
-beforeAll(async () => {
-  there = await listening({})
-})
+const there = await listening({})
 
 const textsIn = (value: unknown): string[] =>
   typeof value === 'string'

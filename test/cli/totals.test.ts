@@ -1,17 +1,14 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { byFile, totalsOf, totalsText } from '../../src/cli/totals.ts'
 import { adminToken } from '../support/engine.ts'
 import { freshFolder } from '../support/folder.ts'
-import { type Listening, listening } from '../support/gatewright.ts'
+import { listening } from '../support/gatewright.ts'
 
 /** Totals of objects, and the outcome of each file of a document. */
 
-let there: Listening
-beforeAll(async () => {
-  there = await listening({ GATEWRIGHT_TOKEN: adminToken, DATA_DIR: freshFolder() }, 'src/cli/gatewright.ts')
-})
+const there = await listening({ GATEWRIGHT_TOKEN: adminToken, DATA_DIR: freshFolder() }, 'src/cli/gatewright.ts')
 
 const application = (slug: string, more = '') =>
   `  - { model: service_core.application, identifiers: { slug: ${slug} }, attrs: { name: ${slug} }${more} }\n`

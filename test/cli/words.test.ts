@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { join } from 'node:path'
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { inOptions } from '../../src/cli/options-for-headers.ts'
 import { openOutput } from '../../src/cli/output.ts'
 import { redacted } from '../../src/cli/send.ts'
@@ -10,16 +10,13 @@ import { atEnd } from '../support/at-end.ts'
 import { behindTls as serviceBehindTls } from '../support/behind-tls.ts'
 import { adminToken } from '../support/engine.ts'
 import { freshFolder } from '../support/folder.ts'
-import { type Listening, listening } from '../support/gatewright.ts'
+import { listening } from '../support/gatewright.ts'
 import { named } from '../support/installation.ts'
 
 /** What the program says where the service speaks of headers, or the system of codes. */
 
 const folder = freshFolder()
-let there: Listening
-beforeAll(async () => {
-  there = await listening({ GATEWRIGHT_TOKEN: adminToken })
-})
+const there = await listening({ GATEWRIGHT_TOKEN: adminToken })
 
 async function portOf(server: Server): Promise<number> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

@@ -1,20 +1,15 @@
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { applyPath } from '../support/asker.ts'
-import { type Dashboard, dashboardOf } from '../support/dashboard.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { dashboardOf } from '../support/dashboard.ts'
+import { installation, named } from '../support/installation.ts'
 import type { Made } from '../support/make.ts'
 
 /** The pages of applications: what there is, whose it is, and what was done to it. */
 
-let service: Installation
-let dashboard: Dashboard
-let operator: Made
 const permissions = ['view_queue', 'view_application', 'view_radiusprovider', 'view_run', 'view_user']
-beforeAll(async () => {
-  service = await installation()
-  dashboard = dashboardOf(service)
-  operator = await service.make.user({ permissions })
-})
+const service = await installation()
+const dashboard = dashboardOf(service)
+const operator = await service.make.user({ permissions })
 
 async function get(as: Made, url: string) {
   const cookie = await dashboard.session(as.token)

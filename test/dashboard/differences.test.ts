@@ -1,22 +1,17 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { applyPath } from '../support/asker.ts'
-import { type Dashboard, dashboardOf } from '../support/dashboard.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { dashboardOf } from '../support/dashboard.ts'
+import { installation, named } from '../support/installation.ts'
 import type { Made } from '../support/make.ts'
 
 /** How documents of runs differ, and where a roll back is offered. */
 
-let service: Installation
-let dashboard: Dashboard
-let operator: Made
 let slug: string
 const rights = ['view_queue', 'view_run', 'view_application', 'view_radiusprovider', 'view_user', 'view_group']
-beforeAll(async () => {
-  service = await installation()
-  dashboard = dashboardOf(service)
-  operator = await service.make.user({ permissions: [...rights, 'roll_back_run'] })
-})
+const service = await installation()
+const dashboard = dashboardOf(service)
+const operator = await service.make.user({ permissions: [...rights, 'roll_back_run'] })
 beforeEach(() => {
   slug = `d-${randomUUID().slice(0, 8)}`
 })

@@ -1,21 +1,18 @@
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { dashboardOf } from '../support/dashboard.ts'
-import { type Installation, installation } from '../support/installation.ts'
+import { installation } from '../support/installation.ts'
 import { rows, sql } from '../support/sql.ts'
 
 /** A page that cannot be made: a person gets a page, a program JSON. */
 
-let there: Installation
-let get: (url: string, accept: string) => ReturnType<ReturnType<typeof dashboardOf>['send']>
-beforeAll(async () => {
-  there = await installation()
-  const { token } = await there.make.user({ permissions: ['view_queue', 'view_run'] })
-  const dashboard = dashboardOf(there)
-  const cookie = await dashboard.session(token)
-  get = (url, accept) => dashboard.send({ method: 'GET', url, headers: { cookie, accept } })
-  // As no statement expects it.
-  await rows(there.db, sql`ALTER TABLE runs RENAME COLUMN title TO renamed`)
-})
+const there = await installation()
+const { token } = await there.make.user({ permissions: ['view_queue', 'view_run'] })
+const dashboard = dashboardOf(there)
+const cookie = await dashboard.session(token)
+const get: (url: string, accept: string) => ReturnType<ReturnType<typeof dashboardOf>['send']> = (url, accept) =>
+  dashboard.send({ method: 'GET', url, headers: { cookie, accept } })
+// As no statement expects it.
+await rows(there.db, sql`ALTER TABLE runs RENAME COLUMN title TO renamed`)
 
 test('an unexpected error is a page that names the request, and a way back', async () => {
   const { statusCode, headers, body } = await get('/admin/runs/01a1fd79-0573-7eeb-91d6-996288491dcb/', 'text/html')

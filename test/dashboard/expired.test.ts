@@ -1,27 +1,22 @@
-import { beforeAll, expect, test } from 'vitest'
-import { type Dashboard, dashboardOf } from '../support/dashboard.ts'
-import { type Installation, installation } from '../support/installation.ts'
+import { expect, test } from 'vitest'
+import { dashboardOf } from '../support/dashboard.ts'
+import { installation } from '../support/installation.ts'
 import type { Made } from '../support/make.ts'
 
 /** Tokens on the first page: those that expired lately, and those that expire next. */
 
-let there: Installation
-let dashboard: Dashboard
-let owner: Made
 const days = (count: number) => new Date(Date.now() + count * 86_400_000)
-beforeAll(async () => {
-  there = await installation()
-  dashboard = dashboardOf(there)
-  owner = await there.make.user({ permissions: ['view_queue'] })
-  for (const [identifier, left] of [
-    ['next', 3],
-    ['yesterday', -1],
-    ['last-week', -6],
-    ['long-ago', -8],
-    ['far-away', 15],
-  ] as const)
-    await there.make.token(owner.pk, { identifier, expires: days(left) })
-})
+const there = await installation()
+const dashboard = dashboardOf(there)
+const owner = await there.make.user({ permissions: ['view_queue'] })
+for (const [identifier, left] of [
+  ['next', 3],
+  ['yesterday', -1],
+  ['last-week', -6],
+  ['long-ago', -8],
+  ['far-away', 15],
+] as const)
+  await there.make.token(owner.pk, { identifier, expires: days(left) })
 
 async function tokensSeen(permissions: readonly string[]) {
   const reader = await there.make.user({ permissions: ['view_queue', ...permissions] })

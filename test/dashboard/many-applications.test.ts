@@ -1,21 +1,16 @@
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { applyPath } from '../support/asker.ts'
-import { type Dashboard, dashboardOf } from '../support/dashboard.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { dashboardOf } from '../support/dashboard.ts'
+import { installation, named } from '../support/installation.ts'
 import type { Made } from '../support/make.ts'
 import { run, sql } from '../support/sql.ts'
 
 /** The list of applications where there are many, and what it says of each. */
 
-let service: Installation
-let dashboard: Dashboard
-let operator: Made
 const permissions = ['view_queue', 'view_application', 'view_radiusprovider', 'view_user']
-beforeAll(async () => {
-  service = await installation()
-  dashboard = dashboardOf(service)
-  operator = await service.make.user({ permissions })
-})
+const service = await installation()
+const dashboard = dashboardOf(service)
+const operator = await service.make.user({ permissions })
 
 const list = '/admin/applications/'
 async function show(as: Made, url: string) {

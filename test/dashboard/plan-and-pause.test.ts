@@ -1,15 +1,12 @@
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { applyPath } from '../support/asker.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { installation, named } from '../support/installation.ts'
 import { operatorOf, runOf } from '../support/operations.ts'
 import { rows, sql } from '../support/sql.ts'
 
 /** The pages of a plan, and of a run that waits while the queue is paused. */
 
-let there: Installation
-beforeAll(async () => {
-  there = await installation({ applyWaitMs: 60_000 })
-})
+const there = await installation({ applyWaitMs: 60_000 })
 
 const textOf = (body: string) => body.replaceAll(/<[^>]+>/g, ' ').replaceAll(/\s+/g, ' ')
 const lineOf = (body: string, run: string) =>

@@ -1,24 +1,17 @@
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { number } from '../../src/dashboard/words.ts'
 import { uuid7 } from '../../src/ids.ts'
 import { applyPath } from '../support/asker.ts'
-import { type Dashboard, dashboardOf, form, origin } from '../support/dashboard.ts'
-import { example, type Installation, installation, named } from '../support/installation.ts'
-import type { Made } from '../support/make.ts'
+import { dashboardOf, form, origin } from '../support/dashboard.ts'
+import { example, installation, named } from '../support/installation.ts'
 import { until } from '../support/until.ts'
 
 /** /admin/audit/ and /admin/refusals/ */
 
-let there: Installation
-let dashboard: Dashboard
-let operator: Made
-let cookie: string
-beforeAll(async () => {
-  there = await installation()
-  dashboard = dashboardOf(there)
-  operator = await there.make.user({ permissions: ['view_queue', 'manage_queue', 'view_run', 'view_audit'] })
-  cookie = await dashboard.session(operator.token)
-})
+const there = await installation()
+const dashboard = dashboardOf(there)
+const operator = await there.make.user({ permissions: ['view_queue', 'manage_queue', 'view_run', 'view_audit'] })
+const cookie = await dashboard.session(operator.token)
 
 async function show(url: string, as = cookie): Promise<string> {
   const answer = await dashboard.send({ method: 'GET', url, headers: { cookie: as, accept: 'text/html' } })

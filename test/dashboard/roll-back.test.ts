@@ -1,28 +1,23 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { longestMessage } from '../../src/runs/message.ts'
 import { applyPath } from '../support/asker.ts'
 import { objects } from '../support/contents.ts'
-import { type Dashboard, dashboardOf, form, origin } from '../support/dashboard.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { dashboardOf, form, origin } from '../support/dashboard.ts'
+import { installation, named } from '../support/installation.ts'
 import type { Made } from '../support/make.ts'
 import { until } from '../support/until.ts'
 
 /** /admin/runs/{id}/roll-back/: the document of a former run is planned, and applied as it was planned. */
 
-let service: Installation
-let dashboard: Dashboard
-let operator: Made
 let slug: string
 const rights = [
   ...['view_queue', 'view_run', 'roll_back_run', 'view_application', 'view_radiusprovider'],
   ...['add_application', 'change_application', 'add_radiusprovider', 'change_radiusprovider', 'view_flow'],
 ]
-beforeAll(async () => {
-  service = await installation({ applyWaitMs: 4_000 })
-  dashboard = dashboardOf(service)
-  operator = await service.make.user({ permissions: rights })
-})
+const service = await installation({ applyWaitMs: 4_000 })
+const dashboard = dashboardOf(service)
+const operator = await service.make.user({ permissions: rights })
 beforeEach(() => {
   slug = `b-${randomUUID().slice(0, 8)}`
 })

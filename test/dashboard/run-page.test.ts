@@ -1,22 +1,17 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { applyPath } from '../support/asker.ts'
-import { type Dashboard, dashboardOf } from '../support/dashboard.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { dashboardOf } from '../support/dashboard.ts'
+import { installation, named } from '../support/installation.ts'
 import type { Made } from '../support/make.ts'
 
 /** What the page of a run offers, and what it says of other runs of the same objects. */
 
-let service: Installation
-let dashboard: Dashboard
-let operator: Made
 let name: string
 const groups = ['view_group', 'add_group', 'change_group']
-beforeAll(async () => {
-  service = await installation()
-  dashboard = dashboardOf(service)
-  operator = await service.make.user({ permissions: ['view_queue', 'view_run', 'roll_back_run', ...groups] })
-})
+const service = await installation()
+const dashboard = dashboardOf(service)
+const operator = await service.make.user({ permissions: ['view_queue', 'view_run', 'roll_back_run', ...groups] })
 beforeEach(() => {
   name = `n-${randomUUID().slice(0, 8)}`
 })

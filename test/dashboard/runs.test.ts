@@ -1,5 +1,5 @@
 import { gzipSync } from 'node:zlib'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { assets } from '../../src/dashboard/assets.ts'
 import { withoutSentences } from '../../src/dashboard/board/board.ts'
 import { pagesOf } from '../../src/dashboard/runs/document-page.ts'
@@ -8,23 +8,17 @@ import { uuid7 } from '../../src/ids.ts'
 import { startOf } from '../../src/runs/at-work.ts'
 import { sealedColumn } from '../../src/runs/ledger.ts'
 import { applyPath } from '../support/asker.ts'
-import { type Dashboard, dashboardOf } from '../support/dashboard.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { dashboardOf } from '../support/dashboard.ts'
+import { installation, named } from '../support/installation.ts'
 import type { Made } from '../support/make.ts'
 import { until } from '../support/until.ts'
 
 /** The pages of runs: what each caller sees, and how much. */
 
-let service: Installation
-let dashboard: Dashboard
-let viewer: Made
-let reader: Made
-beforeAll(async () => {
-  service = await installation({ applyWaitMs: 60_000 })
-  dashboard = dashboardOf(service)
-  viewer = await service.make.user({ permissions: ['view_queue', 'view_application'] })
-  reader = await service.make.user({ permissions: ['view_queue', 'view_run', 'view_application'] })
-})
+const service = await installation({ applyWaitMs: 60_000 })
+const dashboard = dashboardOf(service)
+const viewer = await service.make.user({ permissions: ['view_queue', 'view_application'] })
+const reader = await service.make.user({ permissions: ['view_queue', 'view_run', 'view_application'] })
 
 const cookies = new Map<string, Promise<string>>()
 async function get(as: Made, url: string) {

@@ -1,47 +1,42 @@
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { uuid7 } from '../../src/ids.ts'
-import { type Dashboard, dashboardOf } from '../support/dashboard.ts'
-import { type Installation, installation } from '../support/installation.ts'
+import { dashboardOf } from '../support/dashboard.ts'
+import { installation } from '../support/installation.ts'
 import { run, sql } from '../support/sql.ts'
 
 /** Searches of a long ledger: what is rare is found behind many newer rows, whether an index has it or not. */
 
-let service: Installation
-let dashboard: Dashboard
-let cookie: string
 const old = { run: uuid7(), slug: 'a-needle', request: 'request-of-old' }
 
-beforeAll(async () => {
-  service = await installation()
-  dashboard = dashboardOf(service)
-  const { token } = await service.make.user({ permissions: ['view_queue', 'view_run', 'view_audit'] })
-  cookie = await dashboard.session(token)
-  const at = new Date(Date.now() - 20 * 86_400_000)
-  const options = { createOnly: false, expectedKeys: {}, owner: 'team-needle' }
-  const changes = [{ model: 'service_core.group', key: { name: 'g' }, action: 'update', fields: {} }]
-  await service.db.run.create({
-    data: {
-      ...{ id: old.run, slug: old.slug, title: `apply radius ${old.slug}`, kind: 'radius', requestId: old.request },
-      ...{ state: 'done', applied: true, createdAt: at, finishedAt: at, options, changes },
-    },
-  })
-  await service.db.auditRow.create({
-    data: { at, actorName: 'needle', action: 'apply', changes: [], requestId: old.request, runId: old.run },
-  })
-  await service.db.auditRow.create({ data: { at, actorName: 'needle', action: 'pause_queue', changes: [] } })
-  const many = 5_500
-  await run(
-    service.db,
-    sql`INSERT INTO runs (id, title, kind, request_id, state, applied, created_at, finished_at, options, changes)
+const service = await installation()
+const dashboard = dashboardOf(service)
+const { token } = await service.make.user({ permissions: ['view_queue', 'view_run', 'view_audit'] })
+const cookie = await dashboard.session(token)
+const at = new Date(Date.now() - 20 * 86_400_000)
+const options = { createOnly: false, expectedKeys: {}, owner: 'team-needle' }
+const changes = [{ model: 'service_core.group', key: { name: 'g' }, action: 'update', fields: {} }]
+await service.db.run.create({
+  data: {
+    ...{ id: old.run, slug: old.slug, title: `apply radius ${old.slug}`, kind: 'radius', requestId: old.request },
+    ...{ state: 'done', applied: true, createdAt: at, finishedAt: at, options, changes },
+  },
+})
+await service.db.auditRow.create({
+  data: { at, actorName: 'needle', action: 'apply', changes: [], requestId: old.request, runId: old.run },
+})
+await service.db.auditRow.create({ data: { at, actorName: 'needle', action: 'pause_queue', changes: [] } })
+const many = 5_500
+await run(
+  service.db,
+  sql`INSERT INTO runs (id, title, kind, request_id, state, applied, created_at, finished_at, options, changes)
       SELECT gen_random_uuid(), 'apply saml hay', 'saml', 'hay-' || i, 'done', true, now() - make_interval(secs => i), now(),
         '{"createOnly": false, "expectedKeys": {}, "owner": "team-hay"}', '[{"action": "unchanged"}]'
       FROM generate_series(1, ${many}) i`,
-  )
-  await run(
-    service.db,
-    sql`INSERT INTO audit_rows (at, actor_name, action, changes) SELECT now(), 'hay', 'apply', '[]' FROM generate_series(1, ${many})`,
-  )
-})
+)
+await run(
+  service.db,
+  sql`INSERT INTO audit_rows (at, actor_name, action, changes) SELECT now(), 'hay', 'apply', '[]' FROM generate_series(1, ${many})`,
+)
 
 async function show(url: string) {
   const { statusCode, body } = await dashboard.send({ method: 'GET', url, headers: { cookie } })

@@ -1,26 +1,19 @@
 import { randomUUID } from 'node:crypto'
 import { Signer } from '@fastify/cookie'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { sessionLifetimeS } from '../../src/dashboard/session.ts'
-import { type Installation, installation } from '../support/installation.ts'
-import type { Made } from '../support/make.ts'
+import { installation } from '../support/installation.ts'
 
-let service: Installation
-let viewer: Made
-/** The key of a session of the viewer. */
-let pk: string
 /** As the server signs it. */
-let sign: (claim: string) => string
 
-beforeAll(async () => {
-  service = await installation({ workers: 'none' })
-  viewer = await service.make.user({ permissions: ['view_queue'] })
-  const { pk: tokenPk } = await service.db.token.findFirstOrThrow({ where: { userPk: viewer.pk } })
-  pk = randomUUID()
-  await service.db.dashboardSession.create({ data: { pk, tokenPk, expires: new Date(Date.now() + 60_000) } })
-  const signer = new Signer(service.engine.keyring.derive('dashboard session'))
-  sign = (claim) => signer.sign(claim)
-})
+const service = await installation({ workers: 'none' })
+const viewer = await service.make.user({ permissions: ['view_queue'] })
+const { pk: tokenPk } = await service.db.token.findFirstOrThrow({ where: { userPk: viewer.pk } })
+/** The key of a session of the viewer. */
+const pk = randomUUID()
+await service.db.dashboardSession.create({ data: { pk, tokenPk, expires: new Date(Date.now() + 60_000) } })
+const signer = new Signer(service.engine.keyring.derive('dashboard session'))
+const sign = (claim: string) => signer.sign(claim)
 
 const nowS = () => Math.floor(Date.now() / 1_000)
 

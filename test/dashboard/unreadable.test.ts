@@ -1,20 +1,14 @@
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Prisma } from '../../src/db/generated/client.ts'
 import { uuid7 } from '../../src/ids.ts'
-import { type Dashboard, dashboardOf } from '../support/dashboard.ts'
-import { type Installation, installation } from '../support/installation.ts'
-import type { Made } from '../support/make.ts'
+import { dashboardOf } from '../support/dashboard.ts'
+import { installation } from '../support/installation.ts'
 
 /** Runs whose rows hold what cannot be read: SQL or another version wrote it. */
 
-let service: Installation
-let dashboard: Dashboard
-let reader: Made
-beforeAll(async () => {
-  service = await installation()
-  dashboard = dashboardOf(service)
-  reader = await service.make.user({ permissions: ['view_queue', 'view_run', 'view_application'] })
-})
+const service = await installation()
+const dashboard = dashboardOf(service)
+const reader = await service.make.user({ permissions: ['view_queue', 'view_run', 'view_application'] })
 
 type Told = Pick<Prisma.RunUncheckedCreateInput, 'changes' | 'options'>
 

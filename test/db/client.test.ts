@@ -11,13 +11,8 @@ import { proxyTo } from '../support/proxy.ts'
 import { rows, run, sql } from '../support/sql.ts'
 import { until } from '../support/until.ts'
 
-let url: string
-let db: Db
-let pool: pg.Pool
-beforeAll(async () => {
-  ;({ url, db, pool } = await freshDatabase({ max: 3 }))
-  await pool.query('CREATE TABLE notes (pk int PRIMARY KEY)')
-})
+const { url, db, pool } = await freshDatabase({ max: 3 })
+await pool.query('CREATE TABLE notes (pk int PRIMARY KEY)')
 
 const insert = (tx: Tx, pk: number) => rows(tx, sql`INSERT INTO notes VALUES (${pk})`)
 const exists = async (pk: number) => (await rows(db, sql`SELECT 1 FROM notes WHERE pk = ${pk}`)).length === 1

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { CommitUnknown, connect, type Db, transaction } from '../../src/db/client.ts'
 import { type EngineTransaction, prismaTransaction, reader, withEngine } from '../../src/db/engine-tx.ts'
@@ -13,17 +13,12 @@ import { until } from '../support/until.ts'
 
 /** Both implementations of the engine's transactions keep the same promises. */
 
-let url: string
-let db: Db
-let pool: pg.Pool
-beforeAll(async () => {
-  ;({ url, db, pool } = await freshDatabase({ max: 3 }))
-  await pool.query(`
+const { url, db, pool } = await freshDatabase({ max: 3 })
+await pool.query(`
     CREATE TABLE notes (pk int PRIMARY KEY);
     CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(20); RETURN NULL; END';
     CREATE TABLE slow (pk int);
     CREATE CONSTRAINT TRIGGER linger AFTER INSERT ON slow DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION linger()`)
-})
 beforeEach(() => run(db, sql`TRUNCATE notes`))
 
 const note = (pk: number): Statement => ({ text: 'INSERT INTO notes VALUES ($1::int)', values: [pk] })

@@ -11,13 +11,10 @@ import { until } from '../support/until.ts'
 
 /** The driver's client for a pooler, here without one: what it sends is the same. test/e2e/pgbouncer.test.ts has PgBouncer. */
 
-let url: string
-beforeAll(async () => {
-  ;({ url } = await freshDatabase())
-  await within(url, (client) =>
-    client.query('CREATE TABLE notes (pk int PRIMARY KEY DEFERRABLE INITIALLY DEFERRED, text text)'),
-  )
-})
+const { url } = await freshDatabase()
+await within(url, (client) =>
+  client.query('CREATE TABLE notes (pk int PRIMARY KEY DEFERRABLE INITIALLY DEFERRED, text text)'),
+)
 
 const held = sql`SELECT current_setting('lock_timeout') AS lock, current_setting('statement_timeout') AS statement,
   current_setting('idle_in_transaction_session_timeout') AS idle, current_setting('jit') AS jit,

@@ -1,13 +1,9 @@
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import type { Db } from '../../src/db/client.ts'
 import { execute, query, statementName, unprepared } from '../../src/db/raw.ts'
 import { freshDatabase } from '../support/database.ts'
 
-let db: Db
-beforeAll(async () => {
-  ;({ db } = await freshDatabase())
-})
+const { db } = await freshDatabase()
 
 const row = z.object({ name: z.string(), count: z.int() })
 const ask = (text: string) => query(db, row, { text, values: [] })

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { pino } from 'pino'
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { type Db, type Tx, transaction } from '../../src/db/client.ts'
 import { rowCountsLock } from '../../src/db/locks.ts'
 import { addUp } from '../../src/db/row-counts.ts'
@@ -11,10 +11,7 @@ import { raw, rows, run, sql } from '../support/sql.ts'
 import { uncounted } from '../support/uncounted.ts'
 import { until } from '../support/until.ts'
 
-let db: Db
-beforeAll(async () => {
-  ;({ db } = await freshDatabase({ max: 8 }))
-})
+const { db } = await freshDatabase({ max: 8 })
 
 const tables = ['users', 'groups', 'totp_devices', 'user_consents'] as const
 

@@ -1,14 +1,11 @@
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { findSpots } from '../../src/document/places.ts'
 import { lookAt } from '../../src/document/visibility.ts'
 import { readWritten } from '../../src/document/yaml.ts'
 import type { FieldPath } from '../../src/errors.ts'
-import { loadRegistry, type Registry } from '../../src/models/registry.ts'
+import { loadRegistry } from '../../src/models/registry.ts'
 
-let registry: Registry
-beforeAll(async () => {
-  registry = await loadRegistry()
-})
+const registry = await loadRegistry()
 
 const oauth2 = 'service_providers_oauth2.oauth2provider'
 const text = `version: 1

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
+import { askAs } from '../support/asker.ts'
 import { makers } from '../support/make.ts'
 import { rows, run, sql } from '../support/sql.ts'
 import { until } from '../support/until.ts'
@@ -18,8 +19,8 @@ const deploys = [
 
 type Deployer = Target & { readonly pk: number; readonly group: string; readonly role: string }
 
-const unused = () => expect.fail('requests go to the process')
-const make = ({ db }: Stand) => makers(db, () => ({ get: unused, put: unused, send: unused }))
+const inject = () => expect.fail('requests go to the process')
+const make = ({ db }: Stand) => makers(db, (token) => askAs({ inject }, token))
 
 /** A user with a role that is bound to team-one. */
 async function deployer(stand: Stand): Promise<Deployer> {

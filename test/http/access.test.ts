@@ -1,7 +1,5 @@
 import Fastify, { type FastifyInstance } from 'fastify'
-import type pg from 'pg'
-import { beforeAll, describe, expect, test } from 'vitest'
-import type { Db } from '../../src/db/client.ts'
+import { describe, expect, test } from 'vitest'
 import { keyring } from '../../src/db/seal.ts'
 import { guardRoutes, plausibleTokens } from '../../src/http/access.ts'
 import { answerProblems } from '../../src/http/problems.ts'
@@ -15,11 +13,7 @@ import { secretKey, testKeys } from '../support/engine.ts'
 import { makers } from '../support/make.ts'
 import { statementsOf } from '../support/statements.ts'
 
-let db: Db
-let pool: pg.Pool
-beforeAll(async () => {
-  ;({ db, pool } = await freshDatabase())
-})
+const { db, pool } = await freshDatabase()
 
 function guarded(permission: Access | undefined, work: () => unknown = () => 'in', key = testKeys): FastifyInstance {
   const app = Fastify()

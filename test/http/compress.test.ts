@@ -3,20 +3,17 @@ import { request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import Fastify from 'fastify'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { compressAnswers } from '../../src/http/compress.ts'
 import { adminToken } from '../support/engine.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { installation, named } from '../support/installation.ts'
 import { readDescription } from '../support/openapi.ts'
 
 /** Answers are compressed for clients that take it, and never one that may show a secret. */
 
-let there: Installation
-beforeAll(async () => {
-  there = await installation()
-  for (let number = 0; number < 5; number += 1) await there.make.user()
-  await there.app.listen({ port: 0, host: '127.0.0.1' })
-})
+const there = await installation()
+for (let number = 0; number < 5; number += 1) await there.make.user()
+await there.app.listen({ port: 0, host: '127.0.0.1' })
 
 type Raw = { status: number; headers: Record<string, string | string[] | undefined>; body: Buffer }
 

@@ -1,23 +1,18 @@
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import { connect, type Socket } from 'node:net'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { applyPath } from '../support/asker.ts'
 import { atEnd } from '../support/at-end.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { installation, named } from '../support/installation.ts'
 import { until } from '../support/until.ts'
 
 /** Requests that no HTTP library sends: a client that writes raw bytes, and closes the connection at any time. */
 
-let there: Installation
-let token: string
-let port: number
-beforeAll(async () => {
-  there = await installation()
-  ;({ token } = await there.make.user({ superuser: true }))
-  const url = await there.app.listen({ port: 0, host: '127.0.0.1' })
-  port = Number(new URL(url).port)
-})
+const there = await installation()
+const { token } = await there.make.user({ superuser: true })
+const url = await there.app.listen({ port: 0, host: '127.0.0.1' })
+const port: number = Number(new URL(url).port)
 
 /** The bytes that the server has sent so far, and whether it has closed the connection. */
 type Client = { readonly socket: Socket; received(): string; readonly closed: Promise<unknown> }

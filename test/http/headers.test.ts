@@ -1,15 +1,11 @@
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { applyPath } from '../support/asker.ts'
 import { contentPolicy } from '../support/content-policy.ts'
-import { type Installation, installation } from '../support/installation.ts'
+import { installation } from '../support/installation.ts'
 
-let service: Installation
-
-beforeAll(async () => {
-  service = await installation({ workers: 'none' })
-})
+const service = await installation({ workers: 'none' })
 
 test.each([
   ['GET', '/api/v3/core/users/', 200],

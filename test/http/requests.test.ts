@@ -1,16 +1,12 @@
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { applyPath } from '../support/asker.ts'
 import { counts } from '../support/contents.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { installation, named } from '../support/installation.ts'
 
 /** What holds for every request to every route. */
 
-let there: Installation
-let body: string
-beforeAll(async () => {
-  there = await installation()
-  body = JSON.stringify(await named('radius', 'request'))
-})
+const there = await installation()
+const body: string = JSON.stringify(await named('radius', 'request'))
 
 const runs = '/api/v3/blueprints/runs/6f7e0000-0000-7000-8000-000000000000/'
 const send = (method: string, url: string, headers: Record<string, string> = {}, payload?: string | Buffer) =>

@@ -1,37 +1,30 @@
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Model } from '../../src/models/define.ts'
-import { loadRegistry, type Registry } from '../../src/models/registry.ts'
+import { loadRegistry } from '../../src/models/registry.ts'
 import { freshDatabase } from '../support/database.ts'
 
 /** Model files and prisma/schema.prisma both name columns: the names must agree. */
 
-let registry: Registry
-let columns: ReadonlyMap<string, ReadonlySet<string>>
-let uniques: ReadonlySet<string>
-let foreignKeys: ReadonlySet<string>
-
-beforeAll(async () => {
-  registry = await loadRegistry()
-  const { pool } = await freshDatabase()
-  const rows = await pool.query<{ table_name: string; column_name: string }>(
-    "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public'",
-  )
-  columns = new Map(
-    [...Map.groupBy(rows.rows, (row) => row.table_name)].map(([table, of]) => [
-      table,
-      new Set(of.map((row) => row.column_name)),
-    ]),
-  )
-  const indexes = await pool.query<{ name: string }>(`
+const registry = await loadRegistry()
+const { pool } = await freshDatabase()
+const rows = await pool.query<{ table_name: string; column_name: string }>(
+  "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public'",
+)
+const columns: ReadonlyMap<string, ReadonlySet<string>> = new Map(
+  [...Map.groupBy(rows.rows, (row) => row.table_name)].map(([table, of]) => [
+    table,
+    new Set(of.map((row) => row.column_name)),
+  ]),
+)
+const indexes = await pool.query<{ name: string }>(`
     SELECT c.relname || '.' || a.attname AS name FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
     JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0] WHERE i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indnkeyatts = 1`)
-  uniques = new Set(indexes.rows.map((row) => row.name))
-  const keys = await pool.query<{ name: string }>(`
+const uniques: ReadonlySet<string> = new Set(indexes.rows.map((row) => row.name))
+const keys = await pool.query<{ name: string }>(`
     SELECT c.relname || '.' || a.attname || ' -> ' || r.relname AS name FROM pg_constraint k
     JOIN pg_class c ON c.oid = k.conrelid JOIN pg_class r ON r.oid = k.confrelid
     JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.conkey[1] WHERE k.contype = 'f' AND cardinality(k.conkey) = 1`)
-  foreignKeys = new Set(keys.rows.map((row) => row.name))
-})
+const foreignKeys: ReadonlySet<string> = new Set(keys.rows.map((row) => row.name))
 
 const columnsOf = (model: Model): string[] => {
   const own = [...model.fields.values()].flatMap(({ storage }) =>

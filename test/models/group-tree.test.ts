@@ -1,18 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
-import type pg from 'pg'
-import { beforeAll, expect, test } from 'vitest'
-import type { Db } from '../../src/db/client.ts'
+import { expect, test } from 'vitest'
 import { brokenConstraint } from '../../src/db/errors.ts'
 import { uuid7 } from '../../src/ids.ts'
 import { freshDatabase } from '../support/database.ts'
 import { rows, sql } from '../support/sql.ts'
 
-let db: Db
-let pool: pg.Pool
-beforeAll(async () => {
-  ;({ db, pool } = await freshDatabase({ max: 4 }))
-})
+const { db, pool } = await freshDatabase({ max: 4 })
 
 async function group(parent: string | null = null): Promise<string> {
   const pk = uuid7()

@@ -1,18 +1,15 @@
 import { readFile } from 'node:fs/promises'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { uuid7 } from '../../src/ids.ts'
 import { loadRegistry } from '../../src/models/registry.ts'
 import { comparedName } from '../../src/names.ts'
 import { applyPath } from '../support/asker.ts'
 import { freshDatabase } from '../support/database.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { installation, named } from '../support/installation.ts'
 
 /** Names that differ in case, width or blanks alone are one name, wherever one is written. */
 
-let on: Installation
-beforeAll(async () => {
-  on = await installation()
-})
+const on = await installation()
 
 const create = (name: unknown) =>
   on.admin.send({ method: 'POST', url: '/api/v3/core/groups/', payload: { name } as object })

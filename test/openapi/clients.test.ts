@@ -1,21 +1,10 @@
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { installation, kinds } from '../support/installation.ts'
-import { type Description, type Json, type Operation, readDescription } from '../support/openapi.ts'
+import { type Json, type Operation, readDescription } from '../support/openapi.ts'
 
 /** What generators of clients make good code of, over the whole document. */
 
-let api: Description
-/** The schemas of a body and all that they refer to. */
-let bodies: readonly [string, Json][]
-
-beforeAll(async () => {
-  api = await readDescription((await installation({ workers: 'none' })).app)
-  bodies = api.operations.flatMap(({ operationId, requestBody }) =>
-    Object.values(requestBody?.content ?? {}).flatMap(({ schema }) =>
-      [...reachedFrom(schema)].map((each): [string, Json] => [operationId, each]),
-    ),
-  )
-})
+const api = await readDescription((await installation({ workers: 'none' })).app)
 
 const isJson = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
 
@@ -31,6 +20,13 @@ function* reachedFrom(node: unknown, seen = new Set<unknown>()): Generator<Json>
 }
 
 const named = (ref: unknown): Json => api.document.components.schemas[String(ref).split('/').at(-1) ?? ''] ?? {}
+
+/** The schemas of a body and all that they refer to. */
+const bodies: readonly [string, Json][] = api.operations.flatMap(({ operationId, requestBody }) =>
+  Object.values(requestBody?.content ?? {}).flatMap(({ schema }) =>
+    [...reachedFrom(schema)].map((each): [string, Json] => [operationId, each]),
+  ),
+)
 
 const find = (id: string): Operation => {
   const found = api.operations.find(({ operationId }) => operationId === id)

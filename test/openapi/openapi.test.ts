@@ -1,9 +1,9 @@
 import { Validator } from '@seriousme/openapi-schema-validator'
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { catalogue } from '../../src/errors.ts'
 import { permissionNames } from '../../src/models/registry.ts'
-import { type Installation, installation, kinds } from '../support/installation.ts'
-import { type Content, type Description, type Operation, readDescription, schemaPath } from '../support/openapi.ts'
+import { installation, kinds } from '../support/installation.ts'
+import { type Content, type Operation, readDescription, schemaPath } from '../support/openapi.ts'
 
 /** The operations of the contract, by their number there. */
 const contract = [
@@ -19,13 +19,9 @@ const contract = [
   'core_groups_create',
   'core_users_me_retrieve',
 ]
-let service: Installation
-let api: Description
 
-beforeAll(async () => {
-  service = await installation({ workers: 'none' })
-  api = await readDescription(service.app)
-})
+const service = await installation({ workers: 'none' })
+const api = await readDescription(service.app)
 
 const find = (id: string): Operation => {
   const found = api.operations.find(({ operationId }) => operationId === id)

@@ -1,20 +1,17 @@
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { announce, readProcesses } from '../../src/db/presence.ts'
 import { uuid7 } from '../../src/ids.ts'
 import { runFormat } from '../../src/runs/format.ts'
 import { applyPath } from '../support/asker.ts'
 import { dashboardOf } from '../support/dashboard.ts'
-import { example, type Installation, installation } from '../support/installation.ts'
+import { example, installation } from '../support/installation.ts'
 import { rows, sql } from '../support/sql.ts'
 import { until } from '../support/until.ts'
 
 /** Each worker says that it is there. One that is silent is named, where others still do its work, too. */
 
-let there: Installation
-beforeAll(async () => {
-  there = await installation()
-})
+const there = await installation()
 
 const jobs = { busy: 0, took: false }
 const load = { busy: () => jobs.busy, hasTaken: () => jobs.took }

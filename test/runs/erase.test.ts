@@ -1,15 +1,12 @@
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { sha256, uuid7 } from '../../src/ids.ts'
 import { startReconciler } from '../../src/runs/reconcile.ts'
 import { eraseExpired } from '../../src/runs/retention.ts'
 import { run, sql } from '../support/sql.ts'
 import { until } from '../support/until.ts'
-import { type Stand, stand } from './stand.ts'
+import { stand } from './stand.ts'
 
-let there: Stand
-beforeAll(async () => {
-  there = await stand()
-})
+const there = await stand()
 
 describe('expired secrets are erased', () => {
   test('generated values, after they expire and not before', async () => {

@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { connect, transaction } from '../../src/db/client.ts'
 import { brokenConstraint } from '../../src/db/errors.ts'
 import { uuid7 } from '../../src/ids.ts'
@@ -9,12 +9,9 @@ import { people } from '../rights/people.ts'
 import { atEnd } from '../support/at-end.ts'
 import { rows, run, sql } from '../support/sql.ts'
 import { until } from '../support/until.ts'
-import { type Stand, stand } from './stand.ts'
+import { stand } from './stand.ts'
 
-let on: Stand
-beforeAll(async () => {
-  on = await stand()
-})
+const on = await stand()
 
 const why = 'not applied: the database went away'
 const cancel = (run: NewRun) => transaction(on.db, (tx) => recordCancelled(tx, on.engine.keyring, run, why))

@@ -1,17 +1,14 @@
-import { beforeAll, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 import { locks } from '../../src/db/locks.ts'
 import { reconcile } from '../../src/runs/reconcile.ts'
 import { reconcilerLedger } from '../../src/runs/reconciler-ledger.ts'
 import { rows, run, sql } from '../support/sql.ts'
-import { held, type Stand, stand } from './stand.ts'
+import { held, stand } from './stand.ts'
 
 /** One round of the reconciler, beside another one and without a queue. */
 
-let there: Stand
 let id: string
-beforeAll(async () => {
-  there = await stand()
-})
+const there = await stand()
 beforeEach(async () => {
   await there.db.run.deleteMany()
   ;({ id } = await there.recorded())

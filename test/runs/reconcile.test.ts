@@ -1,4 +1,4 @@
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { notifiedRun, runChannel } from '../../src/runs/ended.ts'
 import { maxAttempts, patienceS } from '../../src/runs/life.ts'
 import { type RunQueue, reconcile, startReconciler } from '../../src/runs/reconcile.ts'
@@ -8,12 +8,9 @@ import { listen } from '../support/listen.ts'
 import { rows, run, sql } from '../support/sql.ts'
 import { uncounted } from '../support/uncounted.ts'
 import { until } from '../support/until.ts'
-import { type Stand, stand } from './stand.ts'
+import { stand } from './stand.ts'
 
-let there: Stand
-beforeAll(async () => {
-  there = await stand()
-})
+const there = await stand()
 beforeEach(async () => {
   await there.db.run.deleteMany()
 })

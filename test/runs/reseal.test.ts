@@ -1,5 +1,5 @@
 import { createCipheriv, hkdfSync, randomBytes } from 'node:crypto'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { keyring, type SealedPlace } from '../../src/db/seal.ts'
 import { judgeSecretKey, requireSecretKey } from '../../src/db/sealed-check.ts'
 import { type Resealed, reseal, sealedColumns } from '../../src/runs/reseal.ts'
@@ -7,33 +7,30 @@ import { StartError } from '../../src/start-error.ts'
 import { secretKey } from '../support/engine.ts'
 import { kinds, named } from '../support/installation.ts'
 import { rows, run, sql } from '../support/sql.ts'
-import { type Stand, stand } from './stand.ts'
+import { stand } from './stand.ts'
 
 const newKey = 'another secret key for tests, 32 or more'
 const [old, both, anew] = [keyring(secretKey), keyring(newKey, secretKey), keyring(newKey)]
 
-let there: Stand
-beforeAll(async () => {
-  there = await stand()
-  for (const kind of kinds) {
-    const { id } = await there.recorded(await named(kind, `sealed-${kind.replaceAll('_', '-')}`))
-    await there.work(id)
-  }
-  const overlapping = await named('oauth2', 'sealed-oauth2', {
-    provider: { client_secret: { value: 'a secret that replaces another', overlap: 'hours=1' } },
-  })
-  await there.work((await there.recorded(overlapping)).id)
-  await run(
-    there.db,
-    sql`INSERT INTO runs (id, title, kind, request_id, blueprint, state, applied, finished_at)
-      SELECT gen_random_uuid(), 'apply many', 'radius', 'r', '', 'done', true, now() FROM generate_series(1, 1000)`,
-  )
-  for (const { id } of await rows<{ id: string }>(there.db, sql`SELECT id FROM runs WHERE title = 'apply many'`))
-    await there.db.run.update({
-      where: { id },
-      data: { blueprint: old.seal('version: 1', { table: 'runs', row: id, column: 'blueprint' }) },
-    })
+const there = await stand()
+for (const kind of kinds) {
+  const { id } = await there.recorded(await named(kind, `sealed-${kind.replaceAll('_', '-')}`))
+  await there.work(id)
+}
+const overlapping = await named('oauth2', 'sealed-oauth2', {
+  provider: { client_secret: { value: 'a secret that replaces another', overlap: 'hours=1' } },
 })
+await there.work((await there.recorded(overlapping)).id)
+await run(
+  there.db,
+  sql`INSERT INTO runs (id, title, kind, request_id, blueprint, state, applied, finished_at)
+      SELECT gen_random_uuid(), 'apply many', 'radius', 'r', '', 'done', true, now() FROM generate_series(1, 1000)`,
+)
+for (const { id } of await rows<{ id: string }>(there.db, sql`SELECT id FROM runs WHERE title = 'apply many'`))
+  await there.db.run.update({
+    where: { id },
+    data: { blueprint: old.seal('version: 1', { table: 'runs', row: id, column: 'blueprint' }) },
+  })
 
 /** All envelopes of the database with their places. */
 async function envelopes(): Promise<{ envelope: string; place: SealedPlace }[]> {

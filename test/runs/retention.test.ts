@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { transaction } from '../../src/db/client.ts'
 import { reader } from '../../src/db/engine-tx.ts'
 import { actorOfUser } from '../../src/rights/actor.ts'
@@ -11,10 +11,7 @@ import { statementsOf } from '../support/statements.ts'
 import { until } from '../support/until.ts'
 import { type Stand, stand } from './stand.ts'
 
-let there: Stand
-beforeAll(async () => {
-  there = await stand()
-})
+const there = await stand()
 
 const keep = { runDays: 90, auditDays: 400 }
 const days = (count: number) => new Date(Date.now() - count * 86_400_000)

@@ -1,17 +1,14 @@
 import { pino } from 'pino'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Db } from '../../src/db/client.ts'
 import { isFinished } from '../../src/runs/life.ts'
 import { awaitEnd, type Current, followRuns, type Runs, type WaitResult } from '../../src/runs/subscribe.ts'
 import { atEnd } from '../support/at-end.ts'
 import { within } from '../support/template.ts'
 import { until } from '../support/until.ts'
-import { type Stand, stand } from './stand.ts'
+import { stand } from './stand.ts'
 
-let there: Stand
-beforeAll(async () => {
-  there = await stand()
-})
+const there = await stand()
 
 type Watched = Runs & {
   /** How often it has read this run. */

@@ -1,4 +1,4 @@
-import { beforeAll, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 import { uuid7 } from '../../src/ids.ts'
 import { causeClass } from '../../src/runs/cause.ts'
 import { maxAttempts } from '../../src/runs/life.ts'
@@ -8,11 +8,10 @@ import { cancelStale } from '../../src/runs/retention.ts'
 import { type EndedRun, outcomeOf, type Tally } from '../../src/runs/tally.ts'
 import { work } from '../../src/runs/work.ts'
 import { rows, sql } from '../support/sql.ts'
-import { type Stand, stand } from './stand.ts'
+import { stand } from './stand.ts'
 
 /** What workers and the reconciler count of the runs that they end. */
 
-let there: Stand
 const ends: EndedRun[] = []
 const attempts: string[] = []
 const tally: Tally = {
@@ -20,9 +19,7 @@ const tally: Tally = {
   attemptFailed: (cause) => void attempts.push(cause),
   workerStarted: () => {},
 }
-beforeAll(async () => {
-  there = await stand()
-})
+const there = await stand()
 beforeEach(async () => {
   await there.db.run.deleteMany()
   ends.splice(0)

@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { CommitUnknown } from '../../src/db/client.ts'
 import { nameLock, pairLocks } from '../../src/db/locks.ts'
 import { uuid7 } from '../../src/ids.ts'
@@ -12,12 +12,9 @@ import { listen } from '../support/listen.ts'
 import { run, sql } from '../support/sql.ts'
 import { within } from '../support/template.ts'
 import { until } from '../support/until.ts'
-import { held, type Stand, stand } from './stand.ts'
+import { held, stand } from './stand.ts'
 
-let there: Stand
-beforeAll(async () => {
-  there = await stand()
-})
+const there = await stand()
 
 const providers = (name: string) => there.db.provider.count({ where: { name } })
 const applied = {

@@ -1,27 +1,22 @@
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { transaction } from '../../src/db/client.ts'
 import { reader } from '../../src/db/engine-tx.ts'
 import { locks } from '../../src/db/locks.ts'
 import { actorByToken } from '../../src/rights/actor.ts'
-import { type Seeded, seed } from '../../tools/seed/seed.ts'
+import { seed } from '../../tools/seed/seed.ts'
 import { seededSecrets } from '../../tools/seed/token.ts'
 import { applyPath } from '../support/asker.ts'
 import { counts, versions } from '../support/contents.ts'
 import { secretKey } from '../support/engine.ts'
-import { type Body, example, type Installation, installation, kinds } from '../support/installation.ts'
+import { type Body, example, installation, kinds } from '../support/installation.ts'
 import { rows, run, sql } from '../support/sql.ts'
 import { until } from '../support/until.ts'
 
 const size = { users: 500, groups: 80, applications: 20 }
 const silent = { begin: () => {}, progress: () => {}, end: () => {}, note: () => {} }
 
-let house: Installation
-let written: Seeded
-
-beforeAll(async () => {
-  house = await installation()
-  written = await seed({ seed: 1, size, url: house.url, secretKey }, silent)
-})
+const house = await installation()
+const written = await seed({ seed: 1, size, url: house.url, secretKey }, silent)
 
 const again = (number: number) => seed({ seed: number, size, url: house.url, secretKey }, silent)
 

@@ -1,6 +1,6 @@
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { live, maxAttempts, patienceS, type RunEvent, staleAfterS } from '../../src/runs/life.ts'
-import { type Stand, stand } from '../runs/stand.ts'
+import { stand } from '../runs/stand.ts'
 import { realTwin, simulatedTwin, type Twin } from './twins.ts'
 
 /** The ledgers of the simulation do what those of the product do on PostgreSQL: else it proves nothing. */
@@ -223,10 +223,7 @@ const scenarios: Record<string, Steps> = {
   },
 }
 
-let there: Stand
-beforeAll(async () => {
-  there = await stand()
-})
+const there = await stand()
 
 describe.each(Object.entries(scenarios))('%s', (_, { steps, outcome }) => {
   test('in PostgreSQL', async () => {

@@ -1,6 +1,8 @@
 import type { InjectOptions } from 'fastify'
 import type { ErrorDetail } from '../../src/errors.ts'
 import type { Api } from '../../src/http/api.ts'
+import { isObject } from '../../src/json-object.ts'
+import type { Run } from '../../src/views/run.ts'
 import { checked } from './problem.ts'
 
 export type Answer = {
@@ -11,22 +13,53 @@ export type Answer = {
   readonly json: unknown
   /** Of a 400: each error with its code and place. */
   readonly errors: readonly ErrorDetail[]
+  /** The lines that an apply or a plan reports. Empty in other answers. */
+  readonly logs: readonly string[]
+  /** The sentence of a refusal, or ''. */
+  readonly detail: string
+  /** The path of the run that it names, or ''. */
+  readonly run: string
 }
 
-type Headers = { ifNoneMatch?: string; headers?: Record<string, string> }
+/** An entry of a document. */
+export type Entry = {
+  readonly model: string
+  readonly id?: string
+  readonly state?: string
+  readonly was?: string
+  readonly owner?: string | null
+  readonly conditions?: readonly unknown[]
+  readonly identifiers: object
+  readonly attrs?: object
+}
+
+type Options = { ifNoneMatch?: string; headers?: Record<string, string> }
+
+/** `query` without its question mark, `name` of the document, `members` beside its name and entries. */
+type DocumentOptions = Options & { query?: string; name?: string; members?: object }
 
 /** A client with a token, in front of the API. */
 export type Asker = {
-  get(path: string, options?: Headers): Promise<Answer>
+  get(path: string, options?: Options): Promise<Answer>
   /** @param body a text or bytes are sent as they are, anything else as JSON */
-  put(path: string, body: unknown, options?: Headers): Promise<Answer>
+  put(path: string, body: unknown, options?: Options): Promise<Answer>
+  post(path: string, body?: unknown, options?: Options): Promise<Answer>
+  patch(path: string, body: unknown, options?: Options): Promise<Answer>
+  delete(path: string, options?: Options): Promise<Answer>
   send(request: InjectOptions & { method: string; url: string }): Promise<Answer>
+  /** Applies a document. @param content its entries, or all of it as YAML */
+  apply(content: readonly Entry[] | string | Buffer, options?: DocumentOptions): Promise<Answer>
+  /** Plans a document. */
+  plan(content: readonly Entry[] | string, options?: DocumentOptions): Promise<Answer>
+  /** The run that an answer names. */
+  runOf(answer: Answer): Promise<Run>
 }
 
 export const applyPath = '/api/v3/core/transactional/applications/'
+export const documentsPath = '/api/v3/blueprints/'
 
 /** @param token null: none is sent */
-export function askAs(app: Api, token: string | null): Asker {
+export function askAs(app: Pick<Api, 'inject'>, token: string | null): Asker {
   async function send({ headers, ...request }: InjectOptions): Promise<Answer> {
     const bearer = token === null ? {} : { authorization: `Bearer ${token}` }
     const all = { ...request, headers: { ...bearer, ...headers } }
@@ -36,22 +69,58 @@ export function askAs(app: Api, token: string | null): Asker {
       value === undefined ? undefined : String(value),
     ])
     const { json, errors } = checked(answer.statusCode, parsed(answer.body))
-    return { status: answer.statusCode, headers: Object.fromEntries(texts), text: answer.body, json, errors }
+    const { logs, detail } = isObject(json) ? json : {}
+    const named: Answer['headers'] = Object.fromEntries(texts)
+    return {
+      status: answer.statusCode,
+      headers: named,
+      text: answer.body,
+      json,
+      errors,
+      logs: Array.isArray(logs) ? logs : [],
+      detail: typeof detail === 'string' ? detail : '',
+      run: named['content-location'] ?? named.location ?? '',
+    }
   }
+
+  const sendBody = (
+    method: 'PUT' | 'POST' | 'PATCH',
+    url: string,
+    body: unknown,
+    { ifNoneMatch, headers = {} }: Options = {},
+  ) =>
+    send({
+      method,
+      url,
+      headers: {
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...(ifNoneMatch !== undefined && { 'if-none-match': ifNoneMatch }),
+        ...headers,
+      },
+      ...(body !== undefined && {
+        payload: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body),
+      }),
+    })
+
+  const apply: Asker['apply'] = (content, { query, name = 'test', members, headers, ...options } = {}) => {
+    const url = query === undefined || query === '' ? documentsPath : `${documentsPath}?${query}`
+    if (typeof content === 'string' || Buffer.isBuffer(content))
+      return sendBody('PUT', url, content, { headers: { 'content-type': 'application/yaml', ...headers }, ...options })
+    const document = { version: 1, metadata: { name }, ...members, entries: content }
+    return sendBody('PUT', url, document, { ...(headers && { headers }), ...options })
+  }
+
   return {
     send,
     get: (url, { headers = {} } = {}) => send({ method: 'GET', url, headers }),
-    put: (url, body, { ifNoneMatch, headers = {} } = {}) =>
-      send({
-        method: 'PUT',
-        url,
-        headers: {
-          'content-type': 'application/json',
-          ...(ifNoneMatch !== undefined && { 'if-none-match': ifNoneMatch }),
-          ...headers,
-        },
-        payload: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body),
-      }),
+    put: (url, body, options) => sendBody('PUT', url, body, options),
+    post: (url, body, options) => sendBody('POST', url, body, options),
+    patch: (url, body, options) => sendBody('PATCH', url, body, options),
+    delete: (url, { headers = {} } = {}) => send({ method: 'DELETE', url, headers }),
+    apply,
+    plan: (content, { query, ...options } = {}) =>
+      apply(content, { query: ['dry_run=true', query].filter(Boolean).join('&'), ...options }),
+    runOf: async ({ run }) => Object((await send({ method: 'GET', url: run })).json),
   }
 }
 

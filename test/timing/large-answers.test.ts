@@ -8,34 +8,14 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import type { Prisma } from '../../src/db/generated/client.ts'
 import { longestTurnCost } from '../support/cpu-time.ts'
 import { adminToken } from '../support/engine.ts'
-import { type Installation, installation } from '../support/installation.ts'
+import { installation } from '../support/installation.ts'
 import { sql } from '../support/sql.ts'
 import { within } from '../support/template.ts'
 
 /** Answers of tens of megabytes, over real connections. */
 
-let on: Installation
-let origin: string
-
 /** Without the time limits of the product. */
 const load = (statement: Prisma.Sql) => within(on.url, (client) => client.query(statement))
-
-beforeAll(async () => {
-  on = await installation({ workers: 'none' })
-  origin = await on.app.listen({ port: 0, host: '127.0.0.1' })
-  await load(sql`
-    INSERT INTO groups (pk, name, attributes)
-    SELECT gen_random_uuid(), 'fat ' || i, jsonb_build_object('text', repeat('x', 20000)) FROM generate_series(1, 3) i`)
-  await load(sql`
-    INSERT INTO users (uuid, username, attributes)
-    SELECT gen_random_uuid(), 'user' || lpad(i::text, 5, '0'), jsonb_build_object('text', repeat('y', 1000))
-    FROM generate_series(1, 30000) i`)
-  await load(sql`
-    INSERT INTO memberships SELECT g.pk, u.pk FROM groups g, users u WHERE g.name LIKE 'fat %' AND u.username < 'user01901'`)
-  await load(sql`INSERT INTO groups (pk, name) VALUES ('6f7e0000-0000-4000-8000-000000009002', 'wide')`)
-  await load(sql`
-    INSERT INTO memberships SELECT '6f7e0000-0000-4000-8000-000000009002', pk FROM users WHERE username LIKE 'user%'`)
-})
 
 async function ask(path: string): Promise<IncomingMessage> {
   const request = get(`${origin}/api/v3${path}`, { headers: { Authorization: `Bearer ${adminToken}` } })
@@ -53,6 +33,21 @@ async function lengthOf(path: string): Promise<number> {
 
 const allUsers = '/core/users/?page_size=1000'
 const wide = '/core/groups/?search=wide'
+
+const on = await installation({ workers: 'none' })
+const origin = await on.app.listen({ port: 0, host: '127.0.0.1' })
+await load(sql`
+    INSERT INTO groups (pk, name, attributes)
+    SELECT gen_random_uuid(), 'fat ' || i, jsonb_build_object('text', repeat('x', 20000)) FROM generate_series(1, 3) i`)
+await load(sql`
+    INSERT INTO users (uuid, username, attributes)
+    SELECT gen_random_uuid(), 'user' || lpad(i::text, 5, '0'), jsonb_build_object('text', repeat('y', 1000))
+    FROM generate_series(1, 30000) i`)
+await load(sql`
+    INSERT INTO memberships SELECT g.pk, u.pk FROM groups g, users u WHERE g.name LIKE 'fat %' AND u.username < 'user01901'`)
+await load(sql`INSERT INTO groups (pk, name) VALUES ('6f7e0000-0000-4000-8000-000000009002', 'wide')`)
+await load(sql`
+    INSERT INTO memberships SELECT '6f7e0000-0000-4000-8000-000000009002', pk FROM users WHERE username LIKE 'user%'`)
 
 /** Three clients at once, in a process of their own. @returns what each received */
 async function threeReceive(path: string): Promise<number[]> {

@@ -1,17 +1,12 @@
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { type Installation, installation } from '../support/installation.ts'
-import type { Made } from '../support/make.ts'
+import { installation } from '../support/installation.ts'
 import { rows, sql } from '../support/sql.ts'
 
 /** Attributes are the users' own JSON: none of it may mean something to what reads it. */
 
-let on: Installation
-let ada: Made
-beforeAll(async () => {
-  on = await installation({ workers: 'none' })
-  ada = await on.make.user()
-})
+const on = await installation({ workers: 'none' })
+const ada = await on.make.user()
 
 const texts = [
   '{"__proto__": {"a": 1}, "constructor": null, "toJSON": "x", "then": 1}',

@@ -1,16 +1,13 @@
 import pg from 'pg'
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { uuid7 } from '../../src/ids.ts'
 import { parseRevision, readNow, textOf } from '../../src/waits/revision.ts'
 import { atEnd } from '../support/at-end.ts'
-import { type Installation, installation } from '../support/installation.ts'
+import { installation } from '../support/installation.ts'
 
 /** A revision is another one after each change, whatever the order of commits. */
 
-let there: Installation
-beforeAll(async () => {
-  there = await installation({ workers: 'none' })
-})
+const there = await installation({ workers: 'none' })
 
 const now = (since: string | null = null, ids: readonly string[] = []) => readNow(there, since, ids)
 

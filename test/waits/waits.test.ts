@@ -1,20 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { activeRuns } from '../../src/queue/active.ts'
 import { applyPath } from '../support/asker.ts'
 import { dashboardOf } from '../support/dashboard.ts'
 import { adminToken } from '../support/engine.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { installation, named } from '../support/installation.ts'
 import { until } from '../support/until.ts'
 
 /** Requests that wait for a change of a run, of the list of runs, or of a page. */
 
-let there: Installation
-let url: string
-beforeAll(async () => {
-  there = await installation({ waits: { everyMs: 50, user: 12, process: 14, pagesOfUser: 2 } })
-  url = await there.app.listen({ port: 0, host: '127.0.0.1' })
-})
+const there = await installation({ waits: { everyMs: 50, user: 12, process: 14, pagesOfUser: 2 } })
+const url = await there.app.listen({ port: 0, host: '127.0.0.1' })
 
 const runsPath = '/api/v3/blueprints/runs/'
 

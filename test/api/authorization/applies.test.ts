@@ -1,18 +1,13 @@
-import { beforeAll, describe, inject, test } from 'vitest'
+import { describe, inject, test } from 'vitest'
 import { applyPath } from '../../support/asker.ts'
-import { type Installation, installation } from '../../support/installation.ts'
-import { type Present, present, submitted, toldApplied } from './apply-cases.ts'
+import { installation } from '../../support/installation.ts'
+import { present, submitted, toldApplied } from './apply-cases.ts'
 import { type Row, rowsOf } from './matrix.ts'
-import { type Stage, stage } from './trial.ts'
+import { stage } from './trial.ts'
 
-let there: Installation
-let on: Stage
-let known: Present
-beforeAll(async () => {
-  there = await installation()
-  on = stage(there, toldApplied, ({ whose }) => whose === 'new' || whose === 'there')
-  known = await present(there)
-})
+const there = await installation()
+const on = stage(there, toldApplied, ({ whose }) => whose === 'new' || whose === 'there')
+const known = await present(there)
 
 const all = await rowsOf(`PUT ${applyPath}`)
 

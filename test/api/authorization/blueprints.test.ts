@@ -1,16 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, describe, test } from 'vitest'
+import { describe, test } from 'vitest'
 import { example, type Installation, installation, kinds } from '../../support/installation.ts'
 import { toldApplied } from './apply-cases.ts'
 import { type Row, rowsOf } from './matrix.ts'
-import { type Stage, stage } from './trial.ts'
+import { stage } from './trial.ts'
 
-let there: Installation
-let on: Stage
-beforeAll(async () => {
-  there = await installation()
-  on = stage(there, toldApplied)
-})
+const there = await installation()
+const on = stage(there, toldApplied)
 
 type Values = Readonly<Record<string, unknown>>
 
@@ -41,9 +37,7 @@ async function entryOf(model: string, user: number) {
   return { model, identifiers: { name: randomUUID() }, attrs: { ...attrs, ...unique } }
 }
 
-beforeAll(async () => {
-  await there.db.application.create({ data: { pk: application, name: 'Consented', slug: 'consented' } })
-})
+await there.db.application.create({ data: { pk: application, name: 'Consented', slug: 'consented' } })
 
 /** What is written of a user who is there. */
 const changes: Readonly<Record<string, unknown>> = {

@@ -1,9 +1,9 @@
 import { subscribe } from 'node:diagnostics_channel'
 import type { FastifyInstance } from 'fastify'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Model } from '../../../src/models/define.ts'
 import { applyPath } from '../../support/asker.ts'
-import { type Installation, installation } from '../../support/installation.ts'
+import { installation } from '../../support/installation.ts'
 import { readDescription } from '../../support/openapi.ts'
 import { castFor } from './actors.ts'
 import { type Row, readMatrix } from './matrix.ts'
@@ -19,10 +19,7 @@ subscribe('fastify.initialization', (message) => {
   })
 })
 
-let there: Installation
-beforeAll(async () => {
-  there = await installation({ workers: 'none' })
-})
+const there = await installation({ workers: 'none' })
 
 const { actors, rows } = await readMatrix()
 const operations = new Set(rows.map(({ operation }) => operation))

@@ -1,19 +1,12 @@
-import { beforeAll, describe, test } from 'vitest'
+import { describe, test } from 'vitest'
 import type { Answer } from '../../support/asker.ts'
-import { type Installation, installation } from '../../support/installation.ts'
+import { installation } from '../../support/installation.ts'
 import type { Actor } from './actors.ts'
 import type { Ask } from './answers.ts'
 import { type Row, rowsOf } from './matrix.ts'
-import { type Stage, stage } from './trial.ts'
+import { stage } from './trial.ts'
 
 /** The login gets the token. After that, requests send the session's cookie, and other credentials are ignored. */
-
-let there: Installation
-let on: Stage
-beforeAll(async () => {
-  there = await installation({ workers: 'none' })
-  on = stage(there, outcome)
-})
 
 const host = '127.0.0.1:9000'
 const here = { host, origin: `http://${host}` }
@@ -45,6 +38,9 @@ const codes: Readonly<Record<number, string>> = { 401: 'not_authenticated', 403:
 
 /** The text of a 401, by operation: it is the same for every reason. */
 const refusals = new Map<string, string>()
+
+const there = await installation({ workers: 'none' })
+const on = stage(there, outcome)
 
 function outcome({ status, headers, text, json }: Answer, { operation }: Row, { method }: Ask): string {
   const key = `${method} ${operation}`

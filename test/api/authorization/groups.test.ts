@@ -1,17 +1,12 @@
-import { beforeAll, describe, test } from 'vitest'
-import { type Installation, installation } from '../../support/installation.ts'
-import { changed, created, type Scenery, scenery } from './group-cases.ts'
+import { describe, test } from 'vitest'
+import { installation } from '../../support/installation.ts'
+import { changed, created, scenery } from './group-cases.ts'
 import { rowsOf } from './matrix.ts'
-import { type Stage, stage } from './trial.ts'
+import { stage } from './trial.ts'
 
-let there: Installation
-let on: Stage
-let props: Scenery
-beforeAll(async () => {
-  there = await installation({ workers: 'none' })
-  on = stage(there)
-  props = await scenery(there)
-})
+const there = await installation({ workers: 'none' })
+const on = stage(there)
+const props = await scenery(there)
 
 describe('who may create groups', async () => {
   test.each(await rowsOf('POST /api/v3/core/groups/'))('%s', (_, row) => on.try(row, created(props)))

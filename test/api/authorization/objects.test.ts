@@ -1,27 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, describe, test } from 'vitest'
+import { describe, test } from 'vitest'
 import { z } from 'zod'
 import { type Answer, applyPath } from '../../support/asker.ts'
-import { example, type Installation, installation, kinds, named } from '../../support/installation.ts'
+import { example, installation, kinds, named } from '../../support/installation.ts'
 import { type Row, rowsOf } from './matrix.ts'
-import { type Stage, stage } from './trial.ts'
+import { stage } from './trial.ts'
 
 /** Applications, providers and what they refer to, by GET and by HEAD, which gets the same answer without a body. */
 
-let there: Installation
-let on: Stage
 /** The name of a provider, by its kind. */
 const names = new Map<string, string>()
-beforeAll(async () => {
-  there = await installation()
-  on = stage(there)
-  for (const kind of kinds) {
-    const body = await example(kind)
-    names.set(kind, String(body.provider.name))
-    await there.admin.put(applyPath, body)
-  }
-  known.set('core/groups', (await there.make.group()).pk)
-})
 
 const lists = [
   'core/applications/',
@@ -42,6 +30,15 @@ const known = new Map([
   ['crypto/certificatekeypairs', 'Gatewright%20self-signed'],
   ['rbac/roles', 'Application%20deployer'],
 ])
+
+const there = await installation()
+const on = stage(there)
+for (const kind of kinds) {
+  const body = await example(kind)
+  names.set(kind, String(body.provider.name))
+  await there.admin.put(applyPath, body)
+}
+known.set('core/groups', (await there.make.group()).pk)
 
 function nameOf({ whose, operation }: Row): string {
   const [, list = ''] = /^GET \/api\/v3\/(.*)\/:\w+\/(?:(?:history|members)\/)?$/.exec(operation) ?? []

@@ -1,42 +1,26 @@
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { type Answer, applyPath } from '../../support/asker.ts'
-import { type Installation, installation, named } from '../../support/installation.ts'
+import { installation, named } from '../../support/installation.ts'
 import { castFor } from './actors.ts'
 import { toldApplied } from './apply-cases.ts'
 import { ownerRowsOf, type Row, readOwnerMatrix } from './matrix.ts'
-import {
-  appliedOf,
-  blueprintOf,
-  deletedOf,
-  guessed,
-  lookedUp,
-  readOf,
-  type Targets,
-  targets,
-  tokenOf,
-} from './owner-cases.ts'
-import { type Stage, stage } from './trial.ts'
+import { appliedOf, blueprintOf, deletedOf, guessed, lookedUp, readOf, targets, tokenOf } from './owner-cases.ts'
+import { stage } from './trial.ts'
 
 /** Rows of owners, look-ups, and what a caller may not view. */
 
-let there: Installation
-let on: Stage
-let applying: Stage
-let known: Targets
 const [mine, theirs] = ['matrix-one', 'matrix-two']
-beforeAll(async () => {
-  there = await installation()
-  on = stage(there)
-  applying = stage(there, toldApplied)
-  for (const [name, owner] of [
-    [mine, 'team-one'],
-    [theirs, 'team-two'],
-  ] as const) {
-    const made = await there.admin.put(applyPath, await named('rac', name), { headers: { 'gatewright-owner': owner } })
-    expect(made.status, made.text).toBe(200)
-  }
-  known = await targets(there, await there.make.user())
-})
+const there = await installation()
+const on = stage(there)
+const applying = stage(there, toldApplied)
+for (const [name, owner] of [
+  [mine, 'team-one'],
+  [theirs, 'team-two'],
+] as const) {
+  const made = await there.admin.put(applyPath, await named('rac', name), { headers: { 'gatewright-owner': owner } })
+  expect(made.status, made.text).toBe(200)
+}
+const known = await targets(there, await there.make.user())
 
 const isOfOwners = ({ cells }: Row) => cells['other owner'] !== undefined
 const rowsOf = (...operations: string[]) => ownerRowsOf(isOfOwners, ...operations)

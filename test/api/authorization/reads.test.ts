@@ -1,32 +1,25 @@
 import { randomBytes, randomUUID } from 'node:crypto'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { uuid7 } from '../../../src/ids.ts'
 import { type Answer, applyPath } from '../../support/asker.ts'
-import { type Installation, installation, named } from '../../support/installation.ts'
+import { installation, named } from '../../support/installation.ts'
 import type { Made } from '../../support/make.ts'
 import type { Actor } from './actors.ts'
 import { type Row, rowsOf } from './matrix.ts'
-import { type Stage, stage } from './trial.ts'
+import { stage } from './trial.ts'
 
 /** Reads by GET, and by HEAD, which gets the same answer without a body. */
 
-let there: Installation
-let on: Stage
-let atTheDoor: Stage
-let other: Made
-let run: string
-beforeAll(async () => {
-  there = await installation()
-  on = stage(there)
-  // A 503 of readiness is an answer too.
-  atTheDoor = stage(there, ({ status, text }) => (status < 300 || status === 503 ? 'in' : `${status} ${text}`))
-  other = await there.make.user()
-  await there.admin.put(applyPath, await named('radius', 'matrix'))
-  const found = await there.db.run.findFirstOrThrow()
-  run = found.id
-  await owns(other)
-})
+const there = await installation()
+const on = stage(there)
+// A 503 of readiness is an answer too.
+const atTheDoor = stage(there, ({ status, text }) => (status < 300 || status === 503 ? 'in' : `${status} ${text}`))
+const other = await there.make.user()
+await there.admin.put(applyPath, await named('radius', 'matrix'))
+const found = await there.db.run.findFirstOrThrow()
+const run: string = found.id
+await owns(other)
 
 /** A confirmed device, a consent and a run, named after their owner. */
 async function owns({ pk }: Made): Promise<void> {

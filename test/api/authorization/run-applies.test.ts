@@ -1,19 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, describe, test } from 'vitest'
+import { describe, test } from 'vitest'
 import { uuid7 } from '../../../src/ids.ts'
 import { type Answer, applyPath } from '../../support/asker.ts'
-import { type Installation, installation, named } from '../../support/installation.ts'
+import { installation, named } from '../../support/installation.ts'
 import type { Made } from '../../support/make.ts'
 import { toldApplied } from './apply-cases.ts'
 import { rowsOf } from './matrix.ts'
-import { type Stage, stage } from './trial.ts'
+import { stage } from './trial.ts'
 
-let there: Installation
-let on: Stage
-beforeAll(async () => {
-  there = await installation()
-  on = stage(there, toldApplied)
-})
+const there = await installation()
+const on = stage(there, toldApplied)
 
 const operation = 'POST /api/v3/blueprints/runs/:id/apply/'
 const documents: Readonly<Record<string, () => Promise<Answer>>> = {

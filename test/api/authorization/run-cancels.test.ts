@@ -1,18 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, describe, test } from 'vitest'
+import { describe, test } from 'vitest'
 import { uuid7 } from '../../../src/ids.ts'
 import { applyPath } from '../../support/asker.ts'
-import { type Installation, installation, named } from '../../support/installation.ts'
+import { installation, named } from '../../support/installation.ts'
 import type { Made } from '../../support/make.ts'
 import { rowsOf } from './matrix.ts'
-import { type Stage, stage } from './trial.ts'
+import { stage } from './trial.ts'
 
-let there: Installation
-let on: Stage
-beforeAll(async () => {
-  there = await installation({ workers: 'none' })
-  on = stage(there)
-})
+const there = await installation({ workers: 'none' })
+const on = stage(there)
 
 const operation = 'POST /api/v3/blueprints/runs/:id/cancel/'
 

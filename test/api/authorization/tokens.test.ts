@@ -1,17 +1,12 @@
-import { beforeAll, describe, test } from 'vitest'
-import { type Installation, installation } from '../../support/installation.ts'
+import { describe, test } from 'vitest'
+import { installation } from '../../support/installation.ts'
 import { rowsOf } from './matrix.ts'
-import { changed, created, type Owners, owners, read, removed, viewed } from './token-cases.ts'
-import { type Stage, stage } from './trial.ts'
+import { changed, created, owners, read, removed, viewed } from './token-cases.ts'
+import { stage } from './trial.ts'
 
-let there: Installation
-let on: Stage
-let crowd: Owners
-beforeAll(async () => {
-  there = await installation({ workers: 'none' })
-  on = stage(there)
-  crowd = await owners(there)
-})
+const there = await installation({ workers: 'none' })
+const on = stage(there)
+const crowd = await owners(there)
 
 describe('who may create tokens', async () => {
   test.each(await rowsOf('POST /api/v3/core/tokens/'))('%s', (_, row) => on.try(row, created(crowd)))

@@ -1,28 +1,25 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { applicationView } from '../../../src/views/application.ts'
 import { applyPath } from '../../support/asker.ts'
-import { example, type Installation, installation, named } from '../../support/installation.ts'
+import { example, installation, named } from '../../support/installation.ts'
 import { column, type Listed, read, testPages, testRefusals, testStatements } from './listing.ts'
 
 /** GET /api/v3/core/applications/, GET /api/v3/core/applications/{slug}/ */
 
 const path = '/api/v3/core/applications/'
-let on: Installation
 const applications: Listed = { path, by: () => on.admin, view: applicationView(new Map()).schema }
 
-beforeAll(async () => {
-  on = await installation()
-  const apply = async (name: string, app: object, owner?: string) => {
-    const headers = owner === undefined ? {} : { 'gatewright-owner': owner }
-    const answer = await on.admin.put(applyPath, await named('radius', name, { app: { ...app } }), { headers })
-    expect(answer, answer.text).toMatchObject({ status: 200, json: { applied: true } })
-  }
-  await apply('wiki', { name: 'Wiki', group: 'Büro', meta_launch_url: 'https://wiki.example.com/?user=%(username)s' })
-  await apply('chat', { name: 'Chat', group: 'Büro' }, 'team-a')
-  await apply('mail', { name: 'Mail 100%', group: '' }, 'team-b')
-  await apply('cal', { name: 'Mail', group: '' })
-})
+const on = await installation()
+const apply = async (name: string, app: object, owner?: string) => {
+  const headers = owner === undefined ? {} : { 'gatewright-owner': owner }
+  const answer = await on.admin.put(applyPath, await named('radius', name, { app: { ...app } }), { headers })
+  expect(answer, answer.text).toMatchObject({ status: 200, json: { applied: true } })
+}
+await apply('wiki', { name: 'Wiki', group: 'Büro', meta_launch_url: 'https://wiki.example.com/?user=%(username)s' })
+await apply('chat', { name: 'Chat', group: 'Büro' }, 'team-a')
+await apply('mail', { name: 'Mail 100%', group: '' }, 'team-b')
+await apply('cal', { name: 'Mail', group: '' })
 const slugs = (parameters: Parameters<typeof read>[1]) => column(applications, 'slug', parameters)
 
 describe('is narrowed by', () => {

@@ -1,33 +1,26 @@
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { auditEntry } from '../../../src/views/audit.ts'
 import { applyPath } from '../../support/asker.ts'
-import { example, type Installation, installation } from '../../support/installation.ts'
-import type { Made } from '../../support/make.ts'
+import { example, installation } from '../../support/installation.ts'
 import { column, type Listed, read, testPages, testRefusals, testStatements } from './listing.ts'
 
 /** GET /api/v3/core/audit/ */
 
-let on: Installation
-let auditor: Made
-let wearer: Made
-let run: string
 const audit: Listed = { path: '/api/v3/core/audit/', by: () => auditor, view: auditEntry, key: 'id', isCapped: true }
 
-beforeAll(async () => {
-  on = await installation()
-  auditor = await on.make.user({ permissions: ['view_audit'] })
-  wearer = await on.make.user({ permissions: ['view_user'] })
-  const applied = await on.admin.put(applyPath, await example('oauth2'))
-  expect(applied.status, applied.text).toBe(200)
-  run = String(applied.headers['content-location']).split('/').at(-2) ?? ''
-  const headers = { 'content-type': 'application/json', 'x-request-id': 'night shift 1'.replaceAll(' ', '-') }
-  const made = await on.admin.send({
-    ...{ method: 'POST', url: '/api/v3/core/groups/', headers, payload: { name: 'Night shift' } },
-  })
-  expect(made.status, made.text).toBe(201)
-  const impersonating = { 'impersonate-user': wearer.username }
-  expect(await on.admin.get('/api/v3/core/users/', { headers: impersonating })).toMatchObject({ status: 200 })
+const on = await installation()
+const auditor = await on.make.user({ permissions: ['view_audit'] })
+const wearer = await on.make.user({ permissions: ['view_user'] })
+const applied = await on.admin.put(applyPath, await example('oauth2'))
+expect(applied.status, applied.text).toBe(200)
+const run: string = String(applied.headers['content-location']).split('/').at(-2) ?? ''
+const headers = { 'content-type': 'application/json', 'x-request-id': 'night shift 1'.replaceAll(' ', '-') }
+const made = await on.admin.send({
+  ...{ method: 'POST', url: '/api/v3/core/groups/', headers, payload: { name: 'Night shift' } },
 })
+expect(made.status, made.text).toBe(201)
+const impersonating = { 'impersonate-user': wearer.username }
+expect(await on.admin.get('/api/v3/core/users/', { headers: impersonating })).toMatchObject({ status: 200 })
 
 describe('an audit row', () => {
   test('of an apply names its run, its user, and the objects with the fields that were written, without values', async () => {

@@ -1,16 +1,13 @@
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { userConsent } from '../../../src/views/user-consent.ts'
 import { applyPath } from '../../support/asker.ts'
-import { type Installation, installation, type Kind, named } from '../../support/installation.ts'
+import { installation, type Kind, named } from '../../support/installation.ts'
 import type { Made } from '../../support/make.ts'
 import { rows, sql } from '../../support/sql.ts'
 import { column, type Listed, read, testPages, testRefusals, testStatements } from './listing.ts'
 
 /** GET /api/v3/core/user_consent/ */
 
-let on: Installation
-let ada: Made
-let alan: Made
 const consents: Listed = { path: '/api/v3/core/user_consent/', by: () => on.admin, view: userConsent }
 const apps: Record<string, string> = {}
 
@@ -22,37 +19,35 @@ async function application(kind: Kind, slug: string, app: Record<string, unknown
 
 const providerOf = (name: string) => on.db.provider.findUniqueOrThrow({ where: { name } })
 
-beforeAll(async () => {
-  on = await installation()
-  ada = await on.make.user()
-  alan = await on.make.user({ groups: [ada.group] })
-  await rows(on.db, sql`UPDATE users SET username = 'ada', email = 'ada+x@example.com' WHERE pk = ${ada.pk}`)
-  await rows(on.db, sql`UPDATE users SET username = 'alan_1' WHERE pk = ${alan.pk}`)
-  await application('scim', 'sync')
-  const { pk: sync } = await providerOf('sync')
-  await application('oauth2', 'wiki', {
-    ...{ name: 'Wiki', backchannel_providers: [sync], meta_launch_url: '', meta_description: 'All we know' },
-    ...{ meta_publisher: 'us', open_in_new_tab: true, policy_engine_mode: 'all', group: 'Tools' },
-  })
-  await application('proxy', 'mail', { meta_launch_url: 'https://mail.example.com/%(username)s?to=%(email)s' })
-  await application('radius', 'vpn', { meta_launch_url: '' })
-  const [bare] = await rows<{ pk: string }>(
-    on.db,
-    sql`INSERT INTO applications (pk, name, slug) VALUES (gen_random_uuid(), 'Bare', 'bare') RETURNING pk`,
-  )
-  apps.bare = String(bare?.pk)
-  const consent = (userPk: number, slug: string, expires: string | null, permissions = '') =>
-    on.db.userConsent.create({
-      data: { userPk, applicationPk: String(apps[slug]), expires, expiring: expires !== null, permissions },
-    })
-  await consent(ada.pk, 'wiki', '2030-01-01T00:00:00.000Z', 'openid email')
-  await consent(ada.pk, 'mail', null)
-  await consent(alan.pk, 'wiki', '2029-01-01T00:00:00.000Z')
-  await consent(alan.pk, 'mail', '2031-01-01T00:00:00.000Z')
-  await consent(alan.pk, 'vpn', '2031-01-01T00:00:00.000Z')
-  await consent(alan.pk, 'sync', '2031-01-01T00:00:00.000Z')
-  await consent(alan.pk, 'bare', null)
+const on = await installation()
+const ada = await on.make.user()
+const alan = await on.make.user({ groups: [ada.group] })
+await rows(on.db, sql`UPDATE users SET username = 'ada', email = 'ada+x@example.com' WHERE pk = ${ada.pk}`)
+await rows(on.db, sql`UPDATE users SET username = 'alan_1' WHERE pk = ${alan.pk}`)
+await application('scim', 'sync')
+const { pk: sync } = await providerOf('sync')
+await application('oauth2', 'wiki', {
+  ...{ name: 'Wiki', backchannel_providers: [sync], meta_launch_url: '', meta_description: 'All we know' },
+  ...{ meta_publisher: 'us', open_in_new_tab: true, policy_engine_mode: 'all', group: 'Tools' },
 })
+await application('proxy', 'mail', { meta_launch_url: 'https://mail.example.com/%(username)s?to=%(email)s' })
+await application('radius', 'vpn', { meta_launch_url: '' })
+const [bare] = await rows<{ pk: string }>(
+  on.db,
+  sql`INSERT INTO applications (pk, name, slug) VALUES (gen_random_uuid(), 'Bare', 'bare') RETURNING pk`,
+)
+apps.bare = String(bare?.pk)
+const consent = (userPk: number, slug: string, expires: string | null, permissions = '') =>
+  on.db.userConsent.create({
+    data: { userPk, applicationPk: String(apps[slug]), expires, expiring: expires !== null, permissions },
+  })
+await consent(ada.pk, 'wiki', '2030-01-01T00:00:00.000Z', 'openid email')
+await consent(ada.pk, 'mail', null)
+await consent(alan.pk, 'wiki', '2029-01-01T00:00:00.000Z')
+await consent(alan.pk, 'mail', '2031-01-01T00:00:00.000Z')
+await consent(alan.pk, 'vpn', '2031-01-01T00:00:00.000Z')
+await consent(alan.pk, 'sync', '2031-01-01T00:00:00.000Z')
+await consent(alan.pk, 'bare', null)
 
 const applicationOf = async (slug: string, parameters = {}) =>
   (await read(consents, { application: String(apps[slug]), ...parameters })).results[0]?.application

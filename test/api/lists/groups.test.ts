@@ -1,49 +1,47 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { groupView } from '../../../src/views/group.ts'
-import { type Installation, installation } from '../../support/installation.ts'
+import { installation } from '../../support/installation.ts'
 import { rows, sql } from '../../support/sql.ts'
 import { statementsOf } from '../../support/statements.ts'
 import { column, type Listed, queryOf, read, refusal, testPages, testRefusals, testStatements } from './listing.ts'
 
 /** GET /api/v3/core/groups/ */
 
-let on: Installation
 const groups: Listed = { path: '/api/v3/core/groups/', by: () => on.admin, view: groupView.schema }
 
 const key = (number: number) => `6f7e0000-0000-4000-8000-00000000900${number}`
 const [root, team, loose] = [key(1), key(2), key(3)]
 const pks: Record<string, number> = {}
 
-beforeAll(async () => {
-  on = await installation({ workers: 'none' })
-  await on.db.role.create({ data: { pk: key(8), name: 'readers', permissions: ['view_user'] } })
-  await on.db.role.create({ data: { pk: key(7), name: 'writers' } })
-  await on.db.group.create({ data: { pk: root, name: 'Root 100%', isSuperuser: true } })
-  await on.db.group.create({
-    data: {
-      ...{ pk: team, name: 'team_a', parentPk: root, attributes: { room: { floor: 1, doors: ['n', 's'] } } },
-      roles: { create: [{ rolePk: key(8) }, { rolePk: key(7) }] },
-    },
-  })
-  await on.db.group.create({ data: { pk: loose, name: 'loose' } })
-  for (const username of ['ada', 'alan.t', 'Zoë+1']) {
-    const { pk } = await on.db.user.create({
-      data: {
-        ...{ uuid: randomUUID(), username, name: 'Quote " \\ and é\u2028', email: 'x@example.com' },
-        ...{ isActive: username !== 'alan.t', attributes: { a: { b: [1, 'ü'] } } },
-        lastLogin: username === 'ada' ? new Date('2026-01-02T03:04:05.600Z') : null,
-      },
-    })
-    pks[username] = pk
-  }
-  await join('alan.t', team)
-  await join('ada', team)
-  await join('Zoë+1', loose)
-})
-
 const join = (username: string, group: string) =>
   rows(on.db, sql`INSERT INTO memberships (group_pk, user_pk) VALUES (${group}, ${pks[username]})`)
+
+const on = await installation({ workers: 'none' })
+await on.db.role.create({ data: { pk: key(8), name: 'readers', permissions: ['view_user'] } })
+await on.db.role.create({ data: { pk: key(7), name: 'writers' } })
+await on.db.group.create({ data: { pk: root, name: 'Root 100%', isSuperuser: true } })
+await on.db.group.create({
+  data: {
+    ...{ pk: team, name: 'team_a', parentPk: root, attributes: { room: { floor: 1, doors: ['n', 's'] } } },
+    roles: { create: [{ rolePk: key(8) }, { rolePk: key(7) }] },
+  },
+})
+await on.db.group.create({ data: { pk: loose, name: 'loose' } })
+for (const username of ['ada', 'alan.t', 'Zoë+1']) {
+  const { pk } = await on.db.user.create({
+    data: {
+      ...{ uuid: randomUUID(), username, name: 'Quote " \\ and é\u2028', email: 'x@example.com' },
+      ...{ isActive: username !== 'alan.t', attributes: { a: { b: [1, 'ü'] } } },
+      lastLogin: username === 'ada' ? new Date('2026-01-02T03:04:05.600Z') : null,
+    },
+  })
+  pks[username] = pk
+}
+await join('alan.t', team)
+await join('ada', team)
+await join('Zoë+1', loose)
+
 const named = (parameters: Parameters<typeof read>[1]) => column(groups, 'name', parameters)
 const rowOf = async (name: string, more = {}) => (await read(groups, { name, ...more })).results[0]
 const shipped = ['gatewright Admins', 'gatewright Deployers']

@@ -1,21 +1,18 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { applyPath } from '../../support/asker.ts'
-import { type Installation, installation, named } from '../../support/installation.ts'
+import { installation, named } from '../../support/installation.ts'
 import { readDescription } from '../../support/openapi.ts'
 
 /** A key in a path, and in `?pk=`, means the row with this key. */
 
-let on: Installation
-beforeAll(async () => {
-  on = await installation()
-  expect(await on.admin.put(applyPath, await named('ldap', 'by-key'))).toMatchObject({ status: 200 })
-  await on.make.group({ users: [1] })
-  await on.db.totpDevice.create({ data: { uuid: randomUUID(), userPk: 1, name: 'Phone', sealedKey: 'sealed' } })
-  const { pk: applicationPk } = await on.db.application.findFirstOrThrow()
-  await on.db.userConsent.create({ data: { userPk: 1, applicationPk, permissions: 'openid' } })
-})
+const on = await installation()
+expect(await on.admin.put(applyPath, await named('ldap', 'by-key'))).toMatchObject({ status: 200 })
+await on.make.group({ users: [1] })
+await on.db.totpDevice.create({ data: { uuid: randomUUID(), userPk: 1, name: 'Phone', sealedKey: 'sealed' } })
+const { pk: applicationPk } = await on.db.application.findFirstOrThrow()
+await on.db.userConsent.create({ data: { userPk: 1, applicationPk, permissions: 'openid' } })
 
 const page = z.object({
   pagination: z.object({ count: z.int() }),

@@ -5,14 +5,13 @@ import { groupView } from '../../../src/views/group.ts'
 import { userView } from '../../../src/views/user.ts'
 import { userConsent } from '../../../src/views/user-consent.ts'
 import { longestTurnCost } from '../../support/cpu-time.ts'
-import { type Installation, installation } from '../../support/installation.ts'
+import { installation } from '../../support/installation.ts'
 import { raw, rows, sql } from '../../support/sql.ts'
 import { within } from '../../support/template.ts'
 import { column, type Listed, type Parameters, read } from './listing.ts'
 
 /** Lists of very many rows. */
 
-let on: Installation
 const users: Listed = { path: '/api/v3/core/users/', by: () => on.admin, view: userView.schema }
 const groups: Listed = { path: '/api/v3/core/groups/', by: () => on.admin, view: groupView.schema }
 
@@ -26,19 +25,17 @@ const everybody = '6f7e0000-0000-4000-8000-000000009001'
 /** Without the time limits of the product. */
 const load = (statement: Prisma.Sql) => within(on.url, (client) => client.query(statement))
 
-beforeAll(async () => {
-  on = await installation({ workers: 'none' })
-  await load(sql`
+const on = await installation({ workers: 'none' })
+await load(sql`
     INSERT INTO users (uuid, username, name, is_active, last_login, path)
     SELECT gen_random_uuid(), 'user' || lpad(i::text, 5, '0'), 'name ' || i % 7, i % 10 <> 0, now() - make_interval(mins => i / 100),
       CASE WHEN i <= ${early} THEN 'early' ELSE 'users' END
     FROM generate_series(1, ${many}::integer) i`)
-  await load(sql`INSERT INTO groups (pk, name) VALUES (${everybody}, 'everybody')`)
-  await rows(
-    on.db,
-    sql`INSERT INTO memberships SELECT ${everybody}, pk FROM users WHERE username LIKE 'user%' LIMIT 20000`,
-  )
-})
+await load(sql`INSERT INTO groups (pk, name) VALUES (${everybody}, 'everybody')`)
+await rows(
+  on.db,
+  sql`INSERT INTO memberships SELECT ${everybody}, pk FROM users WHERE username LIKE 'user%' LIMIT 20000`,
+)
 
 describe('a search that matches very many', () => {
   const orders = ['username', '-username', 'name,-username', '-last_login', 'is_active,-last_login']

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import type { Model } from '../../../src/models/define.ts'
 import { loadRegistry } from '../../../src/models/registry.ts'
 import { providerViews } from '../../../src/views/provider.ts'
 import { applyPath } from '../../support/asker.ts'
-import { type Body, example, type Installation, installation, kinds, named } from '../../support/installation.ts'
+import { type Body, example, installation, kinds, named } from '../../support/installation.ts'
 import { column, type Listed, read, testPages, testRefusals, testStatements } from './listing.ts'
 
 /** GET /api/v3/providers/all/, GET /api/v3/providers/{kind}/, and one of them by name. */
@@ -13,7 +13,6 @@ import { column, type Listed, read, testPages, testRefusals, testStatements } fr
 const masked = '********'
 const registry = await loadRegistry()
 const views = providerViews(registry.kinds)
-let on: Installation
 const all: Listed = { path: '/api/v3/providers/all/', by: () => on.admin, view: views.all.schema }
 const ofKind = (kind: string): Listed => ({ ...all, path: `/api/v3/providers/${kind}/` })
 
@@ -24,10 +23,8 @@ const put = async (body: unknown) => {
   return applied.parse(answer.json).logs
 }
 
-beforeAll(async () => {
-  on = await installation()
-  for (const kind of kinds) await put(await example(kind))
-})
+const on = await installation()
+for (const kind of kinds) await put(await example(kind))
 
 const modelOf = ({ provider_model }: Body): Model => registry.byName(provider_model) ?? expect.fail(provider_model)
 const application = registry.byName('service_core.application') ?? expect.fail()

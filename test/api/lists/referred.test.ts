@@ -1,18 +1,17 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { uuid7 } from '../../../src/ids.ts'
 import { loadRegistry } from '../../../src/models/registry.ts'
 import { certificateKeyPairView } from '../../../src/views/certificate-key-pair.ts'
 import { flowView } from '../../../src/views/flow.ts'
 import { propertyMappingView } from '../../../src/views/property-mapping.ts'
 import { roleView } from '../../../src/views/role.ts'
-import { type Installation, installation } from '../../support/installation.ts'
+import { installation } from '../../support/installation.ts'
 import { column, type Listed, read, testPages, testRefusals, testStatements } from './listing.ts'
 
 /** What providers and groups refer to: flows, property mappings, key pairs and roles; and one token. */
 
 const registry = await loadRegistry()
-let on: Installation
 const by = () => on.admin
 const flows: Listed = { path: '/api/v3/flows/instances/', by, view: flowView(registry).schema }
 const mappings: Listed = { path: '/api/v3/propertymappings/all/', by, view: propertyMappingView(registry).schema }
@@ -50,10 +49,8 @@ const apply = async (all: readonly object[]) => {
   return Object(json)
 }
 
-beforeAll(async () => {
-  on = await installation()
-  expect(await apply(entries)).toMatchObject({ applied: true })
-})
+const on = await installation()
+expect(await apply(entries)).toMatchObject({ applied: true })
 
 const one = async ({ path }: Listed, name: string, query = '') => {
   const { status, json, text, headers } = await on.admin.get(`${path}${encodeURIComponent(name)}/${query}`)

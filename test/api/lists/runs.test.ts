@@ -1,17 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import type { Prisma } from '../../../src/db/generated/client.ts'
 import { uuid7 } from '../../../src/ids.ts'
 import { sealedColumn } from '../../../src/runs/ledger.ts'
 import { runSummary } from '../../../src/views/run.ts'
-import { type Installation, installation } from '../../support/installation.ts'
-import type { Made } from '../../support/make.ts'
+import { installation } from '../../support/installation.ts'
 import { rows, sql } from '../../support/sql.ts'
 import { column, type Listed, read, testPages, testRefusals, testStatements } from './listing.ts'
 
 /** GET /api/v3/blueprints/runs/ */
 
-let on: Installation
-let ada: Made
 const runs: Listed = {
   path: '/api/v3/blueprints/runs/',
   by: () => on.admin,
@@ -24,40 +21,38 @@ const own: Listed = { ...runs, by: () => ada }
 const key = (number: number) => `01a1fd66-0000-7000-8000-00000000000${number}`
 const minute = (number: number) => new Date(Date.UTC(2026, 10, 1, 12, number))
 
-beforeAll(async () => {
-  on = await installation({ workers: 'none' })
-  ada = await on.make.user()
-  const row = (number: number, submitterPk: number | null, more: Partial<Prisma.RunUncheckedCreateInput>) =>
-    on.db.run.create({
-      data: {
-        ...{
-          id: key(number),
-          title: `apply oauth2 wiki-${number}`,
-          kind: 'oauth2',
-          slug: `wiki-${number}`,
-          submitterPk,
-        },
-        ...{ requestId: `request ${number}`, createdAt: minute(number), state: 'done', applied: true },
-        finishedAt: minute(number),
-        blueprint: on.engine.keyring.seal('version: 1\nentries: []\n', sealedColumn(key(number), 'blueprint')),
-        ...more,
+const on = await installation({ workers: 'none' })
+const ada = await on.make.user()
+const row = (number: number, submitterPk: number | null, more: Partial<Prisma.RunUncheckedCreateInput>) =>
+  on.db.run.create({
+    data: {
+      ...{
+        id: key(number),
+        title: `apply oauth2 wiki-${number}`,
+        kind: 'oauth2',
+        slug: `wiki-${number}`,
+        submitterPk,
       },
-    })
-  await row(1, ada.pk, {
-    startedAt: new Date(minute(1).getTime() + 40),
-    finishedAt: new Date(minute(1).getTime() + 65),
+      ...{ requestId: `request ${number}`, createdAt: minute(number), state: 'done', applied: true },
+      finishedAt: minute(number),
+      blueprint: on.engine.keyring.seal('version: 1\nentries: []\n', sealedColumn(key(number), 'blueprint')),
+      ...more,
+    },
   })
-  await row(2, ada.pk, { state: 'queued', applied: null, finishedAt: null, attempts: 2 })
-  await row(3, 1, { state: 'cancelled', applied: null, reason: 'cancelled', logs: ['No worker took it.'] })
-  await row(4, 1, {
-    applied: false,
-    reason: 'taken',
-    kind: 'blueprint',
-    slug: null,
-    title: 'apply blueprint Büro 100%',
-  })
-  await row(5, null, { state: 'failed', applied: null })
+await row(1, ada.pk, {
+  startedAt: new Date(minute(1).getTime() + 40),
+  finishedAt: new Date(minute(1).getTime() + 65),
 })
+await row(2, ada.pk, { state: 'queued', applied: null, finishedAt: null, attempts: 2 })
+await row(3, 1, { state: 'cancelled', applied: null, reason: 'cancelled', logs: ['No worker took it.'] })
+await row(4, 1, {
+  applied: false,
+  reason: 'taken',
+  kind: 'blueprint',
+  slug: null,
+  title: 'apply blueprint Büro 100%',
+})
+await row(5, null, { state: 'failed', applied: null })
 
 const numbered = async (parameters: Parameters<typeof read>[1], list = runs) =>
   (await column(list, 'id', parameters)).map((id) => Number(String(id).at(-1)))

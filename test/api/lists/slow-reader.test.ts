@@ -3,40 +3,35 @@ import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
 import { json as bodyOf, text } from 'node:stream/consumers'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { maxStreams } from '../../../src/http/long-answer.ts'
 import { adminToken } from '../../support/engine.ts'
 import { freshFolder } from '../../support/folder.ts'
-import { type Installation, installation } from '../../support/installation.ts'
+import { installation } from '../../support/installation.ts'
 import { rows, sql } from '../../support/sql.ts'
-import { type Recorder, recordStatements } from '../../support/statements.ts'
+import { recordStatements } from '../../support/statements.ts'
 import { within } from '../../support/template.ts'
 import { until } from '../../support/until.ts'
 
 /** Long answers over real connections, to clients that take their time. */
 
-let on: Installation
-let socketPath: string
-let recorder: Recorder
 const group = '6f7e0000-0000-4000-8000-000000009003'
 const path = `/api/v3/core/groups/${group}/`
 const count = 4_000
 
 /** Its answer has 12 MB: more than the kernel keeps for a Unix socket. What it keeps for TCP differs by machine. */
-beforeAll(async () => {
-  on = await installation({ workers: 'none' })
-  socketPath = join(freshFolder(), 'http')
-  await on.app.listen({ path: socketPath })
-  recorder = await recordStatements()
-  await within(on.url, async (client) => {
-    await client.query(`
+const on = await installation({ workers: 'none' })
+const socketPath: string = join(freshFolder(), 'http')
+await on.app.listen({ path: socketPath })
+const recorder = await recordStatements()
+await within(on.url, async (client) => {
+  await client.query(`
       INSERT INTO users (uuid, username, name, attributes)
       SELECT gen_random_uuid(), 'user' || lpad(i::text, 5, '0'), 'before', jsonb_build_object('text', repeat('y', 3000))
       FROM generate_series(1, ${count}) i`)
-    await client.query(`INSERT INTO groups (pk, name) VALUES ('${group}', 'wide')`)
-    await client.query(`INSERT INTO memberships SELECT '${group}', pk FROM users WHERE username LIKE 'user%'`)
-  })
+  await client.query(`INSERT INTO groups (pk, name) VALUES ('${group}', 'wide')`)
+  await client.query(`INSERT INTO memberships SELECT '${group}', pk FROM users WHERE username LIKE 'user%'`)
 })
 
 /** @returns the answer, of which nothing is read yet */

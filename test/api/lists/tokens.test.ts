@@ -1,31 +1,25 @@
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { token, tokenView } from '../../../src/views/token.ts'
 import { userView } from '../../../src/views/user.ts'
-import { type Installation, installation } from '../../support/installation.ts'
-import type { Made } from '../../support/make.ts'
+import { installation } from '../../support/installation.ts'
 import { rows, sql } from '../../support/sql.ts'
 import { column, type Listed, type Parameters, read, testPages, testRefusals, testStatements } from './listing.ts'
 
 /** GET /api/v3/core/tokens/ */
 
-let on: Installation
-let ada: Made
-let bob: Made
 const tokens: Listed = { path: '/api/v3/core/tokens/', by: () => on.admin, view: tokenView.schema, key: 'identifier' }
 const own: Listed = { ...tokens, by: () => ada }
 
-beforeAll(async () => {
-  on = await installation({ workers: 'none' })
-  ada = await on.make.user()
-  bob = await on.make.user()
-  await rows(on.db, sql`UPDATE tokens SET identifier = 'login-' || user_pk WHERE user_pk IN (${ada.pk}, ${bob.pk})`)
-  const at = (day: number) => new Date(Date.UTC(2031, 0, day))
-  await on.make.token(ada.pk, { identifier: 'ci', expires: at(1), managed: 'gatewright/ci' })
-  await on.make.token(ada.pk, { identifier: 'deploy_100', intent: 'app_password', expires: at(2) })
-  await on.make.token(bob.pk, { identifier: 'deploy-ci', intent: 'recovery', expires: at(3) })
-  await on.make.token(bob.pk, { identifier: 'old', expires: new Date(Date.UTC(2020, 0, 1)) })
-  await rows(on.db, sql`UPDATE tokens SET description = 'Nächtlicher Lauf 100%' WHERE identifier = 'old'`)
-})
+const on = await installation({ workers: 'none' })
+const ada = await on.make.user()
+const bob = await on.make.user()
+await rows(on.db, sql`UPDATE tokens SET identifier = 'login-' || user_pk WHERE user_pk IN (${ada.pk}, ${bob.pk})`)
+const at = (day: number) => new Date(Date.UTC(2031, 0, day))
+await on.make.token(ada.pk, { identifier: 'ci', expires: at(1), managed: 'gatewright/ci' })
+await on.make.token(ada.pk, { identifier: 'deploy_100', intent: 'app_password', expires: at(2) })
+await on.make.token(bob.pk, { identifier: 'deploy-ci', intent: 'recovery', expires: at(3) })
+await on.make.token(bob.pk, { identifier: 'old', expires: new Date(Date.UTC(2020, 0, 1)) })
+await rows(on.db, sql`UPDATE tokens SET description = 'Nächtlicher Lauf 100%' WHERE identifier = 'old'`)
 
 const names = (parameters: Parameters, list = tokens) => column(list, 'identifier', parameters)
 

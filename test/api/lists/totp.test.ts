@@ -1,30 +1,24 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { totpDeviceView } from '../../../src/views/totp-device.ts'
-import { type Installation, installation } from '../../support/installation.ts'
-import type { Made } from '../../support/make.ts'
+import { installation } from '../../support/installation.ts'
 import { column, type Listed, read, refusal, testPages, testRefusals, testStatements } from './listing.ts'
 
 /** GET /api/v3/authenticators/totp/, GET /api/v3/authenticators/admin/totp/ */
 
-let on: Installation
-let ada: Made
-let boss: Made
 const view = totpDeviceView.schema
 const own: Listed = { path: '/api/v3/authenticators/totp/', by: () => ada, view }
 const all: Listed = { path: '/api/v3/authenticators/admin/totp/', by: () => on.admin, view }
 
-beforeAll(async () => {
-  on = await installation({ workers: 'none' })
-  ada = await on.make.user()
-  boss = await on.make.user({ superuser: true })
-  const device = (userPk: number, name: string, confirmed = true) =>
-    on.db.totpDevice.create({ data: { uuid: randomUUID(), userPk, name, confirmed, sealedKey: 'sealed' } })
-  for (const name of ['Phone', 'phone', 'Tablet 100%', 'Phone', 'a_b']) await device(ada.pk, name)
-  await device(ada.pk, 'Not yet', false)
-  await device(boss.pk, 'Phone')
-  await device(boss.pk, 'Key')
-})
+const on = await installation({ workers: 'none' })
+const ada = await on.make.user()
+const boss = await on.make.user({ superuser: true })
+const device = (userPk: number, name: string, confirmed = true) =>
+  on.db.totpDevice.create({ data: { uuid: randomUUID(), userPk, name, confirmed, sealedKey: 'sealed' } })
+for (const name of ['Phone', 'phone', 'Tablet 100%', 'Phone', 'a_b']) await device(ada.pk, name)
+await device(ada.pk, 'Not yet', false)
+await device(boss.pk, 'Phone')
+await device(boss.pk, 'Key')
 
 describe('the own list', () => {
   test('has the caller’s confirmed devices by name, with their two fields', async () => {

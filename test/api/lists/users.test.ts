@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { notKept } from '../../../src/numbers.ts'
 import { userView } from '../../../src/views/user.ts'
 import { type Installation, installation } from '../../support/installation.ts'
@@ -18,7 +18,6 @@ import {
 
 /** GET /api/v3/core/users/ */
 
-let on: Installation
 const users: Listed = { path: '/api/v3/core/users/', by: () => on.admin, view: userView.schema }
 
 /** A tree of groups: `root` (superuser) above `team`; `loose` beside them. */
@@ -44,19 +43,6 @@ const people: Record<string, Partial<Person>> = {
   probe: { type: 'internal_service_account', attributes: { deep: { a: { b: [1, { c: true }] } } } },
   guest: { name: 'İrem', type: 'external', path: 'guests', attributes: { avatar: 'javascript:alert(1)' } },
 }
-
-beforeAll(async () => {
-  on = await installation({ workers: 'none' })
-  await on.db.group.create({ data: { pk: groups.root, name: 'root', isSuperuser: true } })
-  await on.db.group.create({ data: { pk: groups.team, name: 'team', parentPk: groups.root, attributes: { room: 1 } } })
-  await on.db.group.create({ data: { pk: groups.loose, name: 'loose' } })
-  for (const [username, person] of Object.entries(people))
-    await on.db.user.create({ data: { uuid: randomUUID(), username, ...person } })
-  await join('ada', 'team')
-  await join('ada', 'loose')
-  await join('alan', 'loose')
-  await join('grace', 'root')
-})
 
 const join = (username: string, group: keyof typeof groups) =>
   rows(
@@ -208,6 +194,18 @@ describe('is ordered by', () => {
 const mustBeObject = ['Must be a JSON object, such as {"department": "it"}.']
 const unstorable = ['May not hold NUL characters or halves of surrogate pairs.']
 const attributes = (text: string) => queryOf({ attributes: text })
+
+const on = await installation({ workers: 'none' })
+await on.db.group.create({ data: { pk: groups.root, name: 'root', isSuperuser: true } })
+await on.db.group.create({ data: { pk: groups.team, name: 'team', parentPk: groups.root, attributes: { room: 1 } } })
+await on.db.group.create({ data: { pk: groups.loose, name: 'loose' } })
+for (const [username, person] of Object.entries(people))
+  await on.db.user.create({ data: { uuid: randomUUID(), username, ...person } })
+await join('ada', 'team')
+await join('ada', 'loose')
+await join('alan', 'loose')
+await join('grace', 'root')
+
 const members = (count: number) =>
   JSON.stringify(Object.fromEntries(Array.from({ length: count }, (_, i) => [`k${i}`, i])))
 const oneOfTypes = ['Must be one of: external, internal, internal_service_account, service_account.']

@@ -1,18 +1,13 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { tokenView } from '../../../src/views/token.ts'
-import { type Installation, installation } from '../../support/installation.ts'
-import { type Description, type Json, type Operation, readDescription } from '../../support/openapi.ts'
+import { installation } from '../../support/installation.ts'
+import { type Json, type Operation, readDescription } from '../../support/openapi.ts'
 import { column, type Parameters } from './listing.ts'
 
 /** Values of the parameters of all lists and reads, as an unkind client sends them. */
 
-let on: Installation
-let api: Description
-
-beforeAll(async () => {
-  on = await installation({ workers: 'none' })
-  api = await readDescription(on.app)
-})
+const on = await installation({ workers: 'none' })
+const api = await readDescription(on.app)
 
 const digits = '1'.repeat(300)
 

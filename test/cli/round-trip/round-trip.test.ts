@@ -1,13 +1,10 @@
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { kinds } from '../../support/installation.ts'
 import { openRoundTrip } from './round-trip.ts'
 
 /** A few random configurations; `npm run random` has many. */
 
-let on: Awaited<ReturnType<typeof openRoundTrip>>
-beforeAll(async () => {
-  on = await openRoundTrip()
-})
+const on = await openRoundTrip()
 
 test('what an installation starts with comes back as the same text', async () => {
   const { text, rows } = await on.roundTrip(null)
