@@ -3,9 +3,7 @@ import { buildApp } from '../src/app.ts'
 import { readConfig } from '../src/config.ts'
 import { followRuns } from '../src/runs/subscribe.ts'
 import { openBacklog } from '../src/submissions/backlog.ts'
-import { atEnd } from './support/at-end.ts'
-import { installation } from './support/installation.ts'
-import { run, sql } from './support/sql.ts'
+import { atEnd, installation, run, sql } from './support/kit.ts'
 import { uncounted } from './support/uncounted.ts'
 
 const there = await installation({ workers: 'none' })

@@ -1,16 +1,10 @@
-import { writeFileSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { ConfigError, environmentFor, readClientConfig, readConfig } from '../src/config.ts'
-import { freshFolder } from './support/folder.ts'
+import { freshFolder, writerTo } from './support/folder.ts'
 
 const folder = freshFolder()
-
-function file(name: string, text: string): string {
-  const path = join(folder, name)
-  writeFileSync(path, text)
-  return path
-}
+const file = writerTo(folder)
 
 /** The lines of the ConfigError; @throws when there is none. */
 function errorsOf(env: Record<string, string>, read: (env: Record<string, string>) => unknown = readConfig): string[] {

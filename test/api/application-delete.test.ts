@@ -1,10 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { type Asker, applyPath } from '../support/asker.ts'
-import { objects } from '../support/contents.ts'
-import { installation, type Kind, named } from '../support/installation.ts'
-import { rows, sql } from '../support/sql.ts'
-import { until } from '../support/until.ts'
+import { type Asker, type AskOptions, applyPath } from '../support/asker.ts'
+import { installation, type Kind, named, rows, sql, until } from '../support/kit.ts'
 
 /** DELETE /api/v3/core/applications/{slug}/ */
 
@@ -18,20 +15,17 @@ beforeEach(() => {
 const path = '/api/v3/core/applications/'
 const put = async (headers: Record<string, string> = {}, kind: Kind = 'oauth2') =>
   there.admin.put(applyPath, await named(kind, slug), { headers })
-type Options = { by?: Asker; query?: string; headers?: Record<string, string> }
-const remove = (name = slug, { by = remover, query = '', headers = {} }: Options = {}) =>
-  by.send({ method: 'DELETE', url: `${path}${name}/${query}`, headers })
+type Options = AskOptions & { by?: Asker; query?: string }
+const remove = (name = slug, { by = remover, query = '', ...options }: Options = {}) =>
+  by.delete(`${path}${name}/${query}`, options)
 const withProvider = '?with_provider=true'
 const applicationOf = () => there.db.application.findUnique({ where: { slug } })
 const providerOf = (name = slug) => there.db.provider.findUnique({ where: { name } })
 
 /** Refused: every object is as it was. */
 async function refused(status: number, options: Options = {}, name = slug): Promise<string> {
-  const before = await objects(there.db)
-  const answer = await remove(name, options)
-  expect([answer.status, answer.text]).toEqual([status, expect.any(String)])
-  expect(await objects(there.db)).toEqual(before)
-  return (answer.json as { detail?: string }).detail ?? answer.text
+  const { detail, text } = await there.refused(status, () => remove(name, options))
+  return detail || text
 }
 
 describe('an application is deleted', () => {
@@ -114,7 +108,7 @@ describe('it is refused', () => {
       await put({ 'gatewright-owner': 'team-a' })
       const detail = await refused(409)
       expect(detail).toContain(`application "${slug}" belongs to owner "team-a"`)
-      expect(await refused(409, { headers: { 'gatewright-owner': 'team-b' } })).toContain('"team-b"')
+      expect(await refused(409, { owner: 'team-b' })).toContain('"team-b"')
       expect((await remove(slug, { headers, query: withProvider })).status).toBe(204)
       expect(await providerOf()).toBeNull()
     }
@@ -163,8 +157,8 @@ describe('If-Match', () => {
     const { etag = '' } = (await read()).headers
     await there.db.application.update({ where: { slug }, data: { group: 'New' } })
     for (const sent of [etag, `W/${(await read()).headers.etag}`, 'anything', ''])
-      await refused(412, { by: there.admin, headers: { 'if-match': sent } })
-    expect((await remove(slug, { by: there.admin, headers: { 'if-match': '*' } })).status).toBe(204)
+      await refused(412, { by: there.admin, ifMatch: sent })
+    expect((await remove(slug, { by: there.admin, ifMatch: '*' })).status).toBe(204)
   })
 
   test('waits for a change in progress, and sees it', async () => {
@@ -178,7 +172,7 @@ describe('If-Match', () => {
       await changed
     })
     await begun
-    const answer = remove(slug, { by: there.admin, headers: { 'if-match': etag } })
+    const answer = remove(slug, { by: there.admin, ifMatch: etag })
     await until(isWaiting, { what: 'the deletion to wait for the row' })
     commit()
     await change

@@ -2,8 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { isUnreadable, readInputs } from '../../src/cli/inputs.ts'
-import { freshFolder } from '../support/folder.ts'
-import { installation } from '../support/installation.ts'
+import { freshFolder, installation } from '../support/kit.ts'
 
 /** The examples of docs/blueprints.md, in their order, as the program sends them. */
 

@@ -1,21 +1,11 @@
 import { readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
-import { type Installation, installation } from '../support/installation.ts'
-import { rows, sql } from '../support/sql.ts'
+import { documentsPath, installation, rows, sql } from '../support/kit.ts'
 
 /** PUT /api/v3/blueprints/: a whole blueprint. */
 
-const path = '/api/v3/blueprints/'
-
 const on = await installation()
-
-const yaml = (payload: string | Buffer, token?: Installation['admin'], headers = {}) =>
-  (token ?? on.admin).send({
-    method: 'PUT',
-    url: path,
-    headers: { 'content-type': 'application/yaml', ...headers },
-    payload,
-  })
+const { apply } = on.admin
 
 const groups = (name: string) => `version: 1
 metadata: { name: ${name} }
@@ -26,26 +16,24 @@ entries:
 
 test('the shipped organisation is applied, and a second time changes nothing', async () => {
   const text = await readFile(new URL('../../examples/organisation.yaml', import.meta.url), 'utf8')
-  const first = await yaml(text)
+  const first = await apply(text)
   expect(first).toMatchObject({ status: 200, json: { applied: true } })
   const counted = await rows(on.db, sql`SELECT count(*) FROM users`)
-  const again = await yaml(text)
+  const again = await apply(text)
   expect(again).toMatchObject({ status: 200, json: { applied: true } })
-  const { logs } = again.json as { logs: string[] }
-  expect(logs.filter((line) => !line.endsWith(' unchanged'))).toEqual([])
+  expect(again.logs.filter((line) => !line.endsWith(' unchanged'))).toEqual([])
   expect(await rows(on.db, sql`SELECT count(*) FROM users`)).toEqual(counted)
 })
 
 test('JSON is accepted too, without tags, and the run is named after the document', async () => {
   const entries = [{ model: 'service_core.group', identifiers: { name: 'by json' } }]
-  const answer = await on.admin.put(path, { version: 1, metadata: { name: 'by\njson' }, entries })
+  const answer = await apply(entries, { name: 'by\njson' })
   expect(answer).toMatchObject({ status: 200, json: { applied: true } })
-  const run = await on.admin.get(answer.headers['content-location'] ?? '')
-  expect(run.json).toMatchObject({ title: 'apply blueprint by json', state: 'done' })
+  expect(await on.admin.runOf(answer)).toMatchObject({ title: 'apply blueprint by json', state: 'done' })
 })
 
 test('one invalid entry rolls back all others', async () => {
-  const answer = await yaml(
+  const answer = await apply(
     `${groups('half')}  - { model: service_core.user, identifiers: { username: 'a b' }, attrs: { nam: x } }\n`,
   )
   expect(answer.status).toBe(400)
@@ -57,14 +45,14 @@ test('one invalid entry rolls back all others', async () => {
 })
 
 test('If-None-Match: * creates, and refuses existing objects', async () => {
-  const once = { 'if-none-match': '*' }
-  expect((await yaml(groups('once'), undefined, once)).status).toBe(200)
-  expect((await yaml(groups('once'), undefined, once)).status).toBe(412)
+  const once = { ifNoneMatch: '*' }
+  expect((await apply(groups('once'), once)).status).toBe(200)
+  expect((await apply(groups('once'), once)).status).toBe(412)
 })
 
 test('each entry needs its own permission', async () => {
   const someone = await on.make.user({ permissions: ['add_flow', 'change_group'] })
-  expect(await yaml(groups('mine'), someone)).toMatchObject({ status: 403, json: { code: 'permission_denied' } })
+  expect(await someone.apply(groups('mine'))).toMatchObject({ status: 403, json: { code: 'permission_denied' } })
 })
 
 test.for([
@@ -75,16 +63,16 @@ test.for([
   ['a foreign tag', 'version: !!python/object 1', /tag/],
   ['a bracket too many', 'version: [1', /Line 1 /],
 ] as const)('a text of %s is an error that says where', async ([, text, message]) => {
-  const answer = await yaml(text)
+  const answer = await apply(text)
   expect(answer.status).toBe(400)
   expect(answer.text).toMatch(message)
 })
 
 test('other media types, bytes that are not text and large bodies are refused', async () => {
-  expect((await yaml(Buffer.from([0xff, 0xfe]))).status).toBe(400)
-  expect((await yaml('#'.repeat(8_400_000))).status).toBe(413)
-  expect((await yaml(groups('xml'), undefined, { 'content-type': 'text/xml' })).status).toBe(415)
-  expect((await on.admin.get(path)).status).toBe(405)
+  expect((await apply(Buffer.from([0xff, 0xfe]))).status).toBe(400)
+  expect((await apply('#'.repeat(8_400_000))).status).toBe(413)
+  expect((await apply(groups('xml'), { headers: { 'content-type': 'text/xml' } })).status).toBe(415)
+  expect((await on.admin.get(documentsPath)).status).toBe(405)
 })
 
 const entry = (model: string, identifiers: string, attrs = '{}') =>
@@ -117,5 +105,5 @@ test.each([
     { 0: { parent: [expect.stringContaining('!Find')] } },
   ],
 ])('what finds no row is refused as an identifier: %s', async (_, text, entries) => {
-  expect(await yaml(text)).toMatchObject({ status: 400, json: { code: 'invalid', entries } })
+  expect(await apply(text)).toMatchObject({ status: 400, json: { code: 'invalid', entries } })
 })

@@ -1,10 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { type Asker, applyPath } from '../support/asker.ts'
 import { breakable } from '../support/breakable.ts'
-import { dashboardOf } from '../support/dashboard.ts'
-import { installation, named } from '../support/installation.ts'
-import { until } from '../support/until.ts'
+import { type Asker, applyPath, dashboardOf, installation, named, until } from '../support/kit.ts'
 
 /** Why a run failed, who sees it, and whether it fails still. */
 
@@ -84,8 +81,7 @@ describe('a failed run', () => {
 
   test('is repaired for all who see it, and names the run for those who see that one', async () => {
     const of = name()
-    const as = async (owner: string) =>
-      there.admin.put(applyPath, await named('ldap', of), { headers: { 'gatewright-owner': owner } })
+    const as = async (owner: string) => there.admin.put(applyPath, await named('ldap', of), { owner })
     await breaks(of, 'XX002', 'a broken index')
     expect((await as('team-one')).status).toBe(500)
     const failed = await runOf(of)
@@ -120,7 +116,7 @@ describe('a failed run', () => {
     await heals(one)
     const answer = await sets()
     expect(answer.status, answer.text).toBe(200)
-    const repairing = /runs\/([^/]+)\//.exec(answer.headers['content-location'] ?? '')?.[1]
+    const repairing = answer.runId
     expect((await read(await runOf(one))).repaired_by).toBe(repairing)
     expect((await read(failedSet)).repaired_by).toBe(repairing)
   })

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { deleteOverlaps } from '../../src/runs/retention.ts'
-import { applyPath } from '../support/asker.ts'
-import { installation, kinds, named } from '../support/installation.ts'
+import { applyPath, type Entry, installation, kinds, named } from '../support/kit.ts'
 
 /** Applications, with their providers, that were changed past the service, as their histories say. */
 
@@ -16,8 +15,8 @@ const put = async (body: object, headers: Record<string, string> = {}) => {
   const answer = await there.admin.put(applyPath, body, { headers })
   expect(answer, answer.text).toMatchObject({ status: 200, json: { applied: true } })
 }
-const apply = async (entries: readonly object[]) => {
-  const answer = await there.admin.put('/api/v3/blueprints/', { version: 1, metadata: { name: 'outside' }, entries })
+const apply = async (entries: readonly Entry[]) => {
+  const answer = await there.admin.apply(entries)
   expect(answer, answer.text).toMatchObject({ status: 200, json: { applied: true } })
 }
 async function isOutside(of = slug): Promise<boolean | null> {
@@ -52,7 +51,7 @@ describe('nothing that the service does counts:', () => {
       'update',
       { provider: { from: slug, to: null } },
     ])
-    const deleted = await there.admin.send({ method: 'DELETE', url: `/api/v3/core/applications/${later}/` })
+    const deleted = await there.admin.delete(`/api/v3/core/applications/${later}/`)
     expect(deleted.status, deleted.text).toBe(204)
     expect(await isOutside(later)).toBe(false)
   })

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, expect, test } from 'vitest'
-import { installation } from '../support/installation.ts'
+import { type Entry, installation } from '../support/kit.ts'
 
 /** A document may choose the UUID key of a new row, and refer to it from there on. */
 
@@ -12,8 +12,7 @@ beforeEach(() => {
   name = `chosen-${key}`
 })
 
-const put = (entries: readonly object[], query = '') =>
-  on.admin.put(`/api/v3/blueprints/${query}`, { version: 1, metadata: { name }, entries })
+const { apply, plan } = on.admin
 
 const flow = (designation = 'authorization') => ({
   model: 'service_flows.flow',
@@ -27,14 +26,13 @@ const oauth2 = (attrs: object) => ({
 })
 
 /** A plan, an apply, and the same again. */
-async function applied(entries: readonly object[]): Promise<void> {
-  const planned = await put(entries, '?dry_run=true')
+async function applied(entries: readonly Entry[]): Promise<void> {
+  const planned = await plan(entries)
   expect(planned, planned.text).toMatchObject({ status: 200 })
-  expect(await put(entries)).toMatchObject({ status: 200, json: { applied: true } })
-  const again = await put(entries)
+  expect(await apply(entries)).toMatchObject({ status: 200, json: { applied: true } })
+  const again = await apply(entries)
   expect(again).toMatchObject({ status: 200, json: { applied: true } })
-  const { logs } = again.json as { logs: string[] }
-  expect(logs.filter((line) => !line.endsWith(' unchanged'))).toEqual([])
+  expect(again.logs.filter((line) => !line.endsWith(' unchanged'))).toEqual([])
 }
 
 test('a provider refers to a flow of which an earlier entry chooses the key', () =>
@@ -66,13 +64,7 @@ entries:
     identifiers: { name: ${name} }
     attrs: { authorization_flow: !Find [service_flows.flow, [pk, ${key}]] }
 `
-  const answer = await on.admin.send({
-    method: 'PUT',
-    url: '/api/v3/blueprints/',
-    headers: { 'content-type': 'application/yaml' },
-    payload: text,
-  })
-  expect(answer).toMatchObject({ status: 200, json: { applied: true } })
+  expect(await apply(text)).toMatchObject({ status: 200, json: { applied: true } })
   expect(await on.db.provider.findUniqueOrThrow({ where: { name } })).toMatchObject({ authorizationFlowPk: key })
 })
 
@@ -81,21 +73,21 @@ test('what refers to it comes after it, and it must fit', async () => {
   const unfit = {
     authorization_flow: [`The flow ${key} has the designation recovery: this field takes authorization.`],
   }
-  expect(await put([oauth2({ authorization_flow: key }), flow()])).toMatchObject({
+  expect(await apply([oauth2({ authorization_flow: key }), flow()])).toMatchObject({
     status: 400,
     json: { entries: { 0: none } },
   })
-  expect(await put([flow('recovery'), oauth2({ authorization_flow: key })])).toMatchObject({
+  expect(await apply([flow('recovery'), oauth2({ authorization_flow: key })])).toMatchObject({
     status: 400,
     json: { entries: { 1: unfit } },
   })
   // Of a row that is there, what the document makes of it counts.
   await applied([flow()])
-  expect(await put([flow('recovery'), oauth2({ authorization_flow: key })])).toMatchObject({
+  expect(await apply([flow('recovery'), oauth2({ authorization_flow: key })])).toMatchObject({
     status: 400,
     json: { entries: { 1: unfit } },
   })
-  expect(await put([{ ...flow(), state: 'absent' }, oauth2({ authorization_flow: key })])).toMatchObject({
+  expect(await apply([{ ...flow(), state: 'absent' }, oauth2({ authorization_flow: key })])).toMatchObject({
     status: 400,
     json: { entries: { 1: none } },
   })

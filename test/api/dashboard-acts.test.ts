@@ -3,10 +3,7 @@ import type { InjectOptions } from 'fastify'
 import { describe, expect, test } from 'vitest'
 import type { acts } from '../../src/dashboard/acts.ts'
 import { uuid7 } from '../../src/ids.ts'
-import { applyPath } from '../support/asker.ts'
-import { dashboardOf, form, login, origin } from '../support/dashboard.ts'
-import { example, installation } from '../support/installation.ts'
-import { until } from '../support/until.ts'
+import { applyPath, dashboardOf, example, form, installation, login, origin, until } from '../support/kit.ts'
 
 /** What operators do on the dashboard, beside looking at the queue. */
 

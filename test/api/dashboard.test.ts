@@ -3,11 +3,8 @@ import { describe, expect, test } from 'vitest'
 import { acts } from '../../src/dashboard/acts.ts'
 import { isServed, openBoard } from '../../src/dashboard/board/board.ts'
 import type { Prisma } from '../../src/db/generated/client.ts'
-import { applyPath } from '../support/asker.ts'
 import { contentPolicy } from '../support/content-policy.ts'
-import { dashboardOf, form, host, login, origin } from '../support/dashboard.ts'
-import { example, installation } from '../support/installation.ts'
-import type { Made } from '../support/make.ts'
+import { applyPath, dashboardOf, example, form, host, installation, login, type Made, origin } from '../support/kit.ts'
 
 const pages = [
   '/admin/',

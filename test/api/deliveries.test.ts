@@ -2,9 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { held } from '../runs/stand.ts'
 import { type Answer, applyPath } from '../support/asker.ts'
-import { type Body, type Installation, installation, named } from '../support/installation.ts'
-import { rows, run, sql } from '../support/sql.ts'
-import { until } from '../support/until.ts'
+import { type Body, type Installation, installation, named, rows, run, sql, until } from '../support/kit.ts'
 
 /** `Idempotency-Key` and `Prefer: respond-async`. */
 

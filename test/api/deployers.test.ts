@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { applyPath } from '../support/asker.ts'
-import { example, installation, kinds } from '../support/installation.ts'
+import { applyPath, example, installation, kinds } from '../support/kit.ts'
 
 /** The shipped group of deployers: it applies applications of every kind, and does nothing else. */
 
@@ -80,7 +79,7 @@ test.each<[string, string, unknown]>([
 test("a member neither sees, changes, deletes nor takes others' tokens", async () => {
   const bootstrap = '/api/v3/core/tokens/bootstrap/'
   const patch = { payload: '{"description":"mine"}', headers: { 'content-type': 'application/json' } }
-  expect((await member.send({ method: 'DELETE', url: bootstrap })).status).toBe(404)
+  expect((await member.delete(bootstrap)).status).toBe(404)
   expect((await member.send({ method: 'PATCH', url: bootstrap, ...patch })).status).toBe(404)
   expect((await member.get(`${bootstrap}view_key/`)).status).toBe(404)
   expect((await member.get('/api/v3/core/tokens/')).text).not.toContain('bootstrap')

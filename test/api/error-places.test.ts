@@ -1,20 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import { loadRegistry } from '../../src/models/registry.ts'
-import { applyPath } from '../support/asker.ts'
-import { installation, named } from '../support/installation.ts'
+import { applyPath, installation, named } from '../support/kit.ts'
 
 /** `errors` of a 400: each error with its code and place. That they say the same as the fields is checked for every answer. */
 
-const path = '/api/v3/blueprints/'
-
 const on = await installation({ workers: 'none' })
-
-const yaml = (payload: string, headers = {}) =>
-  on.admin.send({ method: 'PUT', url: path, headers: { 'content-type': 'application/yaml', ...headers }, payload })
+const { apply } = on.admin
 
 describe('a blueprint in YAML', () => {
   test('errors of the form, of fields, of rows and of headers, with their places', async () => {
-    const { status, json, errors } = await yaml(
+    const { status, json, errors } = await apply(
       `version: 2
 metadata: {name: places}
 entries:
@@ -30,7 +25,7 @@ entries:
     identifiers: {name: three}
     attrs: {parent: !KeyOf two, nam: x}
 `,
-      { 'gatewright-allow': 'all' },
+      { allow: 'all' },
     )
     expect(status).toBe(400)
     expect(errors).toEqual([
@@ -63,7 +58,7 @@ entries:
   })
 
   test('what only the database knows', async () => {
-    const { errors } = await yaml(`version: 1
+    const { errors } = await apply(`version: 1
 metadata: {name: places}
 entries:
   - {model: service_core.group, identifiers: {name: one}, attrs: {parent: no such group}}
@@ -76,7 +71,7 @@ entries:
   })
 
   test('a value of a secret field is in no answer', async () => {
-    const { text, errors } = await yaml(`version: 1
+    const { text, errors } = await apply(`version: 1
 metadata: {name: places}
 entries:
   - model: service_providers_oauth2.oauth2provider
@@ -97,7 +92,7 @@ entries:
   })
 
   test('text that is not YAML has a place, and no source', async () => {
-    const { errors } = await yaml('version: 1\nmetadata: [')
+    const { errors } = await apply('version: 1\nmetadata: [')
     expect(errors).toEqual([
       {
         code: 'syntax',
@@ -107,16 +102,16 @@ entries:
         column: expect.any(Number),
       },
     ])
-    const { errors: others } = await yaml('---\na: 1\n---\nb: 1')
+    const { errors: others } = await apply('---\na: 1\n---\nb: 1')
     expect(others).toMatchObject([{ code: 'unsupported_yaml', pointer: '' }])
-    const { errors: ofTags } = await yaml('version: 1\nentries: !Env HOME')
+    const { errors: ofTags } = await apply('version: 1\nentries: !Env HOME')
     expect(ofTags).toMatchObject([{ code: 'syntax', line: 2, column: 10 }])
   })
 })
 
 test('a blueprint in JSON has pointers, and no lines', async () => {
   const entries = [{ model: 'service_core.group', id: 'a', identifiers: { name: 'a' }, attrs: { 'a/b~c': 1 } }]
-  const { errors } = await on.admin.put(path, { version: 1, metadata: { name: 'a' }, entries })
+  const { errors } = await apply(entries)
   expect(errors).toEqual([
     { code: 'unknown_field', message: 'Unknown field.', pointer: '/entries/0/attrs/a~1b~0c', entry: 'a' },
   ])
@@ -159,7 +154,7 @@ test('a hundred errors of a long document are listed, and their places found, in
     (_, index) =>
       `- model: service_core.group\n  identifiers: {name: g${index}}\n  attrs: {is_superuser: x, attributes: {a: "${'x'.repeat(3_000)}"}}\n`,
   ).join('')}`
-  const { errors, json } = await yaml(text)
+  const { errors, json } = await apply(text)
   expect(errors).toHaveLength(100)
   expect(errors.at(-1)).toMatchObject({ pointer: '/entries/99/attrs/is_superuser', line: 303, column: 11 })
   expect(json).toMatchObject({ non_field_errors: ['800 more errors are not listed.'] })

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { applyPath } from '../support/asker.ts'
-import { installation, named } from '../support/installation.ts'
+import { applyPath, installation, named } from '../support/kit.ts'
 
 /** `__proto__` is the name of no field, wherever objects are made of text. */
 

@@ -1,8 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
-import type { Asker } from '../support/asker.ts'
-import { installation } from '../support/installation.ts'
-import { sql, rows as statement } from '../support/sql.ts'
+import { type Asker, type AskOptions, installation, sql, rows as statement } from '../support/kit.ts'
 
 /** What gives rights reaches only the users whom a request names. The whole rule is tested in test/rights/gains.test.ts. */
 
@@ -14,14 +12,11 @@ beforeEach(() => {
 
 const groups = '/api/v3/core/groups/'
 const documents = '/api/v3/blueprints/'
-type Options = { readonly as?: Asker; readonly headers?: Record<string, string> }
-const send = (method: string, url: string, payload: object, { as = there.admin, headers = {} }: Options = {}) =>
-  as.send({
-    method,
-    url,
-    headers: { 'content-type': 'application/json', ...headers },
-    payload: JSON.stringify(payload),
-  })
+type Options = AskOptions & { as?: Asker }
+const send = (method: 'put' | 'post' | 'patch', url: string, body: object, options: Options = {}) => {
+  const { as = there.admin, ...others } = options
+  return as[method](url, body, others)
+}
 
 const gain = (username: string, rights = 'superuser') =>
   `1 user whom the request does not name would gain rights: ${username} (${rights})`
@@ -36,15 +31,15 @@ async function group() {
 describe('PATCH of a group', () => {
   test('that gives its members rights is a 409, until it is acknowledged or names them', async () => {
     const [{ amira, pk }, other] = [await group(), await group()]
-    const refused = await send('PATCH', `${groups}${pk}/`, { is_superuser: true })
+    const refused = await send('patch', `${groups}${pk}/`, { is_superuser: true })
     expect(refused).toMatchObject({
       status: 409,
       json: { code: 'conflict', detail: `${gain(amira.username)}${remedy}` },
     })
     const headers = { 'Gatewright-Allow': 'grants' }
-    expect((await send('PATCH', `${groups}${pk}/`, { is_superuser: true }, { headers })).status).toBe(200)
+    expect((await send('patch', `${groups}${pk}/`, { is_superuser: true }, { headers })).status).toBe(200)
     const naming = { is_superuser: true, users: [other.amira.pk] }
-    expect((await send('PATCH', `${groups}${other.pk}/`, naming)).status).toBe(200)
+    expect((await send('patch', `${groups}${other.pk}/`, naming)).status).toBe(200)
   })
 
   test('that gives rights to a group below it is one, too', async () => {
@@ -53,12 +48,12 @@ describe('PATCH of a group', () => {
       await there.make.group(),
       await there.make.role(['view_user']),
     ]
-    expect((await send('PATCH', `${groups}${pk}/`, { parent: parent.pk })).status).toBe(200)
+    expect((await send('patch', `${groups}${pk}/`, { parent: parent.pk })).status).toBe(200)
     for (const [fields, rights] of [
       [{ is_superuser: true }, 'superuser'],
       [{ roles: [role.pk] }, 'view_user'],
     ] as const)
-      expect(await send('PATCH', `${groups}${parent.pk}/`, fields)).toMatchObject({
+      expect(await send('patch', `${groups}${parent.pk}/`, fields)).toMatchObject({
         status: 409,
         json: { detail: `${gain(amira.username, rights)}${remedy}` },
       })
@@ -66,7 +61,7 @@ describe('PATCH of a group', () => {
 
   test('reports an unknown header and word with the errors of the body', async () => {
     const headers = { 'Gatewright-Allow': 'grant', 'gatewright-alow': 'grants' }
-    const answer = await send('PATCH', `${groups}${(await group()).pk}/`, { is_superuser: 3 }, { headers })
+    const answer = await send('patch', `${groups}${(await group()).pk}/`, { is_superuser: 3 }, { headers })
     expect(answer).toMatchObject({
       status: 400,
       json: {
@@ -80,7 +75,7 @@ describe('PATCH of a group', () => {
 
 test('POST of a group names its members', async () => {
   const { amira } = await group()
-  const made = await send('POST', groups, { name, is_superuser: true, users: [amira.username] })
+  const made = await send('post', groups, { name, is_superuser: true, users: [amira.username] })
   expect(made).toMatchObject({ status: 201, json: { users: [amira.pk] } })
 })
 
@@ -97,13 +92,13 @@ describe('a document', () => {
 
   test('that fills a role which a user wears already is a 409', async () => {
     const { amira, role, document } = await worn()
-    expect(await send('PUT', documents, document)).toMatchObject({
+    expect(await send('put', documents, document)).toMatchObject({
       status: 409,
       json: { detail: `${gain(amira.username, 'impersonate')}${remedy}` },
     })
     expect(await there.db.role.findUnique({ where: { pk: role.pk } })).toMatchObject({ permissions: [] })
     const headers = { 'Gatewright-Allow': 'grants' }
-    const { status, json } = await send('PUT', documents, document, { headers })
+    const { status, json } = await send('put', documents, document, { headers })
     expect({ status, json }).toMatchObject({
       status: 200,
       json: {
@@ -118,26 +113,26 @@ describe('a document', () => {
 
   test('is planned with who gains what, and applied as it was reviewed', async () => {
     const { amira, document } = await worn()
-    const plan = await send('PUT', `${documents}?dry_run=true`, document)
+    const plan = await send('put', `${documents}?dry_run=true`, document)
     const text = `${gain(amira.username, 'impersonate')}. Apply it with Gatewright-Allow: grants, or with If-Match and this plan`
     expect(plan).toMatchObject({ status: 200, json: { applied: false, logs: [expect.any(String), text] } })
-    const done = await send('PUT', documents, document, { headers: { 'if-match': plan.headers.etag ?? '' } })
+    const done = await send('put', documents, document, { ifMatch: plan.etag })
     expect(done).toMatchObject({ status: 200, json: { applied: true } })
   })
 
   test('is not applied when others gain than were reviewed', async () => {
     const { pk, document } = await worn()
-    const plan = await send('PUT', `${documents}?dry_run=true`, document)
+    const plan = await send('put', `${documents}?dry_run=true`, document)
     const bo = await there.make.user()
     await statement(there.db, sql`INSERT INTO memberships (group_pk, user_pk) VALUES (${pk}::uuid, ${bo.pk})`)
-    const answer = await send('PUT', documents, document, { headers: { 'if-match': plan.headers.etag ?? '' } })
+    const answer = await send('put', documents, document, { ifMatch: plan.etag })
     expect(answer).toMatchObject({
       status: 412,
       json: { detail: expect.stringContaining('who gains rights changed after the plan. Plan again') },
     })
     // Fewer than were reviewed are no surprise.
     await statement(there.db, sql`DELETE FROM memberships WHERE group_pk = ${pk}::uuid`)
-    const again = await send('PUT', documents, document, { headers: { 'if-match': plan.headers.etag ?? '' } })
+    const again = await send('put', documents, document, { ifMatch: plan.etag })
     expect(again).toMatchObject({ status: 200, json: { applied: true } })
   })
 })
@@ -150,12 +145,12 @@ describe('a document by which a user becomes a superuser says so', () => {
   })
   const lines = async (entries: readonly object[], query = '', as = there.admin) => {
     const document = { version: 1, metadata: { name }, entries }
-    const answer = await send('PUT', `${documents}${query}`, document, {
+    const answer = await send('put', `${documents}${query}`, document, {
       as,
       headers: { 'Gatewright-Allow': 'grants' },
     })
     expect(answer).toMatchObject({ status: 200 })
-    return (answer.json as { logs: string[] }).logs.filter((line) => /becomes? (a )?superusers?/.test(line))
+    return answer.logs.filter((line) => /becomes? (a )?superusers?/.test(line))
   }
   const becomes = (username: string, by = name) => `user "${username}" becomes a superuser (by group "${by}")`
 

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import type { Asker } from '../support/asker.ts'
-import { installation } from '../support/installation.ts'
+import { type Asker, installation } from '../support/kit.ts'
 import { statementsOf } from '../support/statements.ts'
 import { within } from '../support/template.ts'
 

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, inject, test } from 'vitest'
 import { installation } from '../support/installation.ts'
-import { sender } from './sending.ts'
 
 let name: string
 const there = await installation({ workers: 'none' })
@@ -11,16 +10,15 @@ beforeEach(() => {
 })
 
 const path = '/api/v3/core/groups/'
-const { post, patch } = sender()
 
 test('names of groups, users and roles stand where keys do', async () => {
   const [parent, ada, role] = [await make.group(), await make.user(), await make.role(['view_user'])]
-  const made = await post(there.admin, path, { name, parent: parent.name, users: [ada.username], roles: [role.name] })
+  const made = await there.admin.post(path, { name, parent: parent.name, users: [ada.username], roles: [role.name] })
   const stored = { parent: parent.pk, users: [ada.pk], roles: [role.pk] }
   expect(made).toMatchObject({ status: 201, json: stored })
   const { pk } = made.json as { pk: string }
   const changed = { parent: null, users: [ada.username.toUpperCase()], roles: [] }
-  expect(await patch(there.admin, `${path}${pk}/`, changed)).toMatchObject({
+  expect(await there.admin.patch(`${path}${pk}/`, changed)).toMatchObject({
     status: 200,
     json: { parent: null, users: [ada.pk], roles: [] },
   })
@@ -31,7 +29,7 @@ test('a group is created and answered in full', async () => {
   const ada = await make.user()
   const role = await make.role(['view_user'])
   const body = { name, parent: parent.pk, users: [ada.pk], roles: [role.pk], attributes: { team: 'A' } }
-  const { status, json } = await post(there.admin, path, body)
+  const { status, json } = await there.admin.post(path, body)
   expect(status).toBe(201)
   expect(json).toEqual({
     pk: expect.stringMatching(/^[0-9a-f-]{36}$/),
@@ -49,7 +47,7 @@ test('a group is created and answered in full', async () => {
 })
 
 test('only a name is required; other fields have defaults', async () => {
-  const { status, json } = await post(there.admin, path, { name })
+  const { status, json } = await there.admin.post(path, { name })
   expect(status).toBe(201)
   expect(json).toMatchObject({ parent: null, parent_name: null, users: [], users_obj: [], roles: [], attributes: {} })
 })
@@ -57,13 +55,13 @@ test('only a name is required; other fields have defaults', async () => {
 test('a write is answered without its users on request', async () => {
   const ada = await make.user()
   const shortly = '?include_users=false'
-  const made = await post(there.admin, `${path}${shortly}`, { name, users: [ada.pk] })
+  const made = await there.admin.post(`${path}${shortly}`, { name, users: [ada.pk] })
   expect(made).toMatchObject({ status: 201, json: { users: [ada.pk], users_obj: null } })
   const url = `${path}${(made.json as { pk: string }).pk}/`
-  const changed = await patch(there.admin, `${url}${shortly}`, { attributes: { a: 1 } })
+  const changed = await there.admin.patch(`${url}${shortly}`, { attributes: { a: 1 } })
   expect(changed).toMatchObject({ status: 200, json: { users: [ada.pk], users_obj: null, attributes: { a: 1 } } })
   expect(changed.headers.etag).toBe((await there.admin.get(`${url}${shortly}`)).headers.etag)
-  expect(await patch(there.admin, `${url}?include_user=false`, {})).toMatchObject({
+  expect(await there.admin.patch(`${url}?include_user=false`, {})).toMatchObject({
     status: 400,
     json: { include_user: expect.anything() },
   })
@@ -71,28 +69,28 @@ test('a write is answered without its users on request', async () => {
 
 test('a change changes the sent fields, and read values can be sent back', async () => {
   const ada = await make.user()
-  const made = (await post(there.admin, path, { name, users: [ada.pk], attributes: { a: 1 } })).json
+  const made = (await there.admin.post(path, { name, users: [ada.pk], attributes: { a: 1 } })).json
   const { pk } = made as { pk: string }
-  const changed = await patch(there.admin, `${path}${pk}/`, { is_superuser: true, users: [ada.pk] })
+  const changed = await there.admin.patch(`${path}${pk}/`, { is_superuser: true, users: [ada.pk] })
   expect(changed.status).toBe(200)
   expect(changed.json).toEqual({ ...(made as object), is_superuser: true })
-  const back = await patch(there.admin, `${path}${pk.toUpperCase()}/`, changed.json)
+  const back = await there.admin.patch(`${path}${pk.toUpperCase()}/`, changed.json)
   expect(back.json).toEqual(changed.json)
 })
 
 describe('who may', () => {
   test('create with add_group, change with change_group; more by what it gives', async () => {
     const ada = await make.user({ permissions: ['view_group'] })
-    expect(await post(ada, path, { name })).toMatchObject({ status: 403, json: { code: 'permission_denied' } })
+    expect(await ada.post(path, { name })).toMatchObject({ status: 403, json: { code: 'permission_denied' } })
     const { pk } = await make.group()
-    expect(await patch(ada, `${path}${pk}/`, { name })).toMatchObject({ status: 403 })
+    expect(await ada.patch(`${path}${pk}/`, { name })).toMatchObject({ status: 403 })
     const bea = await make.user({ permissions: ['add_group', 'change_group'] })
-    expect((await post(bea, path, { name })).status).toBe(201)
-    expect((await patch(bea, `${path}${pk}/`, { attributes: { a: 1 } })).status).toBe(200)
-    const flagged = await patch(bea, `${path}${bea.group}/`, { is_superuser: true })
+    expect((await bea.post(path, { name })).status).toBe(201)
+    expect((await bea.patch(`${path}${pk}/`, { attributes: { a: 1 } })).status).toBe(200)
+    const flagged = await bea.patch(`${path}${bea.group}/`, { is_superuser: true })
     expect(flagged).toMatchObject({ status: 403, json: { code: 'permission_denied' } })
     expect(JSON.stringify(flagged.json)).toContain('enable_group_superuser')
-    expect((await post(bea, path, { name: `${name} 2`, users: [bea.pk] })).status).toBe(403)
+    expect((await bea.post(path, { name: `${name} 2`, users: [bea.pk] })).status).toBe(403)
   })
 
   test('see members in answers: a caller without view_user gets their keys only', async () => {
@@ -107,10 +105,10 @@ describe('who may', () => {
       [bea, [expect.objectContaining({ pk: bob.pk, username: bob.username })]],
     ] as const) {
       const expected = { users: [bob.pk], users_obj: shown }
-      const made = await post(caller, path, { name: `${name} ${caller.pk}`, users: [bob.pk] })
+      const made = await caller.post(path, { name: `${name} ${caller.pk}`, users: [bob.pk] })
       expect(made).toMatchObject({ status: 201, json: expected })
       const { pk } = made.json as { pk: string }
-      expect(await patch(caller, `${path}${pk}/`, { attributes: { a: 1 } })).toMatchObject({
+      expect(await caller.patch(`${path}${pk}/`, { attributes: { a: 1 } })).toMatchObject({
         status: 200,
         json: expected,
       })
@@ -124,15 +122,15 @@ describe('who may', () => {
   })
 
   test('not without a token', async () => {
-    expect((await post(there.as('x'), path, { name })).status).toBe(401)
+    expect((await there.as('x').post(path, { name })).status).toBe(401)
   })
 })
 
 describe('errors are reported by field, all at once', () => {
   test('on create', async () => {
-    await post(there.admin, path, { name })
+    await there.admin.post(path, { name })
     const bad = { name, is_superuser: 1, parent: 'x', users: ['a'], roles: 'r', attributes: [], nam: 1 }
-    const { status, json } = await post(there.admin, path, bad)
+    const { status, json } = await there.admin.post(path, bad)
     expect(status).toBe(400)
     expect(json).toEqual({
       code: 'invalid',
@@ -150,7 +148,7 @@ describe('errors are reported by field, all at once', () => {
     const top = await make.group()
     const low = await make.group({ parent: top.pk })
     const bad = `{"parent": "${low.pk}", "attributes": {"a": "\\u0000"}}`
-    const { status, json } = await patch(there.admin, `${path}${top.pk}/`, bad)
+    const { status, json } = await there.admin.patch(`${path}${top.pk}/`, bad)
     expect(status).toBe(400)
     expect(json).toMatchObject({
       parent: [expect.stringContaining('circle')],
@@ -159,8 +157,8 @@ describe('errors are reported by field, all at once', () => {
   })
 
   test('a missing group', async () => {
-    expect((await patch(there.admin, `${path}${randomUUID()}/`, { name })).status).toBe(404)
-    expect((await patch(there.admin, `${path}no-uuid/`, { name })).status).toBe(404)
+    expect((await there.admin.patch(`${path}${randomUUID()}/`, { name })).status).toBe(404)
+    expect((await there.admin.patch(`${path}no-uuid/`, { name })).status).toBe(404)
   })
 })
 
@@ -168,8 +166,10 @@ test('an impersonated change is recorded with both users', async () => {
   const root = await make.user({ superuser: true })
   const bea = await make.user({ permissions: ['add_group'] })
   const asBea = { 'impersonate-user': bea.username }
-  expect((await post(root, path, { name }, { ...asBea, 'x-request-id': name.replace(' ', '-') })).status).toBe(201)
-  expect((await post(root, path, { name: `${name} 2`, is_superuser: true }, asBea)).status).toBe(403)
+  expect(
+    (await root.post(path, { name }, { headers: { ...asBea, 'x-request-id': name.replace(' ', '-') } })).status,
+  ).toBe(201)
+  expect((await root.post(path, { name: `${name} 2`, is_superuser: true }, { headers: asBea })).status).toBe(403)
   const rows = await there.db.auditRow.findMany({ where: { requestId: name.replace(' ', '-') } })
   expect(rows).toMatchObject([
     { action: 'create', actorPk: bea.pk, actorName: bea.username, realPk: root.pk, realName: root.username },
@@ -180,8 +180,8 @@ test('concurrent moves never close a circle', async () => {
   const [a, b] = [(await make.group()).pk, (await make.group()).pk]
   for (let round = 0; round < 40 * inject('rounds'); round += 1) {
     const moves = await Promise.all([
-      patch(there.admin, `${path}${a}/`, { parent: b }),
-      patch(there.admin, `${path}${b}/`, { parent: a }),
+      there.admin.patch(`${path}${a}/`, { parent: b }),
+      there.admin.patch(`${path}${b}/`, { parent: a }),
     ])
     expect(moves.map(({ status }) => status).sort()).toEqual([200, 400])
     await there.db.group.updateMany({ where: { pk: { in: [a, b] } }, data: { parentPk: null } })
@@ -195,7 +195,7 @@ test('the last superuser stays in the group', async () => {
     ['is_superuser', false],
     ['users', []],
   ] as const) {
-    const { status, json } = await patch(there.admin, `${path}${group.pk}/`, { [member]: value })
+    const { status, json } = await there.admin.patch(`${path}${group.pk}/`, { [member]: value })
     const message = expect.stringMatching(/^Would leave no superuser who can authenticate: /)
     expect([status, json]).toEqual([400, { code: 'invalid', [member]: [message] }])
   }

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { applyPath } from '../support/asker.ts'
 import { contentPolicy } from '../support/content-policy.ts'
-import { installation } from '../support/installation.ts'
+import { applyPath, installation } from '../support/kit.ts'
 
 const service = await installation()
 

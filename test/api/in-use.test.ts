@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
-import type { Asker } from '../support/asker.ts'
-import { installation } from '../support/installation.ts'
+import { type Asker, type Entry, installation } from '../support/kit.ts'
 
 /** What others refer to is not deleted, and the refusal names them before anything is recorded. */
 
@@ -11,15 +10,14 @@ beforeEach(() => {
   name = randomUUID().slice(0, 20)
 })
 
-const put = (entries: readonly object[], as: Asker = on.admin) =>
-  as.put('/api/v3/blueprints/', { version: 1, metadata: { name }, entries })
-const applied = async (entries: readonly object[]) => {
-  const answer = await put(entries)
+const apply = (entries: readonly Entry[], as: Asker = on.admin) => as.apply(entries, { name })
+const applied = async (entries: readonly Entry[]) => {
+  const answer = await apply(entries)
   expect(answer, answer.text).toMatchObject({ status: 200, json: { applied: true } })
 }
 
 const group = (of: string, attrs: object = {}) => ({ model: 'service_core.group', identifiers: { name: of }, attrs })
-const absent = (entry: object) => ({ ...entry, state: 'absent', attrs: {} })
+const absent = (entry: Entry): Entry => ({ ...entry, state: 'absent', attrs: {} })
 const provider = (kind: string, of: string, attrs: object = {}) => ({
   model: `service_providers_${kind}.${kind}provider`,
   identifiers: { name: of },
@@ -41,11 +39,11 @@ const refusal = (message: string, at = 0) => ({
 test('a group that is the parent of others', async () => {
   const below = Array.from({ length: 22 }, (_, index) => `${name} ${String(index).padStart(2, '0')}`)
   await applied([group(name), ...below.slice(0, 1).map((each) => group(each, { parent: name }))])
-  expect(await put([absent(group(name))])).toMatchObject(
+  expect(await apply([absent(group(name))])).toMatchObject(
     refusal(`group "${name}" is the parent of group "${below[0]}": change or delete that first.`),
   )
   await applied(below.map((each) => group(each, { parent: name })))
-  const { text } = await put([absent(group(name))])
+  const { text } = await apply([absent(group(name))])
   expect(text.match(/group \\"[^"]+ \d\d\\"/g)).toHaveLength(2 * 20)
   expect(text).toContain(' and 2 more: change or delete that first.')
   expect(await on.db.run.count({ where: { title: { contains: name }, state: 'done', applied: false } })).toBe(0)
@@ -64,7 +62,7 @@ test('what providers refer to, in columns and in lists', async () => {
     [mapping(), `property mapping "${name}" is one of the property_mappings of provider oauth2 "${name}"`],
     [group(name), `group "${name}" is the filter_group of provider scim "${name} sync"`],
   ] as const)
-    expect(await put([absent(entry)])).toMatchObject(refusal(`${sentence}: change or delete that first.`))
+    expect(await apply([absent(entry)])).toMatchObject(refusal(`${sentence}: change or delete that first.`))
 })
 
 describe('what the document does to them counts', () => {
@@ -77,7 +75,7 @@ describe('what the document does to them counts', () => {
     await applied([absent(group(`${name} below`)), absent(group(name))])
     await applied(parent())
     // As they stand.
-    expect(await put([absent(group(name)), absent(group(`${name} below`))])).toMatchObject({ status: 400 })
+    expect(await apply([absent(group(name)), absent(group(`${name} below`))])).toMatchObject({ status: 400 })
   })
 
   test('a mapping that no provider takes any more may have another kind', async () => {
@@ -86,7 +84,7 @@ describe('what the document does to them counts', () => {
       provider('oauth2', name, { authorization_flow: 'default-authorization-explicit', property_mappings: [name] }),
     ])
     const moved = { ...mapping(), attrs: { kind: 'scim' } }
-    expect(await put([moved])).toMatchObject({ status: 400 })
+    expect(await apply([moved])).toMatchObject({ status: 400 })
     await applied([provider('oauth2', name, { property_mappings: [] }), moved])
   })
 })
@@ -94,7 +92,7 @@ describe('what the document does to them counts', () => {
 test('names are for callers who may view the rows', async () => {
   await applied([flow(), provider('oauth2', name, { authorization_flow: name })])
   const someone = await on.make.user({ permissions: ['delete_flow', 'view_flow', 'change_flow'] })
-  expect(await put([absent(flow())], someone)).toMatchObject(
+  expect(await apply([absent(flow())], someone)).toMatchObject(
     refusal(`flow "${name}" is the authorization_flow of 1 that you may not view: change or delete that first.`),
   )
 })

@@ -1,20 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { type Answer, applyPath } from '../support/asker.ts'
-import { installation, named } from '../support/installation.ts'
-import { sender } from './sending.ts'
+import { type Answer, applyPath, type Entry, installation, named } from '../support/kit.ts'
 
 /** `{"add": [...], "remove": [...]}` in place of a list of references. */
 
-const blueprints = '/api/v3/blueprints/'
 const groups = '/api/v3/core/groups/'
-const { post, patch } = sender()
-
 const on = await installation()
+const { apply, plan, patch, runOf } = on.admin
 
-type Entry = { model: string; id?: string; identifiers: object; attrs?: object }
-const send = (entries: readonly Entry[], query = '', headers: Record<string, string> = {}) =>
-  on.admin.put(`${blueprints}${query}`, { version: 1, metadata: { name: 'edits' }, entries }, { headers })
 const group = (name: string, attrs: object, id?: string): Entry => ({
   ...(id !== undefined && { id }),
   ...{ model: 'service_core.group', identifiers: { name }, attrs },
@@ -24,8 +17,6 @@ const user = (username: string, attrs: object = {}): Entry => ({
 })
 const membersOf = async (pk: string) =>
   (await on.db.membership.findMany({ where: { groupPk: pk } })).map(({ userPk }) => userPk).sort((a, b) => a - b)
-const changesOf = async ({ headers }: Answer) =>
-  ((await on.admin.get(headers['content-location'] ?? '')).json as { changes: { fields: object }[] }).changes
 const logs = (...lines: string[]) => ({ status: 200, json: { applied: true, logs: lines } })
 
 /** A busy machine answers 503 to a request that waits for 19 others: it is sent again, as clients do. */
@@ -45,18 +36,18 @@ describe('PATCH of a group', () => {
   test('adds and removes the members that it names, by key or name, and leaves the others', async () => {
     const { pk, ada, bob, eve } = await some()
     const url = `${groups}${pk}/`
-    expect(await patch(on.admin, url, { users: { add: [eve.username], remove: [bob.pk] } })).toMatchObject({
+    expect(await patch(url, { users: { add: [eve.username], remove: [bob.pk] } })).toMatchObject({
       status: 200,
       json: { users: [ada.pk, eve.pk] },
     })
     const { headers } = await on.admin.get(url)
-    expect(await patch(on.admin, url, { users: { add: [eve.pk], remove: [bob.username] } })).toMatchObject({
+    expect(await patch(url, { users: { add: [eve.pk], remove: [bob.username] } })).toMatchObject({
       status: 200,
       headers: { etag: headers.etag },
     })
-    expect(await patch(on.admin, url, { users: { remove: [ada.pk] } })).toMatchObject({ json: { users: [eve.pk] } })
-    expect(await patch(on.admin, url, { users: { add: [] } })).toMatchObject({ json: { users: [eve.pk] } })
-    expect(await patch(on.admin, url, { users: [bob.pk] })).toMatchObject({ json: { users: [bob.pk] } })
+    expect(await patch(url, { users: { remove: [ada.pk] } })).toMatchObject({ json: { users: [eve.pk] } })
+    expect(await patch(url, { users: { add: [] } })).toMatchObject({ json: { users: [eve.pk] } })
+    expect(await patch(url, { users: [bob.pk] })).toMatchObject({ json: { users: [bob.pk] } })
   })
 
   test('20 at the same time: all 20 are done, by PATCH, and by documents of groups and of users', async () => {
@@ -64,23 +55,23 @@ describe('PATCH of a group', () => {
     const all = people.map((each) => each.pk).sort((a, b) => a - b)
     const atOnce = (change: (of: (typeof people)[number]) => Promise<Answer>) =>
       Promise.all(people.map((each) => untilTaken(() => change(each))))
-    const add = (user: number) => patch(on.admin, `${groups}${pk}/`, { users: { add: [user] } })
+    const add = (user: number) => patch(`${groups}${pk}/`, { users: { add: [user] } })
     const answers = await Promise.all(all.map(add))
     expect(answers.map(({ status }) => status)).toEqual(all.map(() => 200))
     expect(await membersOf(pk)).toEqual(all)
-    await atOnce((each) => send([group(name, { users: { remove: [each.username] } })]))
+    await atOnce((each) => apply([group(name, { users: { remove: [each.username] } })]))
     expect(await membersOf(pk)).toEqual([])
-    await atOnce((each) => send([user(each.username, { groups: { add: [name] } })]))
+    await atOnce((each) => apply([user(each.username, { groups: { add: [name] } })]))
     expect(await membersOf(pk)).toEqual(all)
     const [one = on.admin as never] = people
-    await atOnce((each) => send([user(one.username, { groups: { add: [each.group] } })]))
+    await atOnce((each) => apply([user(one.username, { groups: { add: [each.group] } })]))
     expect(await on.db.membership.count({ where: { userPk: one.pk } })).toBe(21)
   })
 
   test('a new group has what is added', async () => {
     const { ada, bob } = await some()
     const name = `new-${randomUUID()}`
-    expect(await post(on.admin, groups, { name, users: { add: [ada.pk], remove: [bob.pk] } })).toMatchObject({
+    expect(await on.admin.post(groups, { name, users: { add: [ada.pk], remove: [bob.pk] } })).toMatchObject({
       status: 201,
       json: { users: [ada.pk] },
     })
@@ -96,7 +87,7 @@ describe('PATCH of a group', () => {
     [{ add: ['x'.repeat(300)] }, 'users.add.0', 'Must be at most 255 characters.'],
   ])('refuses %j', async (users, at, message) => {
     const { pk } = await on.make.group()
-    const { status, json } = await patch(on.admin, `${groups}${pk}/`, { users })
+    const { status, json } = await patch(`${groups}${pk}/`, { users })
     const found = at.split('.').reduce<unknown>((value, name) => Object(value)[name], json)
     expect([status, found]).toEqual([400, [message]])
   })
@@ -104,12 +95,12 @@ describe('PATCH of a group', () => {
   test('who is gone needs no removing: by key, by name, and in the document that deletes the user', async () => {
     const { pk, name, ada, bob, eve } = await some()
     for (const remove of [[2147480000], ['nobody-has-this-name'], [eve.pk, 'gone-as-well']])
-      expect(await patch(on.admin, `${groups}${pk}/`, { users: { remove } })).toMatchObject({
+      expect(await patch(`${groups}${pk}/`, { users: { remove } })).toMatchObject({
         status: 200,
         json: { users: [ada.pk, bob.pk] },
       })
     const gone: object = { ...user(ada.username, {}), state: 'absent' }
-    const document = () => send([group(name, { users: { remove: [ada.username] } }), gone as Entry])
+    const document = () => apply([group(name, { users: { remove: [ada.username] } }), gone as Entry])
     expect(await document()).toMatchObject({ status: 200, json: { applied: true } })
     const again = await document()
     expect(again).toMatchObject({ status: 200, json: { applied: true } })
@@ -119,9 +110,7 @@ describe('PATCH of a group', () => {
 
   test('one user by key and by name in both lists is refused', async () => {
     const { pk, ada } = await some()
-    expect(
-      await patch(on.admin, `${groups}${pk}/`, { users: { add: [ada.pk], remove: [ada.username] } }),
-    ).toMatchObject({
+    expect(await patch(`${groups}${pk}/`, { users: { add: [ada.pk], remove: [ada.username] } })).toMatchObject({
       status: 400,
       json: { users: { add: { 0: [expect.stringContaining('Stands in remove')] } } },
     })
@@ -131,7 +120,7 @@ describe('PATCH of a group', () => {
     const { pk, bob, eve } = await some()
     const clerk = await on.make.user({ permissions: ['change_group', 'view_group', 'view_user'] })
     for (const users of [{ add: [eve.pk] }, { remove: [bob.pk] }])
-      expect(await patch(clerk, `${groups}${pk}/`, { users })).toMatchObject({
+      expect(await clerk.patch(`${groups}${pk}/`, { users })).toMatchObject({
         status: 403,
         json: { detail: expect.stringContaining('the permission add_user_to_group is missing') },
       })
@@ -139,11 +128,11 @@ describe('PATCH of a group', () => {
     const adder = await on.make.user({
       permissions: ['change_group', 'view_group', 'view_user', 'view_role', 'assign_role'],
     })
-    expect(await patch(adder, `${groups}${pk}/`, { roles: { add: [role] } })).toMatchObject({
+    expect(await adder.patch(`${groups}${pk}/`, { roles: { add: [role] } })).toMatchObject({
       status: 403,
       json: { detail: expect.stringContaining('view_token') },
     })
-    expect(await patch(on.admin, `${groups}${pk}/`, { roles: { add: [role] } })).toMatchObject({
+    expect(await patch(`${groups}${pk}/`, { roles: { add: [role] } })).toMatchObject({
       status: 409,
       json: { detail: expect.stringMatching(/would gain rights.*view_token/) },
     })
@@ -155,17 +144,15 @@ describe('documents', () => {
   test('say what is added and removed, in plan, logs and changes; again: unchanged', async () => {
     const { pk, name, ada, bob, eve } = await some()
     const file = [group(name, { users: { add: [eve.username], remove: [bob.username] } })]
-    const plan = await send(file, '?dry_run=true')
-    expect(plan).toMatchObject({
-      json: { logs: [`group "${name}" would be updated: users - "${bob.username}" + "${eve.username}"`] },
-    })
+    const planned = await plan(file)
+    expect(planned.logs).toEqual([`group "${name}" would be updated: users - "${bob.username}" + "${eve.username}"`])
     expect(await membersOf(pk)).toEqual([ada.pk, bob.pk])
-    const applied = await send(file, '', { 'if-match': plan.headers.etag ?? '' })
+    const applied = await apply(file, { ifMatch: planned.etag })
     expect(applied).toMatchObject(logs(`group "${name}" updated: users - "${bob.username}" + "${eve.username}"`))
-    expect(await changesOf(applied)).toEqual(await changesOf(plan))
+    expect((await runOf(applied)).changes).toEqual((await runOf(planned)).changes)
     expect(await membersOf(pk)).toEqual([ada.pk, eve.pk])
-    expect(await send(file)).toMatchObject(logs(`group "${name}" unchanged`))
-    expect(await send(file, '?reset=true')).toMatchObject(logs(`group "${name}" unchanged`))
+    expect(await apply(file)).toMatchObject(logs(`group "${name}" unchanged`))
+    expect(await apply(file, { query: 'reset=true' })).toMatchObject(logs(`group "${name}" unchanged`))
   })
 
   test('entries for one row are taken together; those that contradict are refused, with both places', async () => {
@@ -174,8 +161,8 @@ describe('documents', () => {
       [group(name, { users: first }, 'one'), group(pk, { users: second })].map((entry, index) =>
         index === 0 ? entry : { ...entry, identifiers: { pk } },
       )
-    for (const query of ['?dry_run=true', ''])
-      expect(await send(both({ add: [eve.pk] }, { remove: [bob.pk] }), query)).toMatchObject({ status: 200 })
+    for (const send of [plan, apply])
+      expect(await send(both({ add: [eve.pk] }, { remove: [bob.pk] }))).toMatchObject({ status: 200 })
     expect(await membersOf(pk)).toEqual([ada.pk, eve.pk])
     const contradicts = {
       status: 400,
@@ -187,8 +174,8 @@ describe('documents', () => {
       [[ada.pk, bob.pk], { add: [eve.pk] }],
       [{ remove: [eve.pk] }, [ada.pk, eve.pk]],
     ] as const)
-      expect(await send(both(first, second))).toMatchObject(contradicts)
-    expect(await send(both([ada.pk, bob.pk], { add: [bob.pk], remove: [eve.pk] }))).toMatchObject({ status: 200 })
+      expect(await apply(both(first, second))).toMatchObject(contradicts)
+    expect(await apply(both([ada.pk, bob.pk], { add: [bob.pk], remove: [eve.pk] }))).toMatchObject({ status: 200 })
     expect(await membersOf(pk)).toEqual([ada.pk, bob.pk])
   })
 
@@ -206,13 +193,7 @@ entries:
         add: [!KeyOf new, !If [true, ${ada.username}, x]]
         remove: [!Find [service_core.user, [username, ${bob.username}]]]
 `
-    const answer = await on.admin.send({
-      method: 'PUT',
-      url: blueprints,
-      headers: { 'content-type': 'application/yaml' },
-      payload: yaml,
-    })
-    expect(answer.json).toMatchObject({ applied: true })
+    expect((await apply(yaml)).json).toMatchObject({ applied: true })
     const { pk: made } = await on.db.user.findUniqueOrThrow({ where: { username } })
     expect(await membersOf(pk)).toEqual([ada.pk, made])
   })
@@ -251,13 +232,13 @@ entries:
     const app = (backchannel_providers: unknown): Entry => ({
       ...{ model: 'service_core.application', identifiers: { slug }, attrs: { name: slug, backchannel_providers } },
     })
-    expect(await send([scim(`${slug}-1`), scim(`${slug}-2`), app([`${slug}-1`])])).toMatchObject({ status: 200 })
+    expect(await apply([scim(`${slug}-1`), scim(`${slug}-2`), app([`${slug}-1`])])).toMatchObject({ status: 200 })
     const wanted = [app({ add: [`${slug}-2`] })]
-    expect(await send(wanted)).toMatchObject(logs(expect.stringContaining(`backchannel_providers + "${slug}-2"`)))
-    expect(await send(wanted)).toMatchObject(logs(expect.stringContaining('unchanged')))
+    expect(await apply(wanted)).toMatchObject(logs(expect.stringContaining(`backchannel_providers + "${slug}-2"`)))
+    expect(await apply(wanted)).toMatchObject(logs(expect.stringContaining('unchanged')))
     const count = () => on.db.backchannelProvider.count({ where: { application: { slug } } })
     expect(await count()).toBe(2)
-    await send([app({ remove: [`${slug}-1`] })])
+    await apply([app({ remove: [`${slug}-1`] })])
     expect(await count()).toBe(1)
   })
 
@@ -269,12 +250,12 @@ entries:
     const made = await on.db.group.findMany({ where: { name: { startsWith: username } } })
     await on.db.membership.createMany({ data: made.map((each) => ({ groupPk: each.pk, userPk: pk })) })
     const more = await on.make.group()
-    expect(await send([user(username, { groups: { add: [more.name] } })])).toMatchObject({
+    expect(await apply([user(username, { groups: { add: [more.name] } })])).toMatchObject({
       status: 400,
       json: { entries: { 0: { groups: [expect.stringContaining('500')] } } },
     })
     const [first] = made
-    expect(await send([user(username, { groups: { add: [more.name], remove: [first?.name] } })])).toMatchObject({
+    expect(await apply([user(username, { groups: { add: [more.name], remove: [first?.name] } })])).toMatchObject({
       status: 200,
     })
   })
@@ -282,17 +263,12 @@ entries:
   test('a caller who may not view a row is not shown its other items', async () => {
     const { pk, name, eve } = await some()
     const blind = await on.make.user({ permissions: ['change_group', 'add_user_to_group', 'view_user'] })
-    const put = (query: string) =>
-      blind.put(`${blueprints}${query}`, {
-        version: 1,
-        metadata: { name: 'blind' },
-        entries: [group(name, { users: { add: [eve.username] } })],
-      })
-    for (const query of ['?dry_run=true', '']) {
-      const answer = await put(query)
+    for (const send of [blind.plan, blind.apply]) {
+      const answer = await send([group(name, { users: { add: [eve.username] } })])
       expect(answer).toMatchObject({ status: 200 })
-      expect(JSON.stringify(await changesOf(answer))).toContain('"to":["')
-      const [change] = await changesOf(answer)
+      const { changes } = await runOf(answer)
+      expect(JSON.stringify(changes)).toContain('"to":["')
+      const [change] = changes
       expect(change?.fields).toEqual({ users: { from: { not_shown: true }, to: [eve.username] } })
     }
     expect(await membersOf(pk)).toContain(eve.pk)

@@ -1,12 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { transaction } from '../../src/db/client.ts'
 import { uuid7 } from '../../src/ids.ts'
-import { applyPath } from '../support/asker.ts'
 import { dashboardOf, origin } from '../support/dashboard.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { applyPath, type Installation, installation, named, run, sql, until } from '../support/kit.ts'
 import { lockedOut } from '../support/locked-out.ts'
-import { run, sql } from '../support/sql.ts'
-import { until } from '../support/until.ts'
 
 /** The lines of API and worker about a submission belong together, and name those who are behind it. */
 

@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { headerOf } from '../../src/http/headers.ts'
 import { longestMessage } from '../../src/runs/message.ts'
-import { type Answer, applyPath } from '../support/asker.ts'
-import { installation, named } from '../support/installation.ts'
+import { applyPath, installation, named } from '../support/kit.ts'
 
 /** `Gatewright-Message`: why it is done, which is kept with the run. */
 
@@ -12,20 +11,19 @@ const there = await installation()
 const header = 'Gatewright-Message'
 const put = async (headers: Record<string, string>, slug = `m-${randomUUID().slice(0, 8)}`) =>
   there.admin.put(applyPath, await named('radius', slug), { headers })
-const runOf = async ({ headers }: Answer) => Object((await there.admin.get(headers['content-location'] ?? '')).json)
+const { runOf } = there.admin
 
 describe('a message', () => {
   test('is shown with its run, whichever route took it', async () => {
     const first = await put({ [header]: headerOf('  zurück, „CHG-1042“ ') })
     expect(await runOf(first)).toMatchObject({ message: 'zurück, „CHG-1042“', applied: true })
-    const url = `${first.headers['content-location']}apply/`
-    const again = await there.admin.send({ method: 'POST', url, headers: { [header]: 'once more' } })
+    const url = `${first.run}apply/`
+    const again = await there.admin.post(url, undefined, { headers: { [header]: 'once more' } })
     expect(await runOf(again)).toMatchObject({ message: 'once more' })
     // That of the former run is not repeated.
-    expect(await runOf(await there.admin.send({ method: 'POST', url }))).toMatchObject({ message: null })
+    expect(await runOf(await there.admin.post(url))).toMatchObject({ message: null })
     const group = { model: 'service_core.group', identifiers: { name: `m-${randomUUID()}` } }
-    const document = { version: 1, metadata: { name: 'm' }, entries: [group] }
-    const blueprint = await there.admin.put('/api/v3/blueprints/', document, { headers: { [header]: 'for the team' } })
+    const blueprint = await there.admin.apply([group], { headers: { [header]: 'for the team' } })
     expect(await runOf(blueprint)).toMatchObject({ message: 'for the team' })
     expect(await runOf(await put({ [header]: ' ' }))).toMatchObject({ message: null })
     expect(await runOf(await put({ [header]: 'x'.repeat(longestMessage) }))).toMatchObject({ applied: true })
@@ -42,7 +40,7 @@ describe('a message', () => {
     const sent = { 'idempotency-key': randomUUID(), [header]: 'one' }
     const slug = `m-${randomUUID().slice(0, 8)}`
     const first = await put(sent, slug)
-    expect((await put(sent, slug)).headers['content-location']).toBe(first.headers['content-location'])
+    expect((await put(sent, slug)).run).toBe(first.run)
     expect((await put({ ...sent, [header]: 'two' }, slug)).status).toBe(422)
   })
 
@@ -50,7 +48,7 @@ describe('a message', () => {
     const slug = `m-${randomUUID().slice(0, 8)}`
     await put({}, slug)
     const url = `/api/v3/core/applications/${slug}/`
-    const answer = await there.admin.send({ method: 'DELETE', url, headers: { [header]: 'gone' } })
+    const answer = await there.admin.delete(url, { headers: { [header]: 'gone' } })
     expect(answer).toMatchObject({ status: 400, json: { 'gatewright-message': ['Unknown header.'] } })
     expect(await there.db.application.count({ where: { slug } })).toBe(1)
   })

@@ -5,13 +5,9 @@ import { connect, poolUse, transaction } from '../../src/db/client.ts'
 import { openRegistry } from '../../src/process-metrics.ts'
 import { runFormat } from '../../src/runs/format.ts'
 import { readExpiries } from '../../src/views/expiries.ts'
-import { applyPath } from '../support/asker.ts'
-import { dashboardOf } from '../support/dashboard.ts'
 import { freshDatabase } from '../support/database.ts'
-import { example, installation, named } from '../support/installation.ts'
+import { applyPath, dashboardOf, example, installation, named, rows, sql, until } from '../support/kit.ts'
 import { type Samples, samplesOf } from '../support/metrics.ts'
-import { rows, sql } from '../support/sql.ts'
-import { until } from '../support/until.ts'
 
 /** Gauges of the API, each held against what is so. */
 

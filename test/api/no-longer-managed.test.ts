@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { type Answer, type Asker, applyPath } from '../support/asker.ts'
-import { installation, named } from '../support/installation.ts'
+import { type Answer, type Asker, applyPath, type Entry, installation, named } from '../support/kit.ts'
 
 /** A plan reports the fields that the document before named, and this one does not. */
 
@@ -9,21 +8,11 @@ const on = await installation()
 
 const fresh = () => `unmanaged-${randomUUID().slice(0, 8)}`
 const model = 'service_core.application'
-type Entry = { model: string; id?: string; state?: string; was?: string; identifiers: object; attrs?: object }
 const application = (slug: string, attrs: object = {}): Entry => ({
   ...{ model, identifiers: { slug }, attrs: { name: 'A', ...attrs } },
 })
-type Options = { query?: string; by?: Asker; name?: string; owner?: string }
-const send = (entries: readonly Entry[], { query = '', by = on.admin, name = 'again', owner }: Options = {}) =>
-  by.put(
-    `/api/v3/blueprints/${query}`,
-    { version: 1, metadata: { name }, entries },
-    { headers: owner === undefined ? {} : { 'gatewright-owner': owner } },
-  )
-const plan = (entries: readonly Entry[], options: Options = {}) => send(entries, { query: '?dry_run=true', ...options })
-const unmanagedOf = async ({ headers }: Answer, by: Asker = on.admin) =>
-  ((await by.get(headers['content-location'] ?? '')).json as { unmanaged: unknown }).unmanaged
-const logsOf = ({ json }: Answer) => (json as { logs: string[] }).logs
+const { apply, plan } = on.admin
+const unmanagedOf = async (answer: Answer, by: Asker = on.admin) => (await by.runOf(answer)).unmanaged
 const said = { meta_description: 'said once', group: 'Group', open_in_new_tab: false }
 
 test('of an application: by its slug; a field with its default is not reported, and an apply reports nothing', async () => {
@@ -35,7 +24,7 @@ test('of an application: by its slug; a field with its default is not reported, 
   await on.admin.put(applyPath, { ...whole, app: { ...app, ...said } })
   const short = { ...body, app, provider }
   const planned = await on.admin.put(`${applyPath}?dry_run=true`, short)
-  expect(logsOf(planned)).toEqual([
+  expect(planned.logs).toEqual([
     `provider oauth2 "${slug}" unchanged`,
     `application "${slug}" unchanged`,
     `provider oauth2 "${slug}": client_secret is no longer managed, keeps its value`,
@@ -46,10 +35,9 @@ test('of an application: by its slug; a field with its default is not reported, 
     { model, key: { slug }, fields: ['meta_description', 'group'] },
   ])
   // It is no part of the plan.
-  const { etag = '' } = planned.headers
-  const applied = await on.admin.put(applyPath, short, { headers: { 'if-match': etag } })
+  const applied = await on.admin.put(applyPath, short, { ifMatch: planned.etag })
   expect(applied).toMatchObject({ status: 200, json: { applied: true } })
-  expect(logsOf(applied).join()).not.toContain('no longer managed')
+  expect(applied.logs.join()).not.toContain('no longer managed')
   expect(await unmanagedOf(applied)).toEqual([])
   // The document before is this one now.
   expect(await unmanagedOf(await on.admin.put(`${applyPath}?dry_run=true`, short))).toEqual([])
@@ -58,15 +46,15 @@ test('of an application: by its slug; a field with its default is not reported, 
 test('of a blueprint: by its title and owner, also when the last run changed nothing', async () => {
   const [slug, other, name] = [fresh(), fresh(), fresh()]
   const owner = name
-  await send([application(slug, said), application(other, said)], { name, owner })
-  await send([application(slug, said), application(other, said)], { name, owner })
+  await apply([application(slug, said), application(other, said)], { name, owner })
+  await apply([application(slug, said), application(other, said)], { name, owner })
   const planned = await plan([application(slug, { group: 'Group' }), application(other, said)], { name, owner })
   expect(await unmanagedOf(planned)).toEqual([{ model, key: { slug }, fields: ['meta_description'] }])
 })
 
 test('of a blueprint with another title: nothing; of a row under its new name: its fields', async () => {
   const [slug, renamed] = [fresh(), fresh()]
-  await send([application(slug, said)], { name: 'named' })
+  await apply([application(slug, said)], { name: 'named' })
   expect(await unmanagedOf(await plan([application(slug)], { name: 'another name' }))).toEqual([])
   const entry = { ...application(renamed), was: slug }
   expect(await unmanagedOf(await plan([entry], { name: 'named' }))).toEqual([
@@ -76,15 +64,15 @@ test('of a blueprint with another title: nothing; of a row under its new name: i
 
 test('not what another entry names, what a reset puts back, or what is gone with its entry', async () => {
   const [slug, gone, name] = [fresh(), fresh(), fresh()]
-  await send([application(slug, said), application(gone, said)], { name })
+  await apply([application(slug, said), application(gone, said)], { name })
   const two = [
     application(slug, { group: 'Group' }),
     { ...application(slug), attrs: { meta_description: 'said once' } },
   ]
   expect(await unmanagedOf(await plan(two, { name }))).toEqual([])
-  const reset = await plan([application(slug)], { name, query: '?dry_run=true&reset=true' })
+  const reset = await plan([application(slug)], { name, query: 'reset=true' })
   expect(await unmanagedOf(reset)).toEqual([])
-  expect(logsOf(reset)[0]).toContain('meta_description "said once" -> ""')
+  expect(reset.logs[0]).toContain('meta_description "said once" -> ""')
 })
 
 test('nothing of a run that the caller may not see, and of a document that cannot be opened', async () => {

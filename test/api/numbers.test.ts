@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { notKept } from '../../src/numbers.ts'
-import { type Answer, applyPath } from '../support/asker.ts'
-import { installation, named } from '../support/installation.ts'
+import { type Answer, applyPath, installation, named } from '../support/kit.ts'
 
 /** A number is kept digit for digit, or refused at its place: an id of 19 digits is not rounded to that of another. */
 

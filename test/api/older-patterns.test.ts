@@ -1,7 +1,5 @@
 import { expect, test } from 'vitest'
-import { applyPath } from '../support/asker.ts'
-import { installation, named } from '../support/installation.ts'
-import { run, sql } from '../support/sql.ts'
+import { applyPath, installation, named, run, sql } from '../support/kit.ts'
 
 /** Patterns of redirect URIs that an earlier version accepted, and that are refused now. */
 

@@ -8,11 +8,8 @@ import { system } from '../../src/permissions.ts'
 import { compile } from '../../src/plan/compile.ts'
 import { unconditional } from '../../src/plan/engine.ts'
 import { held } from '../runs/stand.ts'
-import type { Asker } from '../support/asker.ts'
-import { installation } from '../support/installation.ts'
-import { rows, sql } from '../support/sql.ts'
+import { type Asker, installation, rows, sql, until } from '../support/kit.ts'
 import { statementsOf } from '../support/statements.ts'
-import { until } from '../support/until.ts'
 
 /** What one caller sends costs no more than it may, and ends with its request. */
 

@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { uuid7 } from '../../src/ids.ts'
-import { installation, named } from '../support/installation.ts'
+import { documentsPath, installation, named } from '../support/kit.ts'
 
 /** A document that says two things of one row is a 400, also where only the database knows that it is one row. */
 
-const path = '/api/v3/blueprints/'
 const group = 'service_core.group'
 
 const on = await installation()
@@ -13,36 +12,25 @@ const on = await installation()
 const otherValue = (entry: string) =>
   `${entry} names the same row, and has another value for this field: leave one of the two out.`
 
-type Entry = {
-  model: string
-  id?: string
-  owner?: string | null
-  state?: string
-  was?: string
-  identifiers: object
-  attrs?: object
-}
-const send = (entries: readonly Entry[], query = '') =>
-  on.admin.put(`${path}${query}`, { version: 1, metadata: { name: 'twice' }, entries })
+const { apply } = on.admin
 
 /** A group that is there. */
 async function made(attrs: object = {}): Promise<{ name: string; pk: string }> {
   const name = `twice-${randomUUID().slice(0, 8)}`
-  expect(await send([{ model: group, identifiers: { name }, attrs }])).toMatchObject({ status: 200 })
+  expect(await apply([{ model: group, identifiers: { name }, attrs }])).toMatchObject({ status: 200 })
   const { pk } = await on.db.group.findFirstOrThrow({ where: { name }, select: { pk: true } })
   return { name, pk }
 }
 
-describe.each(['', '?dry_run=true'])('PUT /blueprints/%s', (query) => {
+describe.each(['apply', 'plan'] as const)('%s of a document', (act) => {
+  const send = on.admin[act]
+
   test('a row by its key, and by its name', async () => {
     const { name, pk } = await made()
-    const answer = await send(
-      [
-        { model: group, identifiers: { pk }, attrs: { is_superuser: false } },
-        { model: group, identifiers: { name }, attrs: { is_superuser: true } },
-      ],
-      query,
-    )
+    const answer = await send([
+      { model: group, identifiers: { pk }, attrs: { is_superuser: false } },
+      { model: group, identifiers: { name }, attrs: { is_superuser: true } },
+    ])
     expect(answer).toMatchObject({
       status: 400,
       json: { entries: { 1: { is_superuser: [otherValue('Entry 0 of the document')] } } },
@@ -57,11 +45,11 @@ describe.each(['', '?dry_run=true'])('PUT /blueprints/%s', (query) => {
       { model: group, id: 'child', identifiers: { name }, attrs: { parent: one.name } },
       { model: group, identifiers: { name }, attrs: { parent } },
     ]
-    expect(await send(both(other.pk), query)).toMatchObject({
+    expect(await send(both(other.pk))).toMatchObject({
       status: 400,
       json: { entries: { 1: { parent: [otherValue('Entry "child"')] } } },
     })
-    expect(await send(both(one.pk), query)).toMatchObject({ status: 200 })
+    expect(await send(both(one.pk))).toMatchObject({ status: 200 })
   })
 
   test('a row under two owners, by its name or by its key', async () => {
@@ -72,17 +60,14 @@ describe.each(['', '?dry_run=true'])('PUT /blueprints/%s', (query) => {
       identifiers,
       attrs,
     })
-    expect(await send([under(null, { slug }, { name: slug })])).toMatchObject({ status: 200 })
+    expect(await apply([under(null, { slug }, { name: slug })])).toMatchObject({ status: 200 })
     const { pk } = await on.db.application.findFirstOrThrow({ where: { slug } })
-    const answer = await send(
-      [
-        under('team-a', { slug: fresh }, { name: fresh }),
-        under(null, { slug: fresh }),
-        under(null, { slug }),
-        under('team-a', { pk }),
-      ],
-      query,
-    )
+    const answer = await send([
+      under('team-a', { slug: fresh }, { name: fresh }),
+      under(null, { slug: fresh }),
+      under(null, { slug }),
+      under('team-a', { pk }),
+    ])
     expect(answer).toMatchObject({
       status: 400,
       json: {
@@ -98,15 +83,12 @@ describe.each(['', '?dry_run=true'])('PUT /blueprints/%s', (query) => {
   test('a new row in two spellings, and one that is present and, by its key, absent', async () => {
     const name = `twice-${randomUUID().slice(0, 8)}`
     const { name: there, pk } = await made()
-    const answer = await send(
-      [
-        { model: group, identifiers: { name } },
-        { model: group, identifiers: { name: name.toUpperCase() } },
-        { model: group, identifiers: { name: there } },
-        { model: group, state: 'absent', identifiers: { pk } },
-      ],
-      query,
-    )
+    const answer = await send([
+      { model: group, identifiers: { name } },
+      { model: group, identifiers: { name: name.toUpperCase() } },
+      { model: group, identifiers: { name: there } },
+      { model: group, state: 'absent', identifiers: { pk } },
+    ])
     expect(answer).toMatchObject({
       status: 400,
       json: {
@@ -123,18 +105,18 @@ describe.each(['', '?dry_run=true'])('PUT /blueprints/%s', (query) => {
     const slug = uuid7()
     const application = (attrs: object) => ({ model: 'service_core.application', identifiers: { slug }, attrs })
     const more = application({ meta_description: 'more' })
-    expect(await send([application({ group: 'x' }), more], query)).toMatchObject({
+    expect(await send([application({ group: 'x' }), more])).toMatchObject({
       status: 400,
       errors: [{ code: 'required', pointer: '/entries/0/attrs/name' }],
     })
-    expect(await send([application({ name: slug }), more], query)).toMatchObject({ status: 200 })
+    expect(await send([application({ name: slug }), more])).toMatchObject({ status: 200 })
   })
 
   test('two submissions of one application, in a list', async () => {
     const slug = `twice-${randomUUID().slice(0, 8)}`
     const body = await named('oauth2', slug)
     const other = { ...body, app: { ...body.app, meta_description: 'another' } }
-    const answer = await on.admin.put(`${path}${query}`, [
+    const answer = await on.admin.put(`${documentsPath}${act === 'plan' ? '?dry_run=true' : ''}`, [
       { ...body, app: { ...body.app, meta_description: 'one' } },
       other,
     ])
@@ -146,25 +128,19 @@ describe.each(['', '?dry_run=true'])('PUT /blueprints/%s', (query) => {
 
   test('a row that is renamed by its key, and a new one of the name before, are two rows', async () => {
     const { name, pk } = await made()
-    const answer = await send(
-      [
-        { model: group, identifiers: { pk }, attrs: { name: `${name}-new` } },
-        { model: group, identifiers: { name }, attrs: { attributes: { is: 'new' } } },
-      ],
-      query,
-    )
+    const answer = await send([
+      { model: group, identifiers: { pk }, attrs: { name: `${name}-new` } },
+      { model: group, identifiers: { name }, attrs: { attributes: { is: 'new' } } },
+    ])
     expect(answer).toMatchObject({ status: 200 })
   })
 
   test('a row that goes by its key, and a new one of its name, are two rows', async () => {
     const { name, pk } = await made()
-    const answer = await send(
-      [
-        { model: group, state: 'absent', identifiers: { pk } },
-        { model: group, identifiers: { name }, attrs: { attributes: { is: 'new' } } },
-      ],
-      query,
-    )
+    const answer = await send([
+      { model: group, state: 'absent', identifiers: { pk } },
+      { model: group, identifiers: { name }, attrs: { attributes: { is: 'new' } } },
+    ])
     expect(answer).toMatchObject({ status: 200 })
   })
 })

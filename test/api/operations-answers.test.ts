@@ -2,11 +2,9 @@ import { describe, expect } from 'vitest'
 import { transaction } from '../../src/db/client.ts'
 import { jobId } from '../../src/queue/define.ts'
 import { enqueue } from '../../src/queue/enqueue.ts'
-import { installation } from '../support/installation.ts'
+import { installation, run, sql, until } from '../support/kit.ts'
 import { lockedOut } from '../support/locked-out.ts'
 import { claimsOf, endedJob, isThere, lockRunOf, operatorOf, put, runOf, statesOf } from '../support/operations.ts'
-import { run, sql } from '../support/sql.ts'
-import { until } from '../support/until.ts'
 
 /** docs/operations.md on answers and on jobs, held against the running system. */
 

@@ -1,11 +1,7 @@
 import { describe, expect } from 'vitest'
-import { applyPath } from '../support/asker.ts'
-import { dashboardOf } from '../support/dashboard.ts'
-import { installation, named } from '../support/installation.ts'
+import { applyPath, dashboardOf, installation, named, raw, run, sql, until } from '../support/kit.ts'
 import { claimsOf } from '../support/operations.ts'
-import { raw, run, sql } from '../support/sql.ts'
 import { logins } from '../support/template.ts'
-import { until } from '../support/until.ts'
 
 /** docs/operations.md on what blocks a run, held against the running system. */
 

@@ -1,9 +1,8 @@
 import { describe, expect } from 'vitest'
 import { transaction } from '../../src/db/client.ts'
-import { installation } from '../support/installation.ts'
+import { installation, until } from '../support/kit.ts'
 import { lockedOut } from '../support/locked-out.ts'
 import { claimsOf, endedJob, isThere, lockRunOf, operatorOf, put, runOf, statesOf } from '../support/operations.ts'
-import { until } from '../support/until.ts'
 
 /** docs/operations.md on a paused queue and on runs, held against the running system. */
 
@@ -152,7 +151,7 @@ describe('A run failed: whose was it?', () => {
       expect((await make.cancelled('too-late')).answer.status).toBe(503)
       expect(await listed('too-late')).toMatchObject({ state: 'cancelled', reason: 'cancelled' })
       const { id: unwanted, answer } = await make.heldUp('unwanted', (id) =>
-        there.admin.send({ method: 'POST', url: `/api/v3/blueprints/runs/${id}/cancel/` }),
+        there.admin.post(`/api/v3/blueprints/runs/${id}/cancel/`),
       )
       expect([answer.status, Object(answer.json).code]).toEqual([409, 'cancelled_by_user'])
       expect(answer.headers).not.toHaveProperty('retry-after')

@@ -1,8 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, expect, test } from 'vitest'
-import { type Answer, applyPath } from '../support/asker.ts'
-import { everything, objects } from '../support/contents.ts'
-import { installation, named } from '../support/installation.ts'
+import { applyPath, everything, installation, named, objects } from '../support/kit.ts'
 
 /** What the API shows of a client secret that stays valid beside the one that replaced it. */
 
@@ -16,7 +14,7 @@ beforeEach(async () => {
 const bodyOf = (client_secret: unknown) => named('oauth2', name, { provider: { client_secret } })
 const put = async (secret: unknown, path = applyPath) => there.admin.put(path, await bodyOf(secret))
 const read = async () => Object((await there.admin.get(`/api/v3/providers/oauth2/${name}/`)).json)
-const runOf = async ({ headers }: Answer) => Object((await there.admin.get(headers['content-location'] ?? '')).json)
+const { runOf } = there.admin
 
 test('a provider shows the one before masked, with the end of its time; sent back, both are ignored', async () => {
   expect(await read()).toMatchObject({ previous_client_secret: null, previous_client_secret_expires: null })
@@ -54,7 +52,7 @@ test('a plan shows it and changes nothing; applied as reviewed, it is done', asy
       `application "${name}" unchanged`,
     ],
   })
-  const reviewed = { headers: { 'if-match': plan.headers.etag ?? '' } }
+  const reviewed = { ifMatch: plan.etag }
   const done = await there.admin.put(applyPath, await bodyOf(asked), reviewed)
   expect(done.json).toMatchObject({ applied: true })
   expect((await runOf(done)).changes).toEqual((await runOf(plan)).changes)
@@ -71,9 +69,10 @@ test('no table, log line or answer has one of the secrets; the run has the overl
   ]
   expect(answers.map(({ status }) => status)).toEqual([200, 200, 400, 200])
   const runs = await Promise.all([answers[1], answers[3]].map((answer) => runOf(answer ?? expect.fail())))
-  expect(runs[0].blueprint).toMatch(/client_secret:\s+value: '\*{8}'\s+overlap: hours=24/)
-  expect(runs[1].blueprint).toMatch(/client_secret:\s+generate: true\s+overlap: hours=24/)
-  const audited = await there.db.auditRow.findMany({ where: { runId: runs[0].id } })
+  const [overlapping, generating] = runs
+  expect(overlapping?.blueprint).toMatch(/client_secret:\s+value: '\*{8}'\s+overlap: hours=24/)
+  expect(generating?.blueprint).toMatch(/client_secret:\s+generate: true\s+overlap: hours=24/)
+  const audited = await there.db.auditRow.findMany({ where: { runId: overlapping?.id ?? '' } })
   expect(audited).toMatchObject([{ changes: [{ action: 'update', fields: ['client_secret'] }] }])
   const shown = await there.admin.get(`/api/v3/providers/oauth2/${name}/`)
   for (const text of [await everything(there.db), there.log.join('\n'), JSON.stringify([answers, runs, shown])])

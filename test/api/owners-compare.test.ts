@@ -1,14 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { migrationNames, migrationScript } from '../../src/db/migrations.ts'
-import { applyPath } from '../support/asker.ts'
-import { installation, named } from '../support/installation.ts'
+import { type AskOptions, applyPath, documentsPath, installation, named } from '../support/kit.ts'
 
 /** Owners compare as names do, and texts that pages and logs show have no characters that are not shown. */
 
 const there = await installation()
 const fresh = () => `o-${randomUUID().slice(0, 8)}`
-const header = (owner: string) => ({ headers: { 'gatewright-owner': Buffer.from(owner).toString('latin1') } })
+const header = (owner: string) => ({ owner: Buffer.from(owner).toString('latin1') })
 
 describe('an owner', () => {
   test('in other letters, width or blanks is the same one', async () => {
@@ -31,8 +30,8 @@ describe('an owner', () => {
 
   test('of a role, a document, an entry and prune is compared so, too', async () => {
     const name = fresh()
-    const put = (body: object, headers = {}) =>
-      there.admin.put('/api/v3/blueprints/', { version: 1, ...body }, { headers })
+    const put = (body: object, options: AskOptions = {}) =>
+      there.admin.put(documentsPath, { version: 1, ...body }, options)
     const role = (owners: string[]) => ({
       entries: [
         { model: 'service_rbac.role', identifiers: { name }, attrs: { permissions: ['view_application'], owners } },
@@ -48,13 +47,10 @@ describe('an owner', () => {
       ...{ model: 'service_core.application', identifiers: { slug: name }, attrs: { name }, owner },
     })
     expect(await put({ entries: [entry(`A-${name}`)] })).toMatchObject({ status: 200 })
-    const again = await put(
-      { owner: `a-${name.toUpperCase()}`, entries: [entry(`a-${name}`)] },
-      header(`A-${name}`).headers,
-    )
+    const again = await put({ owner: `a-${name.toUpperCase()}`, entries: [entry(`a-${name}`)] }, header(`A-${name}`))
     expect(again, again.text).toMatchObject({ status: 200, json: { logs: [`application "${name}" unchanged`] } })
     const pruned = { owner: `A-${name}`, prune: [`A-${name.toUpperCase()}`], entries: [] }
-    expect(await put(pruned, { 'gatewright-allow': 'deletes=1' })).toMatchObject({ status: 200 })
+    expect(await put(pruned, { allow: 'deletes=1' })).toMatchObject({ status: 200 })
     expect(await there.db.application.count({ where: { slug: name } })).toBe(0)
   })
 
@@ -76,7 +72,7 @@ describe('an owner', () => {
 
   test.each(['a\u202eb', 'a，b', 'a\u0007b', ''])('%j is refused', async (owner) => {
     const entries = [{ model: 'service_core.group', identifiers: { name: fresh() } }]
-    expect(await there.admin.put('/api/v3/blueprints/', { version: 1, owner, entries })).toMatchObject({ status: 400 })
+    expect(await there.admin.put(documentsPath, { version: 1, owner, entries })).toMatchObject({ status: 400 })
   })
 })
 
@@ -91,7 +87,7 @@ describe('a text that is shown has no control or format characters', () => {
       ...head,
       entries: [{ model: 'service_core.application', identifiers: { slug: fresh() }, attrs: { name: 'x' }, ...entry }],
     }
-    const answer = await there.admin.put('/api/v3/blueprints/', body)
+    const answer = await there.admin.put(documentsPath, body)
     expect([answer.status, answer.text]).toEqual([
       400,
       expect.stringContaining('May not hold control or format characters.'),
@@ -105,19 +101,19 @@ describe('a text that is shown has no control or format characters', () => {
     ['the name of a label', { metadata: { labels: { 'a\u0007': true } } }, {}, '/metadata/labels/a\u0007'],
   ])('%s', async (_, head: object, more: object, pointer) => {
     const entry = { model: 'service_core.group', identifiers: { name: fresh() }, ...more }
-    const answer = await there.admin.put('/api/v3/blueprints/', { version: 1, ...head, entries: [entry] })
+    const answer = await there.admin.put(documentsPath, { version: 1, ...head, entries: [entry] })
     expect([answer.status, answer.text]).toEqual([400, expect.stringContaining('May not hold control or format')])
     expect(answer.text).toContain(JSON.stringify(pointer).slice(1, -1))
     const harmless = { ...entry, id: 'größe 👍', was: undefined }
     const labels = { purpose: 'عربي 日本', count: 3, lines: 'one\n\ttwo' }
     const taken = { version: 1, metadata: { name: fresh(), labels }, entries: [harmless] }
-    expect(await there.admin.put('/api/v3/blueprints/', taken)).toMatchObject({ status: 200 })
+    expect(await there.admin.put(documentsPath, taken)).toMatchObject({ status: 200 })
   })
 
   test('a description keeps its lines and joined letters, and nothing else that is not shown', async () => {
     const slug = fresh()
     const put = (meta_description: string) =>
-      there.admin.put('/api/v3/blueprints/', {
+      there.admin.put(documentsPath, {
         version: 1,
         entries: [{ model: 'service_core.application', identifiers: { slug }, attrs: { name: 'x', meta_description } }],
       })
@@ -132,7 +128,7 @@ describe('a text that is shown has no control or format characters', () => {
 
   test('the folder of a user', async () => {
     const put = (path: string) =>
-      there.admin.put('/api/v3/blueprints/', {
+      there.admin.put(documentsPath, {
         version: 1,
         entries: [{ model: 'service_core.user', identifiers: { username: fresh() }, attrs: { path } }],
       })
@@ -143,7 +139,7 @@ describe('a text that is shown has no control or format characters', () => {
   test('the message of a run', async () => {
     const body = { version: 1, entries: [{ model: 'service_core.group', identifiers: { name: fresh() } }] }
     const message = (text: string) => ({ headers: { 'gatewright-message': Buffer.from(text).toString('latin1') } })
-    expect(await there.admin.put('/api/v3/blueprints/', body, message(reversed))).toMatchObject({ status: 400 })
-    expect(await there.admin.put('/api/v3/blueprints/', body, message('wörter 👍 عربي'))).toMatchObject({ status: 200 })
+    expect(await there.admin.put(documentsPath, body, message(reversed))).toMatchObject({ status: 400 })
+    expect(await there.admin.put(documentsPath, body, message('wörter 👍 عربي'))).toMatchObject({ status: 200 })
   })
 })

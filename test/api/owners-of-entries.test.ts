@@ -1,9 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { beforeEach, describe, expect, inject, test } from 'vitest'
-import type { Answer, Asker } from '../support/asker.ts'
-import { counts, versions } from '../support/contents.ts'
-import { installation } from '../support/installation.ts'
+import { type Answer, type Asker, type AskOptions, counts, type Entry, installation, versions } from '../support/kit.ts'
 
 /** `owner` of an entry: one document about the objects of several owners. */
 
@@ -13,22 +11,24 @@ beforeEach(() => {
   name = `e-${randomUUID().slice(0, 8)}`
 })
 
-type Entry = Record<string, unknown>
-type Sent = { query?: string; headers?: Record<string, string>; as?: Asker } & Record<string, unknown>
-const send = (entries: readonly Entry[], { query = '', headers = {}, as = there.admin, ...document }: Sent = {}) =>
-  as.put(`/api/v3/blueprints/${query}`, { version: 1, metadata: { name }, ...document, entries }, { headers })
+type Members = { owner?: string | null; prune?: unknown }
+type Sent = Omit<AskOptions, 'owner'> & Members & { query?: string; as?: Asker }
+/** `owner` and `prune` are members of the document. */
+const send = (entries: readonly Entry[], { as = there.admin, owner, prune, ...options }: Sent = {}) =>
+  as.apply(entries, { ...options, name, members: { owner, prune } })
+const { runOf } = there.admin
 
-const application = (each: string, more: Entry = {}): Entry => ({
+const application = (each: string, more: Partial<Entry> = {}): Entry => ({
   ...{ model: 'service_core.application', identifiers: { slug: `${name}-${each}` }, attrs: { name: each } },
   ...more,
 })
-const provider = (each: string, more: Entry = {}): Entry => ({
+const provider = (each: string, more: Partial<Entry> = {}): Entry => ({
   model: 'service_providers_scim.scimprovider',
   identifiers: { name: `${name}-${each}` },
   attrs: { url: 'https://example.com/scim', token: 'a token of many letters' },
   ...more,
 })
-const group = (each: string, more: Entry = {}): Entry => ({
+const group = (each: string, more: Partial<Entry> = {}): Entry => ({
   ...{ model: 'service_core.group', identifiers: { name: `${name}-${each}` } },
   ...more,
 })
@@ -45,10 +45,6 @@ async function owners(start = name): Promise<Record<string, string | null>> {
     ...providers.map((row) => [`provider ${row.name.slice(start.length + 1)}`, row.owner]),
   ])
 }
-
-const logsOf = ({ json }: Answer): string[] => Object(json).logs ?? []
-const detailOf = ({ json }: Answer): string => Object(json).detail
-const runOf = async ({ headers }: Answer) => Object((await there.admin.get(headers['content-location'] ?? '')).json)
 
 async function refused(status: number, ask: () => Promise<Answer>): Promise<Answer> {
   const before = [await counts(there.db), await versions(there.db)]
@@ -69,11 +65,11 @@ describe('an entry', () => {
   const wanted = { a: 'team-a', 'provider b': 'team-b', none: null, other: 'team-c' }
 
   test('has its own owner, none, or that of the document; the same again is unchanged', async () => {
-    const plan = await send(mixed(), { owner: 'team-c', query: '?dry_run=true' })
+    const plan = await send(mixed(), { owner: 'team-c', query: 'dry_run=true' })
     expect([plan.status, await owners()]).toEqual([200, {}])
-    const applied = await send(mixed(), { owner: 'team-c', headers: { 'if-match': plan.headers.etag ?? '' } })
+    const applied = await send(mixed(), { owner: 'team-c', ifMatch: plan.etag })
     expect([applied.status, await owners()]).toEqual([200, wanted])
-    expect(logsOf(await send(mixed(), { owner: 'team-c' })).every((line) => line.endsWith(' unchanged'))).toBe(true)
+    expect((await send(mixed(), { owner: 'team-c' })).logs.every((line) => line.endsWith(' unchanged'))).toBe(true)
     const run = await runOf(applied)
     expect(run).toMatchObject({ owner: 'team-c', owners: ['team-a', 'team-b', 'team-c'] })
     expect(run.blueprint).toContain('owner: team-b')
@@ -83,11 +79,10 @@ describe('an entry', () => {
     const applied = await send(mixed(), { headers: { 'gatewright-owner': 'team-c' } })
     await there.db.application.deleteMany({ where: { slug: { startsWith: name } } })
     await there.db.provider.deleteMany({ where: { name: { startsWith: name } } })
-    const url = `${applied.headers['content-location']}apply/`
-    expect((await there.admin.send({ method: 'POST', url })).status).toBe(200)
+    const url = `${applied.run}apply/`
+    expect((await there.admin.post(url)).status).toBe(200)
     expect(await owners()).toEqual(wanted)
-    const moved = { 'gatewright-owner': 'team-d', 'gatewright-allow': 'takeover' }
-    expect((await there.admin.send({ method: 'POST', url, headers: moved })).status).toBe(200)
+    expect((await there.admin.post(url, undefined, { owner: 'team-d', allow: 'takeover' })).status).toBe(200)
     expect(await owners()).toEqual({ ...wanted, other: 'team-d' })
   })
 
@@ -95,12 +90,12 @@ describe('an entry', () => {
     await send([application('a', { owner: 'team-a' }), application('b', { owner: 'team-b' })])
     const entries = [application('a', { owner: 'team-a' }), application('b', { owner: 'team-c' })]
     const answer = await refused(409, () => send(entries))
-    expect(detailOf(answer)).toMatch(
+    expect(answer.detail).toMatch(
       /^application "\S+-b" belongs to owner "team-b" .*, and the entry names owner "team-c"\./,
     )
-    expect(detailOf(answer)).not.toContain(`${name}-a`)
-    const taken = await send(entries, { headers: { 'gatewright-allow': 'takeover' } })
-    expect(logsOf(taken)).toContainEqual(
+    expect(answer.detail).not.toContain(`${name}-a`)
+    const taken = await send(entries, { allow: 'takeover' })
+    expect(taken.logs).toContainEqual(
       expect.stringMatching(/-b" belonged to owner "team-b" .*: it belongs to owner "team-c" now/),
     )
     expect(await owners()).toEqual({ a: 'team-a', b: 'team-c' })
@@ -113,7 +108,7 @@ describe('an entry', () => {
   test('may use what another entry names under its own owner', async () => {
     await send([provider('p', { owner: 'team-b' })])
     const uses = application('a', { owner: 'team-a', attrs: { name: 'a', backchannel_providers: [`${name}-p`] } })
-    expect(detailOf(await refused(409, () => send([uses])))).toContain('the entry names owner "team-a"')
+    expect((await refused(409, () => send([uses]))).detail).toContain('the entry names owner "team-a"')
     expect((await send([provider('p', { owner: 'team-b' }), uses])).status).toBe(200)
     expect(await owners()).toEqual({ 'provider p': 'team-b', a: 'team-a' })
   })
@@ -140,19 +135,18 @@ describe('an entry', () => {
   })
 
   test('that was planned with one owner is not applied with another', async () => {
-    const plan = await send([application('a', { owner: 'team-a' })], { query: '?dry_run=true' })
-    const headers = { 'if-match': plan.headers.etag ?? '' }
-    expect((await send([application('a', { owner: 'team-b' })], { headers })).status).toBe(412)
+    const plan = await send([application('a', { owner: 'team-a' })], { query: 'dry_run=true' })
+    expect((await send([application('a', { owner: 'team-b' })], { ifMatch: plan.etag })).status).toBe(412)
     expect(await owners()).toEqual({})
   })
 
   test('that was planned under the owner of one request is not created under that of another', async () => {
-    const plan = await send([application('a'), group('g')], { query: '?dry_run=true' })
-    const headers = { 'if-match': plan.headers.etag ?? '' }
-    const under = { ...headers, 'gatewright-owner': 'team-a' }
-    const answer = await send([application('a'), group('g')], { headers: under })
+    const plan = await send([application('a'), group('g')], { query: 'dry_run=true' })
+    const ifMatch = plan.etag
+    const under = { headers: { 'gatewright-owner': 'team-a' } }
+    const answer = await send([application('a'), group('g')], { ifMatch, ...under })
     expect([answer.status, await owners()]).toEqual([412, {}])
-    expect((await send([application('a'), group('g')], { headers })).status).toBe(200)
+    expect((await send([application('a'), group('g')], { ifMatch })).status).toBe(200)
     expect(await owners()).toEqual({ a: null })
   })
 })
@@ -172,20 +166,18 @@ describe('prune of some owners', () => {
 
   test('deletes theirs alone; its number is over all of them', async () => {
     const prune = [own('a'), own('b'), own('a')]
-    const refusal = await refused(409, () => send(named(), { prune, headers: { 'gatewright-allow': 'deletes=1' } }))
-    expect(detailOf(refusal)).toMatch(
-      /^prune would delete 2, and not 1: application "\S+-gone", application "\S+-gone"\./,
-    )
-    expect(detailOf(refusal)).not.toContain('c-gone')
-    const plan = await send(named(), { prune, query: '?dry_run=true' })
-    expect(logsOf(plan)).toContain('prune would delete 2: apply it with Gatewright-Allow: deletes=2')
-    const applied = await send(named(), { prune, headers: { 'if-match': plan.headers.etag ?? '' } })
+    const refusal = await refused(409, () => send(named(), { prune, allow: 'deletes=1' }))
+    expect(refusal.detail).toMatch(/^prune would delete 2, and not 1: application "\S+-gone", application "\S+-gone"\./)
+    expect(refusal.detail).not.toContain('c-gone')
+    const plan = await send(named(), { prune, query: 'dry_run=true' })
+    expect(plan.logs).toContain('prune would delete 2: apply it with Gatewright-Allow: deletes=2')
+    const applied = await send(named(), { prune, ifMatch: plan.etag })
     expect([applied.status, await slugs()]).toEqual([200, ['a', 'b', 'c', 'c-gone']])
     expect((await runOf(applied)).owners).toEqual([own('a'), own('b'), own('c')])
   })
 
   test('takes no owner of the document; without entries it deletes all of theirs', async () => {
-    const answer = await send([], { prune: [own('c')], headers: { 'gatewright-allow': 'deletes=2' } })
+    const answer = await send([], { prune: [own('c')], allow: 'deletes=2' })
     expect([answer.status, await slugs()]).toEqual([200, ['a', 'a-gone', 'b', 'b-gone']])
     expect((await send([], { prune: [] })).status).toBe(400)
     const wrong = await send(named(), { prune: 'all' })
@@ -197,9 +189,8 @@ describe('prune of some owners', () => {
     const as = await there.make.user({ permissions, owners: [own('a')] })
     const text = `You may not write rows of owner "${own('b')}": the permissions hold for rows of owner "${own('a')}" only.`
     const answer = await refused(403, () => send([of('a', 'a')], { as, prune: [own('a'), own('b')] }))
-    expect(detailOf(answer)).toBe(text)
-    const headers = { 'gatewright-allow': 'deletes=1' }
-    expect((await send([of('a', 'a')], { as, prune: [own('a')], headers })).status).toBe(200)
+    expect(answer.detail).toBe(text)
+    expect((await send([of('a', 'a')], { as, prune: [own('a')], allow: 'deletes=1' })).status).toBe(200)
     expect(await slugs()).toEqual(['a', 'b', 'b-gone', 'c', 'c-gone'])
   })
 })
@@ -216,8 +207,8 @@ describe('a caller who is bound to an owner', () => {
     const texts: string[] = []
     for (const each of ['there', 'new']) {
       const entries = [application('a', { owner: 'team-a' }), application(each, { owner: 'team-b' })]
-      const answer = await refused(403, () => send(entries, { as, headers: { 'gatewright-allow': 'takeover' } }))
-      texts.push(detailOf(answer).replace(`-${each}"`, '-x"'))
+      const answer = await refused(403, () => send(entries, { as, allow: 'takeover' }))
+      texts.push(answer.detail.replace(`-${each}"`, '-x"'))
     }
     const text = `You may not write application "${name}-x" of owner "team-b": the permissions hold for rows of owner "team-a" only.`
     expect(texts).toEqual([text, text])
@@ -233,13 +224,13 @@ describe('a caller who is bound to an owner', () => {
     const entries = [application('a', { owner: 'team-a' }), changed]
     expect((await send(entries, { as })).status).toBe(200)
     const answer = await refused(403, () => send([...entries, application('b-2', { owner: 'team-b' })], { as }))
-    expect(detailOf(answer)).toBe(
+    expect(answer.detail).toBe(
       `You may not create application "${name}-b-2": the permission add_application holds for rows of owner "team-a" only: name one of them as its owner.`,
     )
     const released = await refused(403, () =>
-      send([application('a', { owner: null })], { as, owner: 'team-a', headers: { 'gatewright-allow': 'takeover' } }),
+      send([application('a', { owner: null })], { as, owner: 'team-a', allow: 'takeover' }),
     )
-    expect(detailOf(released)).toContain('change_application holds for rows of owners "team-a", "team-b" only')
+    expect(released.detail).toContain('change_application holds for rows of owners "team-a", "team-b" only')
   })
 
   test('sees a run when all of its owners are the own ones', async () => {
@@ -256,10 +247,9 @@ describe('a caller who is bound to an owner', () => {
     const seen = async (as: Asker) => {
       const { results } = Object((await as.get('/api/v3/blueprints/runs/?page_size=1000')).json)
       const ids = new Set(results.map(({ id }: { id: string }) => id))
-      const found = Object.entries(all).map(async ([what, { headers }]) => {
-        const path = headers['content-location'] ?? ''
-        const { status } = await as.get(path)
-        expect([what, ids.has(path.split('/').at(-2))]).toEqual([what, status === 200])
+      const found = Object.entries(all).map(async ([what, { run, runId }]) => {
+        const { status } = await as.get(run)
+        expect([what, ids.has(runId)]).toEqual([what, status === 200])
         return status === 200 ? [what] : []
       })
       return (await Promise.all(found)).flat()
@@ -270,13 +260,11 @@ describe('a caller who is bound to an owner', () => {
     // The own ones, also of another token, and also with objects under no owner.
     const self = await there.make.user({ permissions })
     const bound = there.as(await there.make.token(self.pk, { ceiling: permissions.map((each) => `${each}@team-a`) }))
-    const own = await send([application('m', { owner: 'team-a' }), application('n', { owner: null })], {
-      ...{ as: self, owner: 'team-a' },
-    })
-    const path = own.headers['content-location'] ?? ''
-    expect([(await bound.get(path)).status, (await both.get(path)).status]).toEqual([200, 404])
+    const entries = [application('m', { owner: 'team-a' }), application('n', { owner: null })]
+    const { run, runId } = await send(entries, { as: self, owner: 'team-a' })
+    expect([(await bound.get(run)).status, (await both.get(run)).status]).toEqual([200, 404])
     const { results } = Object((await bound.get('/api/v3/blueprints/runs/')).json)
-    expect(results.map(({ id }: { id: string }) => id)).toEqual([path.split('/').at(-2)])
+    expect(results.map(({ id }: { id: string }) => id)).toEqual([runId])
   })
 })
 
@@ -336,14 +324,11 @@ test('random documents of several owners do what a document for each owner does,
             return { ...made, identifiers, attrs, state: each.state, ...(team === undefined && { owner }) }
           })
         const label = (world: string, team: string | null) => (team === null ? null : `${team}-${world}`)
-        const isApplied = async (sent: readonly Entry[], document: Entry) => {
+        const isApplied = async (sent: readonly Entry[], document: Members) => {
           const words = (count: number) => [...(takeover ? ['takeover'] : []), `deletes=${count}`].join(', ')
-          const plan = await send(sent, {
-            ...{ ...document, query: '?dry_run=true' },
-            headers: { 'gatewright-allow': words(0) },
-          })
-          const [, count = 0] = /prune would delete (\d+)/.exec(logsOf(plan).join('\n')) ?? []
-          const answer = await send(sent, { ...document, headers: { 'gatewright-allow': words(Number(count)) } })
+          const plan = await send(sent, { ...document, query: 'dry_run=true', allow: words(0) })
+          const [, count = 0] = /prune would delete (\d+)/.exec(plan.logs.join('\n')) ?? []
+          const answer = await send(sent, { ...document, allow: words(Number(count)) })
           expect([200, 409]).toContain(answer.status)
           return Object(answer.json).applied === true
         }

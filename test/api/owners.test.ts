@@ -1,8 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { type Answer, type Asker, applyPath } from '../support/asker.ts'
-import { counts, versions } from '../support/contents.ts'
-import { installation, named } from '../support/installation.ts'
+import { type Asker, applyPath, counts, installation, named, versions } from '../support/kit.ts'
 
 /** `Gatewright-Owner` and `Gatewright-Allow`: whose an application and its provider are. */
 
@@ -26,7 +24,6 @@ const headersOf = ({ owner, allow }: Asked) => ({
 const put = async (by: Asker, asked: Asked = {}, app: Record<string, unknown> = {}) =>
   by.put(applyPath, await named('oauth2', name, { app }), { headers: headersOf(asked) })
 
-const logsOf = ({ json }: Answer): string[] => (json as { logs?: string[] }).logs ?? []
 const today = () => new Date().toISOString().slice(0, 10)
 const names = () => [`provider oauth2 "${name}"`, `application "${name}"`]
 
@@ -42,16 +39,16 @@ async function refused(by: Asker, asked: Asked, app: Record<string, unknown> = {
   const answer = await put(by, asked, app)
   expect(answer).toMatchObject({ status: 409, json: { code: 'conflict' } })
   expect([await counts(there.db), await versions(there.db)]).toEqual(before)
-  return (answer.json as { detail: string }).detail
+  return answer.detail
 }
 
 describe('an apply under an owner', () => {
   test('labels what it creates, and converges', async () => {
     expect((await put(amira, { owner: 'team-a' })).status).toBe(200)
     expect(await held()).toEqual(Array(2).fill({ owner: 'team-a', createdBy: amira.pk }))
-    expect(logsOf(await put(amira, { owner: 'team-a' }))).toEqual(names().map((what) => `${what} unchanged`))
+    expect((await put(amira, { owner: 'team-a' })).logs).toEqual(names().map((what) => `${what} unchanged`))
     // The label counts, not the user: a team has several.
-    expect(logsOf(await put(bo, { owner: 'team-a' }, { group: 'New' }))).toEqual([
+    expect((await put(bo, { owner: 'team-a' }, { group: 'New' })).logs).toEqual([
       `${names()[0]} unchanged`,
       expect.stringContaining(`${names()[1]} updated: group `),
     ])
@@ -86,13 +83,13 @@ describe('an apply under an owner', () => {
 
   test('adopts an object without an owner that the same user made', async () => {
     await put(amira)
-    expect(logsOf(await put(amira, { owner: 'team-a' }))).toEqual(
+    expect((await put(amira, { owner: 'team-a' })).logs).toEqual(
       names().flatMap((what) => [`${what} unchanged`, `${what} had no owner: it belongs to owner "team-a" now`]),
     )
     expect(await held()).toEqual(Array(2).fill({ owner: 'team-a', createdBy: amira.pk }))
     const [row] = await there.db.auditRow.findMany({ orderBy: { pk: 'desc' }, take: 1 })
     expect(row?.changes).toMatchObject(Array(2).fill({ action: 'update', fields: ['owner'] }))
-    expect(logsOf(await put(amira, { owner: 'team-a' }))).toHaveLength(2)
+    expect((await put(amira, { owner: 'team-a' })).logs).toHaveLength(2)
   })
 
   test('an object of an earlier version has an unknown creator, and needs an acknowledgement', async () => {
@@ -115,7 +112,7 @@ describe('Gatewright-Allow: takeover', () => {
     const answer = await put(bo, { owner: 'team-b', allow: 'takeover' }, { group: 'New' })
     const was = `belonged to owner "team-a" (made by "${amira.username}" on ${today()}): it belongs to owner "team-b" now`
     const [provider, app] = names()
-    expect(logsOf(answer)).toEqual([
+    expect(answer.logs).toEqual([
       `${provider} unchanged`,
       `${provider} ${was}`,
       expect.stringContaining(`${app} updated: group `),
@@ -133,7 +130,7 @@ describe('Gatewright-Allow: takeover', () => {
 
   test('without an owner, releases the object', async () => {
     await put(amira, { owner: 'team-a' })
-    expect(logsOf(await put(bo, { allow: 'takeover' }))[1]).toMatch(/: it has no owner now$/)
+    expect((await put(bo, { allow: 'takeover' })).logs[1]).toMatch(/: it has no owner now$/)
     expect(await held()).toEqual(Array(2).fill({ owner: null, createdBy: amira.pk }))
   })
 
@@ -158,11 +155,11 @@ describe('an apply without an owner', () => {
     await put(amira)
     expect(await held()).toEqual(Array(2).fill({ owner: null, createdBy: amira.pk }))
     const [provider, app] = names()
-    expect(logsOf(await put(amira, {}, { group: 'A' }))).toEqual([
+    expect((await put(amira, {}, { group: 'A' })).logs).toEqual([
       `${provider} unchanged`,
       expect.stringContaining(`${app} updated: group `),
     ])
-    expect(logsOf(await put(bo, {}, { group: 'B' }))).toEqual([
+    expect((await put(bo, {}, { group: 'B' })).logs).toEqual([
       `${provider} unchanged`,
       `${provider} was made by "${amira.username}" on ${today()}`,
       expect.stringContaining(`${app} updated: group `),
@@ -173,7 +170,7 @@ describe('an apply without an owner', () => {
   test('creates beside objects of owners', async () => {
     await put(amira, { owner: 'team-a' })
     name = `${name}-2`
-    expect(logsOf(await put(bo))).toEqual(names().map((what) => expect.stringContaining(`${what} created`)))
+    expect((await put(bo)).logs).toEqual(names().map((what) => expect.stringContaining(`${what} created`)))
   })
 })
 
@@ -231,7 +228,7 @@ describe('the owner of a blueprint', () => {
     expect((await send('team-a')).status).toBe(200)
     expect(await owner()).toBe('team-a')
     for (const answer of [await send(undefined, { owner: 'team-a' }), await send('team-a', { owner: 'team-a' })])
-      expect(logsOf(answer)).toEqual([`application "${name}" unchanged`])
+      expect(answer.logs).toEqual([`application "${name}" unchanged`])
     const yaml = `version: 1\nmetadata: { name: y }\nowner: team-b\nentries:\n  - { model: service_core.application, identifiers: { slug: ${name} } }\n`
     const headers = { 'content-type': 'application/yaml' }
     expect(await there.admin.put('/api/v3/blueprints/', yaml, { headers })).toMatchObject({ status: 409 })
@@ -256,11 +253,7 @@ describe('the owner of a blueprint', () => {
     })
     for (const state of ['absent', 'created'])
       expect(await there.admin.put('/api/v3/blueprints/', gone(state))).toMatchObject({ status: 409 })
-    expect(
-      logsOf(
-        await there.admin.put('/api/v3/blueprints/', gone('absent'), { headers: { 'gatewright-allow': 'takeover' } }),
-      ),
-    ).toEqual([
+    expect((await there.admin.put('/api/v3/blueprints/', gone('absent'), { allow: 'takeover' })).logs).toEqual([
       expect.stringContaining(`application "${name}" deleted`),
       `application "${name}" belonged to owner "team-a" (made by "admin" on ${today()})`,
     ])

@@ -1,11 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { beat } from '../../src/queue/heartbeat.ts'
-import { applyPath } from '../support/asker.ts'
 import { type Dashboard, dashboardOf, form, origin } from '../support/dashboard.ts'
-import { type Installation, installation, named, type QueueKind } from '../support/installation.ts'
-import type { Made } from '../support/make.ts'
+import { applyPath, type Installation, installation, type Made, named, type QueueKind, until } from '../support/kit.ts'
 import { needs } from '../support/needs.ts'
-import { until } from '../support/until.ts'
 
 /** A paused queue says so wherever it is noticed, with who paused it and when. */
 

@@ -1,13 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { applyPath } from '../support/asker.ts'
-import { installation, type Kind, named } from '../support/installation.ts'
+import { applyPath, installation, type Kind, named } from '../support/kit.ts'
 
 /** Tags and placeholders in texts become neither secrets nor hosts; `{"env": ...}` is for the command line program. */
 
 const on = await installation()
 
-const blueprints = '/api/v3/blueprints/'
-const yaml = { headers: { 'content-type': 'application/yaml' } }
+const { apply } = on.admin
 const secretMessage = /^This is a placeholder, and nothing replaces it here: send the secret\. .*\{"env": "NAME"\}/
 const textMessage = /^Holds a placeholder, and nothing replaces it here: send the value\. /
 const callerMessage = /are read on the side of the caller: apply the file with gatewright apply/
@@ -55,14 +53,14 @@ entries:
   - { model: service_crypto.certificatekeypair, identifiers: { name: ph-pair }, attrs: ${attrs} }
 `
     const said = [expect.stringMatching(secretMessage)]
-    expect(await on.admin.put(blueprints, entry('{ key_data: "!File key.pem" }'), yaml)).toMatchObject({
+    expect(await apply(entry('{ key_data: "!File key.pem" }'))).toMatchObject({
       status: 400,
       json: { entries: { 0: { key_data: said } } },
     })
     const entries = [
       { model: 'service_providers_scim.scimprovider', identifiers: { name: 'ph' }, attrs: { token: '!Env TOKEN' } },
     ]
-    expect(await on.admin.put(blueprints, { version: 1, metadata: { name: 'ph' }, entries })).toMatchObject({
+    expect(await apply(entries)).toMatchObject({
       status: 400,
       json: { entries: { 0: { token: said } } },
     })
@@ -112,9 +110,11 @@ describe('another text', () => {
     })
     const attributes = { env: 'prod', path: '$' + '{HOME}' }
     for (const each of [attributes, { env: 'prod' }]) {
-      const payload = { name: `TODO ${Object.keys(each).length}`, attributes: each }
-      const request = { method: 'POST', url: '/api/v3/core/groups/', payload } as const
-      expect(await on.admin.send(request)).toMatchObject({ status: 201, json: { attributes: each } })
+      const group = { name: `TODO ${Object.keys(each).length}`, attributes: each }
+      expect(await on.admin.post('/api/v3/core/groups/', group)).toMatchObject({
+        status: 201,
+        json: { attributes: each },
+      })
     }
   })
 })
@@ -131,9 +131,7 @@ test('a name, an expression and a reference by name may hold any; a secret and a
     { model: 'service_flows.flow', identifiers: { slug: 'ph-flow' }, attrs: flow },
     { ...mapping, attrs: { expression } },
   ]
-  const send = (all: readonly object[]) =>
-    on.admin.put(blueprints, { version: 1, metadata: { name: 'ph' }, entries: all })
-  const answer = await send(entries)
+  const answer = await apply(entries)
   expect(answer, answer.text).toMatchObject({ status: 200 })
   expect(await on.db.group.count({ where: { name: { in: names } } })).toBe(3)
   expect(await on.db.group.findFirst({ where: { name: 'ph-below' }, select: { parent: true } })).toMatchObject({

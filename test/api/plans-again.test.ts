@@ -1,40 +1,25 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, inject, test } from 'vitest'
-import type { Answer } from '../support/asker.ts'
-import { installation, named } from '../support/installation.ts'
+import { type Entry, installation, named } from '../support/kit.ts'
 
 /** A plan can always be applied, also of a document that names a row again which it creates. */
 
-const path = '/api/v3/blueprints/'
-
 const on = await installation()
+const { apply, plan, runOf } = on.admin
 
-type Entry = {
-  model: string
-  id?: string
-  state?: string
-  identifiers: object
-  attrs?: object
-  conditions?: [true]
-}
 /** Such an entry may say something else of a row than an earlier one. */
 const conditions: [true] = [true]
-const send = (entries: readonly Entry[], query = '', headers: Record<string, string> = {}) =>
-  on.admin.put(`${path}${query}`, { version: 1, metadata: { name: 'again' }, entries }, { headers })
-const changesOf = async ({ headers }: Answer) =>
-  ((await on.admin.get(headers['content-location'] ?? '')).json as { changes: unknown }).changes
 
 /** Plans a document and applies the plan. @returns what both reported */
 async function planned(entries: readonly Entry[]) {
-  const plan = await send(entries, '?dry_run=true')
-  const tag = plan.headers.etag
-  if (tag === undefined) return { plan, applied: undefined }
-  const applied = await send(entries, '', { 'if-match': tag })
+  const reviewed = await plan(entries)
+  if (reviewed.etag === '') return { reviewed, applied: undefined }
+  const applied = await apply(entries, { ifMatch: reviewed.etag })
   expect(applied, JSON.stringify(entries)).toMatchObject({ status: 200, json: { applied: true } })
-  const changes = await changesOf(plan)
-  expect(await changesOf(applied)).toEqual(changes)
-  return { plan, applied, changes }
+  const { changes } = await runOf(reviewed)
+  expect((await runOf(applied)).changes).toEqual(changes)
+  return { reviewed, applied, changes }
 }
 
 test('a document that creates a provider and names it twice more is planned and applied', async () => {
@@ -47,13 +32,13 @@ test('a document that creates a provider and names it twice more is planned and 
     { model, identifiers: { name }, attrs: { ...attrs, client_id: `id-${name}`, sub_mode: 'user_email' } },
     { model, identifiers: { name }, attrs: { ...attrs, client_id: `id-${name}`, sub_mode: 'user_email' } },
   ]
-  const { plan, changes } = await planned(entries)
+  const { reviewed, changes } = await planned(entries)
   expect(changes).toMatchObject([
     { action: 'create', fields: { client_id: { from: null, to: { set_by_server: true } } } },
     { action: 'update', fields: { client_id: { from: { set_by_server: true }, to: `id-${name}` } } },
     { action: 'unchanged', fields: {} },
   ])
-  expect((plan.json as { logs: string[] }).logs.slice(1)).toEqual([
+  expect(reviewed.logs.slice(1)).toEqual([
     expect.stringMatching(/would be updated: client_id set by the server -> "id-/),
     expect.stringMatching(/ unchanged$/),
   ])
@@ -63,7 +48,7 @@ test('a new user among the members of a group, which the document then empties',
   const name = `again-${randomUUID().slice(0, 8)}`
   const user = (username: string) => ({ model: 'service_core.user', identifiers: { username } })
   const group = { model: 'service_core.group', identifiers: { name } }
-  await send([group, user(`${name}-old`)])
+  await apply([group, user(`${name}-old`)])
   const { changes } = await planned([
     { ...user(`${name}-new`), id: 'new', attrs: { groups: [name] } },
     { ...user(`${name}-old`), attrs: { groups: [name] } },
@@ -111,7 +96,7 @@ test('random documents that name new rows again: each plan that is made is appli
       // The others are created by the document, which begins with them.
       const before = ['group one', 'group two', 'user ada', 'user bob']
       const first = (['group three', 'user cy'] as const).map(entryOf)
-      expect(await send(before.map(entryOf))).toMatchObject({ status: 200 })
+      expect(await apply(before.map(entryOf))).toMatchObject({ status: 200 })
       const entries = drawn.map((each): Entry => {
         if (each.kind === 'group') {
           const attrs = {
@@ -141,9 +126,9 @@ test('random documents that name new rows again: each plan that is made is appli
           ...(each.state === 'present' && { attrs }),
         }
       })
-      const { plan, applied } = await planned([...first, ...entries])
+      const { reviewed, applied } = await planned([...first, ...entries])
       seen[applied === undefined ? 'refused' : 'applied'] += 1
-      const shown = JSON.stringify([plan.json, await changesOf(plan).catch(() => null)])
+      const shown = JSON.stringify([reviewed.json, reviewed.run && (await runOf(reviewed)).changes])
       expect(shown).not.toMatch(/[^\w]-\d{4,}/)
     }),
     { numRuns: Math.ceil(120 * inject('rounds')) },

@@ -1,9 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { beforeEach, describe, expect, inject, test } from 'vitest'
-import { type Answer, type Asker, applyPath } from '../support/asker.ts'
-import { objects } from '../support/contents.ts'
-import { type Body, installation, type Kind, kinds, named } from '../support/installation.ts'
+import { type Asker, applyPath, type Body, installation, type Kind, kinds, named, objects } from '../support/kit.ts'
 
 /** `dry_run=true`: what an apply would do, and `If-Match`: nothing else than what was reviewed. */
 
@@ -13,28 +11,14 @@ beforeEach(() => {
   name = `p-${randomUUID().slice(0, 8)}`
 })
 
-type Change = { model: string; key: object; action: string; fields: Record<string, unknown> }
-type Run = {
-  mode: string
-  state: string
-  applied: boolean
-  reason: string | null
-  changes: Change[]
-  etag: string | null
-}
-
 const plan = (body: unknown, as: Asker = there.admin) => as.put(`${applyPath}?dry_run=true`, body)
-const apply = (body: unknown, tag?: string) =>
-  there.admin.put(applyPath, body, tag === undefined ? {} : { headers: { 'if-match': tag } })
-const runOf = async ({ headers }: Answer) => (await there.admin.get(headers['content-location'] ?? '')).json as Run
+const apply = (body: unknown, ifMatch?: string) => there.admin.put(applyPath, body, ifMatch ? { ifMatch } : {})
+const { runOf } = there.admin
 
 /** A plan that leaves everything as it was. */
-async function harmless(body: unknown): Promise<{ answer: Answer; run: Run; tag: string }> {
-  const before = await objects(there.db)
-  const answer = await plan(body)
-  expect(await objects(there.db)).toEqual(before)
-  const run = await runOf(answer)
-  return { answer, run, tag: answer.headers.etag ?? '' }
+async function harmless(body: unknown) {
+  const answer = await there.untouched(() => plan(body))
+  return { answer, run: await runOf(answer), tag: answer.etag }
 }
 
 describe('a plan', () => {
@@ -119,8 +103,8 @@ describe('a plan', () => {
     await apply(body)
     const url = `${applyPath}?dry_run=true`
     expect(await there.admin.put(url, body, { ifNoneMatch: '*' })).toMatchObject({ status: 412 })
-    const owned = { headers: { 'gatewright-owner': 'team-b' } }
-    await there.admin.put(applyPath, body, { headers: { 'gatewright-owner': 'team-a' } })
+    const owned = { owner: 'team-b' }
+    await there.admin.put(applyPath, body, { owner: 'team-a' })
     expect(await there.admin.put(url, body, owned)).toMatchObject({ status: 409 })
   })
 
@@ -151,7 +135,7 @@ describe('an apply of a reviewed plan', () => {
     const other = await apply(
       await named('oauth2', name, { app: { group: 'Old', meta_publisher: 'Another pipeline' } }),
     )
-    const id = other.headers['content-location']?.split('/').at(-2)
+    const id = other.runId
     const before = await objects(there.db)
     expect(await apply(changed, tag)).toMatchObject({
       status: 412,
@@ -182,7 +166,7 @@ describe('an apply of a reviewed plan', () => {
     await apply(body, tag)
     const again = await apply(body, tag)
     expect(again).toMatchObject({ status: 200, json: { applied: true } })
-    expect((again.json as { logs: string[] }).logs.at(-1)).toBe('nothing is left of the reviewed plan: it stands')
+    expect(again.logs.at(-1)).toBe('nothing is left of the reviewed plan: it stands')
     const run = await runOf(again)
     expect(run.changes.map(({ action }: { action: string }) => action)).toEqual(['unchanged', 'unchanged'])
   })

@@ -1,20 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { type Asker, applyPath } from '../support/asker.ts'
-import { objects } from '../support/contents.ts'
-import { installation, named } from '../support/installation.ts'
-import { sender } from './sending.ts'
+import { type Asker, applyPath, installation, named, objects } from '../support/kit.ts'
 
 /** `If-Match` and `If-None-Match` of what changes or deletes one object whose reads have an `ETag`. */
 
 const there = await installation()
 
-const { post, patch } = sender()
 const api = '/api/v3/core/'
 
 async function newToken(): Promise<string> {
   const identifier = `t-${randomUUID()}`
-  await post(there.admin, `${api}tokens/`, { identifier })
+  await there.admin.post(`${api}tokens/`, { identifier })
   return `${api}tokens/${identifier}/`
 }
 const newGroup = async () => `${api}groups/${(await there.make.group({ users: [1] })).pk}/`
@@ -58,7 +54,7 @@ describe.each(cases)('%s', (_, noun, method, make) => {
     const answer = await act(url, headers)
     expect(answer).toMatchObject({ status: 412, json: { code: 'precondition_failed' } })
     expect(await objects(there.db)).toEqual(before)
-    return (answer.json as { detail: string }).detail
+    return answer.detail
   }
 
   test('as it was read', async () => {
@@ -109,32 +105,32 @@ describe.each(cases)('%s', (_, noun, method, make) => {
 describe('what is written has the tag that a read of it has', () => {
   test('a token', async () => {
     const identifier = `t-${randomUUID()}`
-    const made = await post(there.admin, `${api}tokens/`, { identifier })
+    const made = await there.admin.post(`${api}tokens/`, { identifier })
     const url = `${api}tokens/${identifier}/`
     expect(made).toMatchObject({ status: 201, headers: { etag: await tagOf(url), 'cache-control': 'no-store' } })
-    const changed = await patch(there.admin, url, { description: 'b' }, { 'if-match': made.headers.etag ?? '' })
+    const changed = await there.admin.patch(url, { description: 'b' }, { ifMatch: made.etag })
     expect(changed).toMatchObject({ status: 200, headers: { etag: await tagOf(url) } })
     expect(changed.headers.etag).not.toBe(made.headers.etag)
   })
 
   test('a group', async () => {
-    const made = await post(there.admin, `${api}groups/`, { name: randomUUID(), users: [1], attributes: { a: 1 } })
+    const made = await there.admin.post(`${api}groups/`, { name: randomUUID(), users: [1], attributes: { a: 1 } })
     const url = `${api}groups/${(made.json as { pk: string }).pk}/`
     expect(made).toMatchObject({ status: 201, headers: { etag: await tagOf(url) } })
-    const changed = await patch(there.admin, url, { users: [] }, { 'if-match': made.headers.etag ?? '' })
+    const changed = await there.admin.patch(url, { users: [] }, { ifMatch: made.etag })
     expect(changed).toMatchObject({ status: 200, headers: { etag: await tagOf(url) } })
   })
 })
 
 test('a caller who changes what it may not list has the tag of its last change', async () => {
   const ada = await there.make.user()
-  await post(ada, `${api}tokens/`, { identifier: 'of-ada' })
+  await ada.post(`${api}tokens/`, { identifier: 'of-ada' })
   const helper = await there.make.user({ permissions: ['change_token'] })
   const url = `${api}tokens/of-ada/`
   expect((await helper.get(url)).status).toBe(404)
-  const { etag = '' } = (await patch(helper, url, { description: 'a' })).headers
-  expect(await patch(helper, url, { description: 'b' }, { 'if-match': etag })).toMatchObject({ status: 200 })
-  expect(await patch(helper, url, { description: 'c' }, { 'if-match': etag })).toMatchObject({ status: 412 })
+  const { etag = '' } = (await helper.patch(url, { description: 'a' })).headers
+  expect(await helper.patch(url, { description: 'b' }, { ifMatch: etag })).toMatchObject({ status: 200 })
+  expect(await helper.patch(url, { description: 'c' }, { ifMatch: etag })).toMatchObject({ status: 412 })
 })
 
 test('a caller who may not read the object is told so, and it stays', async () => {
@@ -169,8 +165,8 @@ describe('a group is read', () => {
     expect(json).toMatchObject({ users: [1], users_obj: null })
     expect(headers.etag).not.toBe(await tagOf(url))
     const sent = { 'if-match': headers.etag ?? '' }
-    expect(await patch(there.admin, url, bodies.group, sent)).toMatchObject({ status: 200 })
-    expect(await patch(there.admin, url, bodies.group, sent)).toMatchObject({ status: 412 })
+    expect(await there.admin.patch(url, bodies.group, { headers: sent })).toMatchObject({ status: 200 })
+    expect(await there.admin.patch(url, bodies.group, { headers: sent })).toMatchObject({ status: 412 })
   })
 
   test('with its thousands of members, each once', async () => {

@@ -1,9 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { type Answer, applyPath } from '../support/asker.ts'
-import { objects } from '../support/contents.ts'
-import { installation, named } from '../support/installation.ts'
-import { refusedBy } from '../support/refused.ts'
+import { type AskOptions, applyPath, type Entry, installation, named } from '../support/kit.ts'
 
 /** A blueprint with `prune: true`: what its owner manages, and it does not name, is deleted. */
 
@@ -16,30 +13,24 @@ beforeEach(() => {
 const nameOf = (each: string) => `${owner}-${each}`
 /** An application and its provider of this owner. */
 const make = async (each: string, by = owner) =>
-  there.admin.put(applyPath, await named('oauth2', nameOf(each)), { headers: { 'gatewright-owner': by } })
-const application = (each: string, attrs = {}) => ({
+  there.admin.put(applyPath, await named('oauth2', nameOf(each)), { owner: by })
+const application = (each: string, attrs = {}): Entry => ({
   model: 'service_core.application',
   identifiers: { slug: nameOf(each) },
   attrs,
 })
 
-type Options = { query?: string; allow?: string; headers?: Record<string, string>; document?: object }
-const prune = (entries: readonly object[], { query = '', allow, headers, document }: Options = {}) =>
-  there.admin.put(
-    `/api/v3/blueprints/${query}`,
-    { version: 1, metadata: { name: 'pruned' }, owner, prune: true, entries, ...document },
-    { headers: { ...(allow !== undefined && { 'gatewright-allow': allow }), ...headers } },
-  )
-const logsOf = ({ json }: Answer): string[] => (json as { logs?: string[] }).logs ?? []
-const detailOf = ({ json }: Answer) => (json as { detail: string }).detail
-const runOf = async ({ headers }: Answer) => (await there.admin.get(headers['content-location'] ?? '')).json
+type Options = AskOptions & { query?: string; members?: object }
+const prune = (entries: readonly Entry[], { members, ...options }: Options = {}) =>
+  there.admin.apply(entries, { ...options, members: { owner, prune: true, ...members } })
+const { runOf } = there.admin
 const left = async () => {
   const where = { startsWith: owner }
   const apps = await there.db.application.findMany({ where: { slug: where }, orderBy: { slug: 'asc' } })
   const providers = await there.db.provider.findMany({ where: { name: where }, orderBy: { name: 'asc' } })
   return [apps.map(({ slug }) => slug), providers.map(({ name }) => name)]
 }
-const refused = (status: number, ask: () => Promise<Answer>) => refusedBy(there, status, ask)
+const { refused } = there
 
 describe('prune', () => {
   test('names what it would delete and its number, until that is acknowledged', async () => {
@@ -51,47 +42,42 @@ describe('prune', () => {
     for (const allow of [undefined, 'deletes=3', 'deletes=5', 'deletes=0', 'takeover']) {
       const answer = await refused(409, () => prune(entries, allow === undefined ? {} : { allow }))
       expect(answer.json).toMatchObject({ code: 'conflict' })
-      for (const what of deleted) expect(detailOf(answer)).toContain(what)
-      expect(detailOf(answer)).toMatch(/prune would delete 4\b.*Gatewright-Allow: deletes=4 applies it all the same\.$/)
+      for (const what of deleted) expect(answer.detail).toContain(what)
+      expect(answer.detail).toMatch(/prune would delete 4\b.*Gatewright-Allow: deletes=4 applies it all the same\.$/)
     }
     const answer = await prune(entries, { allow: 'deletes=4' })
-    expect(logsOf(answer).map((line) => line.replace(/ \(pk .*/, ''))).toEqual([
+    expect(answer.logs.map((line) => line.replace(/ \(pk .*/, ''))).toEqual([
       `application "${nameOf('a')}" unchanged`,
       ...deleted.map((what) => `${what} deleted`),
     ])
     // The provider of the application that is named stays, because the application refers to it.
     expect(await left()).toEqual([[nameOf('a')], [nameOf('a')]])
     expect(await runOf(answer)).toMatchObject({ allowed: ['deletes=4'] })
-    const runId = answer.headers['content-location']?.split('/').at(-2) ?? ''
-    const audited = await there.db.auditRow.findFirstOrThrow({ where: { runId } })
+    const audited = await there.db.auditRow.findFirstOrThrow({ where: { runId: answer.runId } })
     expect(audited.changes).toHaveLength(4)
     // The same pipeline again: there is nothing to acknowledge.
-    expect(logsOf(await prune(entries, { allow: 'deletes=4' }))).toEqual([`application "${nameOf('a')}" unchanged`])
+    expect((await prune(entries, { allow: 'deletes=4' })).logs).toEqual([`application "${nameOf('a')}" unchanged`])
   })
 
   test('is planned first, without an acknowledgement, and applied as planned: the plan acknowledges what it lists', async () => {
     for (const each of ['a', 'b']) await make(each)
-    const before = await objects(there.db)
-    const planned = await prune([application('a')], { query: '?dry_run=true' })
-    expect(logsOf(planned)).toEqual([
+    const planned = await there.untouched(() => prune([application('a')], { query: 'dry_run=true' }))
+    expect(planned.logs).toEqual([
       `application "${nameOf('a')}" unchanged`,
       `application "${nameOf('b')}" would be deleted`,
       `provider oauth2 "${nameOf('b')}" would be deleted`,
       'prune would delete 2: apply it with Gatewright-Allow: deletes=2',
     ])
-    expect(await objects(there.db)).toEqual(before)
-    const headers = { 'if-match': planned.headers.etag ?? '' }
+    const ifMatch = planned.etag
     await refused(409, () => prune([application('a')]))
-    await refused(409, () => prune([application('a')], { headers, allow: 'deletes=3' }))
-    const applied = await prune([application('a')], { headers })
+    await refused(409, () => prune([application('a')], { ifMatch, allow: 'deletes=3' }))
+    const applied = await prune([application('a')], { ifMatch })
     expect(applied).toMatchObject({ status: 200, json: { applied: true } })
-    const [one, two] = [await runOf(planned), await runOf(applied)] as {
-      changes: { action: string; key: object; entry?: number | null }[]
-    }[]
-    expect(two?.changes).toEqual(one?.changes)
+    const { changes } = await runOf(planned)
+    expect((await runOf(applied)).changes).toEqual(changes)
     // What is pruned belongs to no entry.
-    expect(one?.changes.map(({ entry }) => entry)).toEqual([undefined, null, null])
-    expect(one?.changes.map(({ action, key }) => [action, key])).toEqual([
+    expect(changes.map(({ entry }) => entry)).toEqual([undefined, null, null])
+    expect(changes.map(({ action, key }) => [action, key])).toEqual([
       ['unchanged', { slug: nameOf('a') }],
       ['delete', { slug: nameOf('b') }],
       ['delete', { name: nameOf('b') }],
@@ -105,19 +91,18 @@ describe('prune', () => {
       await there.db.provider.deleteMany({ where: { name: { in: names.map(nameOf) } } })
     }
     await there.db.application.delete({ where: { slug: nameOf('z') } })
-    const planned = await prune([application('a')], { query: '?dry_run=true' })
-    const headers = { 'if-match': planned.headers.etag ?? '' }
+    const { etag: ifMatch } = await prune([application('a')], { query: 'dry_run=true' })
     await make('c')
-    const more = await prune([application('a')], { headers })
-    const counted = await prune([application('a')], { headers, allow: 'deletes=5' })
+    const more = await prune([application('a')], { ifMatch })
+    const counted = await prune([application('a')], { ifMatch, allow: 'deletes=5' })
     await drop('c', 'z')
-    const fewer = await prune([application('a')], { headers })
+    const fewer = await prune([application('a')], { ifMatch })
     expect([more.status, counted.status, fewer.status]).toEqual([412, 412, 412])
-    expect(detailOf(fewer)).toContain('the plan has 1 more to delete than there is now')
+    expect(fewer.detail).toContain('the plan has 1 more to delete than there is now')
     await drop('b')
-    const none = await prune([application('a')], { headers })
+    const none = await prune([application('a')], { ifMatch })
     expect(none.status).toBe(200)
-    expect(logsOf(none).at(-1)).toBe('nothing is left of the reviewed plan: it stands')
+    expect(none.logs.at(-1)).toBe('nothing is left of the reviewed plan: it stands')
   })
 
   test('leaves what another owner manages, what has none, and what is named in any state', async () => {
@@ -126,19 +111,18 @@ describe('prune', () => {
     await there.admin.put(applyPath, await named('oauth2', nameOf('none')))
     const provider = { model: 'service_providers_oauth2.oauth2provider', identifiers: { name: nameOf('b') } }
     const entries = [application('a'), { ...application('b'), state: 'created' }, provider]
-    expect(logsOf(await prune(entries))).toHaveLength(3)
+    expect((await prune(entries)).logs).toHaveLength(3)
     expect((await left()).map((names) => names?.length)).toEqual([4, 4])
   })
 
   test('leaves what an entry begins to refer to', async () => {
     for (const each of ['a', 'b']) await make(each)
-    const headers = { 'gatewright-owner': owner }
-    await there.admin.send({ method: 'DELETE', url: `/api/v3/core/applications/${nameOf('b')}/`, headers })
+    await there.admin.delete(`/api/v3/core/applications/${nameOf('b')}/`, { owner })
     const { pk } = await there.db.provider.findFirstOrThrow({ where: { name: nameOf('b') } })
     const entries = [application('a', { provider: pk })]
-    for (const query of ['?dry_run=true', '']) {
+    for (const query of ['dry_run=true', '']) {
       const answer = await prune(entries, { query, allow: 'deletes=1' })
-      expect([answer.status, logsOf(answer).filter((line) => line.includes('deleted'))]).toEqual([
+      expect([answer.status, answer.logs.filter((line) => line.includes('deleted'))]).toEqual([
         200,
         [expect.stringContaining(nameOf('a'))],
       ])
@@ -148,8 +132,7 @@ describe('prune', () => {
 
   test('takes its owner from the header, too', async () => {
     for (const each of ['a', 'b']) await make(each)
-    const headers = { 'gatewright-owner': owner }
-    const answer = await prune([application('a')], { headers, allow: 'deletes=2', document: { owner: undefined } })
+    const answer = await prune([application('a')], { owner, allow: 'deletes=2', members: { owner: undefined } })
     expect(answer.status).toBe(200)
     expect(await left()).toEqual([[nameOf('a')], [nameOf('a')]])
   })
@@ -164,23 +147,23 @@ describe('prune', () => {
     const entries = [application('a', { group: 'New' })]
     const answer = await refused(200, () => prune(entries, { allow: 'deletes=2' }))
     expect(answer.json).toMatchObject({ applied: false })
-    expect(logsOf(answer)[0]).toContain('something still refers to it')
+    expect(answer.logs[0]).toContain('something still refers to it')
   })
 
   test('is refused without an owner, for creation only, and with a word that is no number', async () => {
     const ask = (options: Options) => prune([application('a', { name: 'A' })], options)
-    const without = await refused(400, () => ask({ document: { owner: undefined } }))
+    const without = await refused(400, () => ask({ members: { owner: undefined } }))
     expect(without.json).toMatchObject({ prune: [expect.stringContaining('Gatewright-Owner')] })
-    expect((await refused(400, () => ask({ headers: { 'if-none-match': '*' } }))).text).toContain('prune')
+    expect((await refused(400, () => ask({ ifNoneMatch: '*' }))).text).toContain('prune')
     for (const allow of ['deletes', 'deletes=', 'deletes=many', 'deletes=-1', 'takeover=1', 'deletes=1.5'])
       expect((await refused(400, () => ask({ allow }))).json).toHaveProperty('Gatewright-Allow')
-    expect((await refused(400, () => ask({ document: { prune: 'yes' } }))).text).toContain('prune')
+    expect((await refused(400, () => ask({ members: { prune: 'yes' } }))).text).toContain('prune')
   })
 
   test('is for superusers, as all blueprints are', async () => {
     const every = await there.make.user({ permissions: ['delete_application', 'delete_oauth2provider'] })
     await make('a')
-    const body = { version: 1, metadata: { name: 'p' }, owner, prune: true, entries: [application('b', { name: 'B' })] }
-    await refused(403, () => every.put('/api/v3/blueprints/', body, { headers: { 'gatewright-allow': 'deletes=2' } }))
+    const members = { owner, prune: true }
+    await refused(403, () => every.apply([application('b', { name: 'B' })], { members, allow: 'deletes=2' }))
   })
 })

@@ -5,12 +5,8 @@ import { openRateStore } from '../../src/http/rate-store.ts'
 import type { RedisClient } from '../../src/queue/redis.ts'
 import { held } from '../runs/stand.ts'
 import { type Answer, type Asker, applyPath } from '../support/asker.ts'
-import { atEnd } from '../support/at-end.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
-import { needs } from '../support/needs.ts'
+import { atEnd, type Installation, installation, named, needs, rows, sql, until } from '../support/kit.ts'
 import { freshRedis, ownRedis } from '../support/redis.ts'
-import { rows, sql } from '../support/sql.ts'
-import { until } from '../support/until.ts'
 
 const me = '/api/v3/core/users/me/'
 const refused = { status: 429, json: { detail: expect.any(String), code: 'too_many_requests' } }

@@ -1,7 +1,5 @@
 import { expect, test } from 'vitest'
-import { applyPath } from '../support/asker.ts'
-import { counts } from '../support/contents.ts'
-import { type Installation, installation, type Kind, named } from '../support/installation.ts'
+import { applyPath, counts, type Installation, installation, type Kind, named } from '../support/kit.ts'
 
 /** Submissions with many errors, and the answer with all of them. */
 

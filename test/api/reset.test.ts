@@ -2,47 +2,40 @@ import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { loadRegistry } from '../../src/models/registry.ts'
 import { isConfiguration } from '../../src/plan/reset.ts'
-import { type Answer, applyPath } from '../support/asker.ts'
-import { installation, named } from '../support/installation.ts'
+import { applyPath, type Entry, installation, named } from '../support/kit.ts'
 
 /** `reset=true`: fields that a document does not name go back to their defaults. */
 
-const blueprints = '/api/v3/blueprints/'
-
 const on = await installation()
+const { apply, plan, runOf } = on.admin
+const reset = { query: 'reset=true' }
 
 const fresh = () => `reset-${randomUUID().slice(0, 8)}`
-type Entry = { model: string; id?: string; state?: string; identifiers: object; attrs?: object; conditions?: unknown[] }
-const send = (entries: readonly Entry[], query = '', headers: Record<string, string> = {}) =>
-  on.admin.put(`${blueprints}${query}`, { version: 1, metadata: { name: 'reset' }, entries }, { headers })
 const application = (slug: string, attrs: object = {}): Entry => ({
   ...{ model: 'service_core.application', identifiers: { slug }, attrs: { name: 'A', ...attrs } },
 })
 const rowOf = (slug: string) => on.db.application.findUniqueOrThrow({ where: { slug } })
-const changesOf = async ({ headers }: Answer) =>
-  ((await on.admin.get(headers['content-location'] ?? '')).json as { changes: { fields: object }[] }).changes
 
 const byHand = { meta_description: 'by hand', open_in_new_tab: true, group: 'Kept' }
 
 test('an application by its defaults, as the plan with reset said; without reset nothing changes', async () => {
   const slug = fresh()
-  await send([application(slug, byHand)])
+  await apply([application(slug, byHand)])
   const file = [application(slug, { group: 'Kept' })]
   const before = await rowOf(slug)
-  expect(await send(file)).toMatchObject({ json: { logs: [`application "${slug}" unchanged`] } })
-  const plan = await send(file, '?dry_run=true&reset=true')
+  expect(await apply(file)).toMatchObject({ json: { logs: [`application "${slug}" unchanged`] } })
+  const planned = await plan(file, reset)
   expect(await rowOf(slug)).toEqual(before)
-  const tag = plan.headers.etag ?? ''
-  const applied = await send(file, '?reset=true', { 'if-match': tag })
+  const applied = await apply(file, { ...reset, ifMatch: planned.etag })
   expect(applied).toMatchObject({
     json: {
       applied: true,
       logs: [`application "${slug}" updated: open_in_new_tab true -> false, meta_description "by hand" -> ""`],
     },
   })
-  expect(await changesOf(applied)).toEqual(await changesOf(plan))
+  expect((await runOf(applied)).changes).toEqual((await runOf(planned)).changes)
   expect(await rowOf(slug)).toMatchObject({ metaDescription: '', openInNewTab: false, group: 'Kept' })
-  expect(await send(file, '?reset=true')).toMatchObject({ json: { logs: [`application "${slug}" unchanged`] } })
+  expect(await apply(file, reset)).toMatchObject({ json: { logs: [`application "${slug}" unchanged`] } })
 })
 
 test('a submission: its provider keeps secrets and generated values', async () => {
@@ -66,30 +59,30 @@ test('a submission: its provider keeps secrets and generated values', async () =
 
 test('fields that another entry of the row names, by any of its names, are kept', async () => {
   const slug = fresh()
-  await send([application(slug, byHand)])
+  await apply([application(slug, byHand)])
   const { pk } = await rowOf(slug)
   const byKey = { model: 'service_core.application', identifiers: { pk } }
   const parts = [application(slug, { meta_description: 'by hand' }), { ...byKey, attrs: { open_in_new_tab: true } }]
   for (const entries of [parts, parts.toReversed()]) {
-    const answer = await send(entries, '?reset=true')
+    const answer = await apply(entries, reset)
     expect(answer).toMatchObject({ status: 200, json: { applied: true } })
     expect(await rowOf(slug)).toMatchObject({ metaDescription: 'by hand', openInNewTab: true, group: '' })
-    await send([application(slug, byHand)])
+    await apply([application(slug, byHand)])
   }
   const conditional = { ...application(slug, byHand), conditions: [true] }
-  expect(await send([application(slug), conditional], '?reset=true')).toMatchObject({ status: 200 })
+  expect(await apply([application(slug), conditional], reset)).toMatchObject({ status: 200 })
   expect(await rowOf(slug)).toMatchObject({ metaDescription: 'by hand', openInNewTab: true, group: 'Kept' })
 })
 
 test('an entry that creates only, and one that is absent, reset nothing', async () => {
   const slug = fresh()
-  await send([application(slug, byHand)])
-  const answer = await send(
+  await apply([application(slug, byHand)])
+  const answer = await apply(
     [
       { ...application(slug), state: 'created' },
       { ...application(fresh()), attrs: {}, state: 'absent' },
     ],
-    '?reset=true',
+    reset,
   )
   expect(answer).toMatchObject({ status: 200 })
   expect(await rowOf(slug)).toMatchObject({ metaDescription: 'by hand', openInNewTab: true })
@@ -101,12 +94,12 @@ test('users, what belongs to them, and the members of groups stay as they are', 
   const token = { model: 'service_core.token', identifiers: { identifier: name }, attrs: { user: username } }
   const group = { model: 'service_core.group', identifiers: { name } }
   const { attributes, ...others } = { attributes: { floor: 3 }, path: 'people', email: 'a@example.com' }
-  await send([
+  await apply([
     { ...group, attrs: { attributes } },
     { ...user, attrs: { ...others, groups: [name] } },
     { ...token, attrs: { ...token.attrs, description: 'kept' } },
   ])
-  const answer = await send([group, user, token], '?reset=true')
+  const answer = await apply([group, user, token], reset)
   expect(answer).toMatchObject({
     json: {
       logs: [
@@ -128,33 +121,31 @@ test('configuration is what an export writes', async () => {
 test('a plan of a caller without the permission is refused as for a sent field', async () => {
   const name = fresh()
   const caller = await on.make.user({ permissions: ['change_group', 'view_group'] })
-  await send([{ model: 'service_core.group', identifiers: { name }, attrs: { is_superuser: true } }])
+  await apply([{ model: 'service_core.group', identifiers: { name }, attrs: { is_superuser: true } }])
   const entries = [{ model: 'service_core.group', identifiers: { name } }]
-  const body = { version: 1, metadata: { name: 'reset' }, entries }
-  expect(await caller.put(`${blueprints}?dry_run=true`, body)).toMatchObject({ status: 200 })
-  expect(await caller.put(`${blueprints}?dry_run=true&reset=true`, body)).toMatchObject({ status: 403 })
+  expect(await caller.plan(entries)).toMatchObject({ status: 200 })
+  expect(await caller.plan(entries, reset)).toMatchObject({ status: 403 })
 })
 
 describe('a reviewed plan', () => {
   test.each([
-    ['with reset', '&reset=true', '', 'the plan was made with reset=true'],
-    ['without reset', '', '?reset=true', 'the plan was made without reset=true'],
+    ['with reset', 'reset=true', '', 'the plan was made with reset=true'],
+    ['without reset', '', 'reset=true', 'the plan was made without reset=true'],
   ])('%s is not one of the other kind, also where both say the same', async (_, planned, applied, why) => {
     const slug = fresh()
     const file = [application(slug)]
-    await send(file)
-    const { headers } = await send(file, `?dry_run=true${planned}`)
-    const answer = await send(file, applied, { 'if-match': headers.etag ?? '' })
+    await apply(file)
+    const { etag } = await plan(file, { query: planned })
+    const answer = await apply(file, { query: applied, ifMatch: etag })
     expect(answer).toMatchObject({ status: 412, json: { detail: expect.stringContaining(why) } })
   })
 })
 
 test('a former run is applied again with reset', async () => {
   const slug = fresh()
-  const first = await send([application(slug)])
-  await send([application(slug, byHand)])
-  const url = `${first.headers['content-location']}apply/?reset=true`
-  const answer = await on.admin.send({ method: 'POST', url })
+  const first = await apply([application(slug)])
+  await apply([application(slug, byHand)])
+  const answer = await on.admin.post(`${first.run}apply/?reset=true`)
   expect(answer).toMatchObject({ status: 200, json: { applied: true } })
   expect(await rowOf(slug)).toMatchObject({ metaDescription: '', group: '' })
 })
@@ -162,10 +153,11 @@ test('a former run is applied again with reset', async () => {
 test('another reset under an Idempotency-Key is something else; a run says that it reset', async () => {
   const slug = fresh()
   const headers = { 'idempotency-key': slug }
-  expect(await send([application(slug)], '?reset=true', headers)).toMatchObject({ status: 200 })
-  expect(await send([application(slug)], '?reset=true', headers)).toMatchObject({ status: 200 })
-  expect(await send([application(slug)], '', headers)).toMatchObject({ status: 422 })
-  const runs = await on.db.run.findMany({ where: { title: 'apply blueprint reset' }, select: { options: true } })
+  const send = (options: object) => apply([application(slug)], { headers, ...options })
+  expect(await send({ query: 'reset=true' })).toMatchObject({ status: 200 })
+  expect(await send({ query: 'reset=true' })).toMatchObject({ status: 200 })
+  expect(await send({})).toMatchObject({ status: 422 })
+  const runs = await on.db.run.findMany({ where: { title: 'apply blueprint test' }, select: { options: true } })
   const said = runs.filter(({ options }) => JSON.stringify(options).includes('reset'))
   expect(said.length).toBeGreaterThan(0)
   expect(said.length).toBeLessThan(runs.length)

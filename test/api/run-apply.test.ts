@@ -1,9 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { keyring } from '../../src/db/seal.ts'
-import { type Answer, type Asker, applyPath } from '../support/asker.ts'
-import { objects } from '../support/contents.ts'
-import { installation, named } from '../support/installation.ts'
+import { type Asker, type AskOptions, applyPath, installation, named, objects } from '../support/kit.ts'
 
 /** POST /api/v3/blueprints/runs/{id}/apply/: the stored document of a former run, once more. */
 
@@ -13,11 +11,10 @@ beforeEach(() => {
   name = `r-${randomUUID().slice(0, 8)}`
 })
 
-const runPath = ({ headers }: Answer) => headers['content-location'] ?? ''
-const again = (path: string, { as = there.admin, query = '', headers = {} }: Sent = {}) =>
-  as.send({ method: 'POST', url: `${path}apply/${query}`, headers })
-type Sent = { as?: Asker; query?: string; headers?: Record<string, string> }
-const runOf = async (answer: Answer) => Object((await there.admin.get(runPath(answer))).json)
+const again = (path: string, { as = there.admin, query = '', ...options }: Sent = {}) =>
+  as.post(`${path}apply/${query}`, undefined, options)
+type Sent = AskOptions & { as?: Asker; query?: string }
+const { apply, runOf } = there.admin
 const put = (group: string, others: Parameters<typeof named>[2] = {}, headers = {}) =>
   named('oauth2', name, { ...others, app: { group } }).then((body) => there.admin.put(applyPath, body, { headers }))
 const groupOf = async () => (await there.db.application.findUniqueOrThrow({ where: { slug: name } })).group
@@ -31,7 +28,7 @@ describe('a roll back', () => {
   test('applies the document of the run before as a new run; the same again is unchanged', async () => {
     const first = await put('First')
     await put('Second')
-    const back = await again(runPath(first))
+    const back = await again(first.run)
     expect(back).toMatchObject({ status: 200, json: { applied: true } })
     expect(back.json).toMatchObject({ logs: [/unchanged$/, /updated: group "Second" -> "First"$/].map(matching) })
     expect(await groupOf()).toBe('First')
@@ -39,34 +36,31 @@ describe('a roll back', () => {
     expect(run.id).not.toBe(former.id)
     expect(run).toMatchObject({ title: former.title, kind: 'oauth2', slug: name, mode: 'apply', state: 'done' })
     expect(run.blueprint).toBe(former.blueprint)
-    const more = await again(runPath(first))
+    const more = await again(first.run)
     expect(more.json).toMatchObject({ logs: [/unchanged$/, /unchanged$/].map(matching) })
   })
 
   test('sets the secrets of the document, and keeps those that the service generated', async () => {
     const sent = await put('First', { provider: { client_secret: 'the first secret of the client' } })
     await put('First', { provider: { client_secret: 'the second secret of the client' } })
-    const back = await again(runPath(sent))
+    const back = await again(sent.run)
     expect(await secretOf()).toBe('the first secret of the client')
-    for (const text of [back.text, (await there.admin.get(runPath(back))).text])
+    for (const text of [back.text, (await there.admin.get(back.run)).text])
       expect(text).not.toContain('the first secret')
 
     name = `${name}-g`
     const generated = await put('First', { provider: { client_secret: undefined } })
     await put('Second', { provider: { client_secret: 'the second secret of the client' } })
-    await again(runPath(generated))
+    await again(generated.run)
     expect([await groupOf(), await secretOf()]).toEqual(['First', 'the second secret of the client'])
   })
 
   test('of a blueprint', async () => {
-    const blueprint = (cost: number) => ({
-      version: 1,
-      metadata: { name },
-      entries: [{ model: 'service_core.group', identifiers: { name }, attrs: { attributes: { cost } } }],
-    })
-    const first = await there.admin.put('/api/v3/blueprints/', blueprint(1))
-    await there.admin.put('/api/v3/blueprints/', blueprint(2))
-    expect((await again(runPath(first))).json).toMatchObject({ applied: true })
+    const costs = (cost: number) =>
+      apply([{ model: 'service_core.group', identifiers: { name }, attrs: { attributes: { cost } } }])
+    const first = await costs(1)
+    await costs(2)
+    expect((await again(first.run)).json).toMatchObject({ applied: true })
     expect(await there.db.group.findUnique({ where: { name } })).toMatchObject({ attributes: { cost: 1 } })
   })
 })
@@ -81,7 +75,7 @@ describe('a run of a plan', () => {
 
   test('is applied, as it was reviewed', async () => {
     const plan = await planned()
-    const done = await again(runPath(plan), { headers: { 'if-match': plan.headers.etag ?? '' } })
+    const done = await again(plan.run, { ifMatch: plan.etag })
     expect(done.json).toMatchObject({ applied: true })
     expect((await runOf(done)).changes).toEqual((await runOf(plan)).changes)
     expect((await runOf(done)).title).toBe(`apply oauth2 ${name}`)
@@ -91,7 +85,7 @@ describe('a run of a plan', () => {
   test('is refused when something changed since', async () => {
     const plan = await planned()
     await put('Third')
-    const answer = await again(runPath(plan), { headers: { 'if-match': plan.headers.etag ?? '' } })
+    const answer = await again(plan.run, { ifMatch: plan.etag })
     expect(answer).toMatchObject({ status: 412, json: { code: 'precondition_failed' } })
     expect(await groupOf()).toBe('Third')
   })
@@ -102,11 +96,11 @@ describe('what was asked with the PUT is asked here', () => {
     const first = await put('First')
     await put('Second')
     const before = await objects(there.db)
-    const plan = await again(runPath(first), { query: '?dry_run=true' })
+    const plan = await again(first.run, { query: '?dry_run=true' })
     expect(plan.json).toMatchObject({ applied: false, logs: [/unchanged$/, /would be updated: group/].map(matching) })
     expect(await objects(there.db)).toEqual(before)
     expect((await runOf(plan)).title).toBe(`plan oauth2 ${name}`)
-    const done = await again(runPath(first), { headers: { 'if-match': plan.headers.etag ?? '' } })
+    const done = await again(first.run, { ifMatch: plan.etag })
     expect(done.json).toMatchObject({ applied: true })
   })
 
@@ -114,7 +108,7 @@ describe('what was asked with the PUT is asked here', () => {
     const first = await put('First')
     const body = await named('radius', name)
     await there.admin.put(applyPath, { ...body, provider: { ...body.provider, name: `${name}-radius` } })
-    const back = await again(runPath(first), { query: '?replace_provider=true' })
+    const back = await again(first.run, { query: '?replace_provider=true' })
     expect(back.json).toMatchObject({ applied: true })
     expect(await there.db.provider.count({ where: { name: `${name}-radius` } })).toBe(0)
   })
@@ -122,13 +116,12 @@ describe('what was asked with the PUT is asked here', () => {
   test('the owner is that of the run, unless it is sent', async () => {
     const first = await put('First', {}, { 'gatewright-owner': 'team-a' })
     await put('Second', {}, { 'gatewright-owner': 'team-a' })
-    expect(await again(runPath(first), { headers: { 'gatewright-owner': 'team-b' } })).toMatchObject({ status: 409 })
-    expect((await again(runPath(first))).json).toMatchObject({ applied: true })
-    const taken = { 'gatewright-owner': 'team-b', 'gatewright-allow': 'takeover' }
-    expect((await again(runPath(first), { headers: taken })).json).toMatchObject({ applied: true })
+    expect(await again(first.run, { owner: 'team-b' })).toMatchObject({ status: 409 })
+    expect((await again(first.run)).json).toMatchObject({ applied: true })
+    expect((await again(first.run, { owner: 'team-b', allow: 'takeover' })).json).toMatchObject({ applied: true })
     expect(await there.db.application.findUnique({ where: { slug: name } })).toMatchObject({ owner: 'team-b' })
     // Now the owner of the run is another one.
-    expect(await again(runPath(first))).toMatchObject({ status: 409 })
+    expect(await again(first.run)).toMatchObject({ status: 409 })
   })
 
   test('a prune takes the owner of the run', async () => {
@@ -142,11 +135,11 @@ describe('what was asked with the PUT is asked here', () => {
     const first = await there.admin.put('/api/v3/blueprints/', body, { headers: owner })
     expect(first.json).toMatchObject({ applied: true })
     await put('First', {}, owner)
-    expect(await again(runPath(first))).toMatchObject({
+    expect(await again(first.run)).toMatchObject({
       status: 409,
       json: { detail: matching(/^prune would delete 2/) },
     })
-    const allowed = await again(runPath(first), { headers: { 'gatewright-allow': 'deletes=2' } })
+    const allowed = await again(first.run, { allow: 'deletes=2' })
     expect(allowed.json).toMatchObject({ applied: true })
     expect(await there.db.application.count({ where: { slug: name } })).toBe(0)
   })
@@ -154,10 +147,10 @@ describe('what was asked with the PUT is asked here', () => {
   test('Idempotency-Key, Prefer and If-None-Match', async () => {
     const first = await put('First')
     const headers = { 'idempotency-key': randomUUID() }
-    const [one, other] = [await again(runPath(first), { headers }), await again(runPath(first), { headers })]
-    expect(runPath(one)).toBe(runPath(other))
-    expect(await again(runPath(first), { headers: { prefer: 'respond-async' } })).toMatchObject({ status: 202 })
-    expect(await again(runPath(first), { headers: { 'if-none-match': '*' } })).toMatchObject({ status: 412 })
+    const [one, other] = [await again(first.run, { headers }), await again(first.run, { headers })]
+    expect(one.run).toBe(other.run)
+    expect(await again(first.run, { headers: { prefer: 'respond-async' } })).toMatchObject({ status: 202 })
+    expect(await again(first.run, { ifNoneMatch: '*' })).toMatchObject({ status: 412 })
   })
 
   test('errors have the paths of the PUT', async () => {
@@ -167,9 +160,9 @@ describe('what was asked with the PUT is asked here', () => {
     })
     const second = await put('Second', { provider: { authorization_flow: name } })
     expect(second.json).toMatchObject({ applied: true })
-    await again(runPath(first))
+    await again(first.run)
     await there.db.flow.delete({ where: { slug: name } })
-    expect(await again(runPath(second))).toMatchObject({
+    expect(await again(second.run)).toMatchObject({
       status: 400,
       json: { provider: { authorization_flow: [matching(/^No flow is called/)] }, code: 'invalid' },
     })
@@ -184,8 +177,8 @@ describe('is refused', () => {
       await there.make.user({ permissions: [...rights] }),
       await there.make.user({ permissions: [...rights, 'view_run'] }),
     ]
-    expect(await again(runPath(first), { as: blind })).toMatchObject({ status: 404, json: { code: 'not_found' } })
-    expect(await again(runPath(first), { as: seeing })).toMatchObject({
+    expect(await again(first.run, { as: blind })).toMatchObject({ status: 404, json: { code: 'not_found' } })
+    expect(await again(first.run, { as: seeing })).toMatchObject({
       status: 403,
       json: { detail: "To apply another user's run again you need the permission roll_back_run." },
     })
@@ -195,16 +188,16 @@ describe('is refused', () => {
     const first = await put('First')
     await put('Second')
     const operator = await there.make.user({ permissions: ['view_run', 'roll_back_run'] })
-    expect(await again(runPath(first), { as: operator })).toMatchObject({ status: 403 })
+    expect(await again(first.run, { as: operator })).toMatchObject({ status: 403 })
     const able = ['view_run', 'roll_back_run', 'change_application', 'change_oauth2provider'] as const
     const allowed = await there.make.user({ permissions: [...able] })
-    expect(await again(runPath(first), { as: allowed })).toMatchObject({
+    expect(await again(first.run, { as: allowed })).toMatchObject({
       status: 409,
       json: { detail: matching(/^The document of this run is of another user: plan it/) },
     })
-    const plan = await again(runPath(first), { as: allowed, query: '?dry_run=true' })
+    const plan = await again(first.run, { as: allowed, query: '?dry_run=true' })
     const headers = { 'if-match': plan.headers.etag ?? '' }
-    expect((await again(runPath(first), { as: allowed, headers })).json).toMatchObject({ applied: true })
+    expect((await again(first.run, { as: allowed, headers })).json).toMatchObject({ applied: true })
     expect(await there.db.application.findUnique({ where: { slug: name } })).toMatchObject({ group: 'First' })
   })
 
@@ -213,21 +206,21 @@ describe('is refused', () => {
     const first = await user.put(applyPath, await named('oauth2', name))
     expect(first.json).toMatchObject({ applied: true })
     // To create is not to change.
-    expect(await again(runPath(first), { as: user })).toMatchObject({ status: 403 })
+    expect(await again(first.run, { as: user })).toMatchObject({ status: 403 })
     await there.db.application.delete({ where: { slug: name } })
     await there.db.provider.delete({ where: { name } })
-    expect((await again(runPath(first), { as: user })).json).toMatchObject({ applied: true })
+    expect((await again(first.run, { as: user })).json).toMatchObject({ applied: true })
     await there.db.membership.deleteMany({ where: { userPk: user.pk } })
-    expect(await again(runPath(first), { as: user })).toMatchObject({ status: 403 })
+    expect(await again(first.run, { as: user })).toMatchObject({ status: 403 })
   })
 
   test('of a blueprint for a submitter who lacks what an entry needs now', async () => {
     const user = await there.make.user({ superuser: true })
     const entries = [{ model: 'service_core.group', identifiers: { name } }]
     const first = await user.put('/api/v3/blueprints/', { version: 1, metadata: { name }, entries })
-    expect((await again(runPath(first), { as: user })).json).toMatchObject({ applied: true })
+    expect((await again(first.run, { as: user })).json).toMatchObject({ applied: true })
     await there.db.membership.deleteMany({ where: { userPk: user.pk } })
-    expect(await again(runPath(first), { as: user })).toMatchObject({ status: 403 })
+    expect(await again(first.run, { as: user })).toMatchObject({ status: 403 })
   })
 
   test('while it has not ended', async () => {
@@ -252,13 +245,13 @@ describe('is refused', () => {
       [sealed, /^The document of this run cannot be opened: .* Send it again\.$/],
     ] as const) {
       await there.db.run.update({ where: { id }, data: { blueprint: text } })
-      expect(await again(runPath(first))).toMatchObject({
+      expect(await again(first.run)).toMatchObject({
         status: 409,
         json: { code: 'conflict', detail: matching(detail) },
       })
     }
     await there.db.run.update({ where: { id }, data: { blueprint } })
-    expect((await again(runPath(first))).json).toMatchObject({ applied: true })
+    expect((await again(first.run)).json).toMatchObject({ applied: true })
   })
 
   test('when a later run holds the document, it is read there', async () => {
@@ -267,7 +260,7 @@ describe('is refused', () => {
     const { id } = await runOf(first)
     expect((await there.db.run.findUniqueOrThrow({ where: { id } })).blueprint).toBeNull()
     await put('Second')
-    expect((await again(runPath(first))).json).toMatchObject({ applied: true })
+    expect((await again(first.run)).json).toMatchObject({ applied: true })
     expect(await groupOf()).toBe('First')
   })
 
@@ -275,7 +268,7 @@ describe('is refused', () => {
     const first = await put('First')
     const answer = await there.admin.send({
       method: 'POST',
-      url: `${runPath(first)}apply/`,
+      url: `${first.run}apply/`,
       headers: { 'content-type': 'application/json' },
       payload: JSON.stringify(await named('oauth2', name)),
     })

@@ -1,9 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { applyPath } from '../support/asker.ts'
-import { installation, named } from '../support/installation.ts'
+import { applyPath, installation, named, until } from '../support/kit.ts'
 import { isThere, lockRunOf, put, runOf, statesOf } from '../support/operations.ts'
-import { until } from '../support/until.ts'
 
 /** POST /api/v3/blueprints/runs/{id}/cancel/: a run that waits is not applied. */
 

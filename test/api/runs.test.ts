@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { keyring } from '../../src/db/seal.ts'
 import { parse } from '../../src/document/yaml.ts'
-import { type Answer, applyPath } from '../support/asker.ts'
-import { example, installation, kinds, named } from '../support/installation.ts'
+import { type Answer, applyPath, example, installation, kinds, named } from '../support/kit.ts'
 
 const there = await installation()
 const submitter = await there.make.user({
@@ -13,7 +12,7 @@ const submitter = await there.make.user({
 async function submitted(body: unknown, as = submitter): Promise<string> {
   const answer = await as.put(applyPath, body)
   expect(answer.status).toBe(200)
-  return answer.headers['content-location'] ?? ''
+  return answer.run
 }
 
 const seen = ({ json }: Answer) =>
@@ -138,10 +137,10 @@ describe('generated values', () => {
     const foreign = await supporter.get(path, acting)
     expect([foreign.status, seen(foreign).generated]).toEqual([200, {}])
     const submission = await supporter.put(applyPath, await withoutSecrets('made-up-by-a-supporter'), acting)
-    const theirs = await supporter.get(submission.headers['content-location'] ?? '', acting)
+    const theirs = await supporter.get(submission.run, acting)
     expect(seen(theirs).generated).toMatchObject({ provider: { client_secret: expect.stringMatching(/^\w{128}$/) } })
     const other = await there.make.user({ permissions: ['impersonate'] })
-    expect(seen(await other.get(submission.headers['content-location'] ?? '', acting)).generated).toEqual({})
+    expect(seen(await other.get(submission.run, acting)).generated).toEqual({})
   })
 
   test('can be read twice, but not after they expired', async () => {
@@ -160,7 +159,7 @@ describe('generated values', () => {
     const first = seen(await submitter.get(await submitted(body)))
     const asks = { ...body, provider: { ...body.provider, client_secret: { generate: true } } }
     const planned = await submitter.put(`${applyPath}?dry_run=true`, asks)
-    const plan = seen(await submitter.get(planned.headers['content-location'] ?? ''))
+    const plan = seen(await submitter.get(planned.run))
     expect([plan.generated, plan.changes]).toMatchObject([{}, [{ fields: { client_secret: 'changed' } }, {}]])
     const run = seen(await submitter.get(await submitted(asks)))
     const { client_secret } = run.generated.provider ?? {}
@@ -184,12 +183,12 @@ describe('generated values', () => {
     await submitted(sent(second))
     const rotated = await secretOf()
     const planned = await submitter.put(`${applyPath}?dry_run=true`, sent({ create: first }))
-    const plan = seen(await submitter.get(planned.headers['content-location'] ?? ''))
+    const plan = seen(await submitter.get(planned.run))
     expect(plan.changes).toMatchObject([{ action: 'unchanged', fields: {} }, { action: 'unchanged' }])
     const again = [
       await submitter.put(applyPath, sent({ create: first })),
       await submitter.put('/api/v3/blueprints/', [sent({ create: first })]),
-      await submitter.send({ method: 'POST', url: `${path}apply/` }),
+      await submitter.post(`${path}apply/`),
     ]
     for (const answer of again) expect(answer).toMatchObject({ status: 200, json: { applied: true } })
     expect(await secretOf()).toBe(rotated)
@@ -213,7 +212,7 @@ describe('generated values', () => {
 test.each(kinds)('the blueprint of %s is the document that was applied, its secrets masked', async (kind) => {
   const body = await example(kind)
   const answer = await there.admin.put(applyPath, body)
-  const { blueprint } = seen(await there.admin.get(answer.headers['content-location'] ?? ''))
+  const { blueprint } = seen(await there.admin.get(answer.run))
   const document = parse(blueprint)
   expect(document.entries.map(({ model, id, identifiers }) => [model, id, identifiers])).toEqual([
     [body.provider_model, 'provider', { name: body.provider.name }],

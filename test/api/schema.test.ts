@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { type Answer, applyPath } from '../support/asker.ts'
-import { example, installation, kinds, named } from '../support/installation.ts'
+import { type Answer, applyPath, example, installation, kinds, named } from '../support/kit.ts'
 import { type Operation, readDescription } from '../support/openapi.ts'
 
 const service = await installation()

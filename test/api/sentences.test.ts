@@ -1,8 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { type Asker, applyPath } from '../support/asker.ts'
-import { dashboardOf } from '../support/dashboard.ts'
-import { type Body, installation, named } from '../support/installation.ts'
+import { type Asker, applyPath, type Body, dashboardOf, installation, named } from '../support/kit.ts'
 
 /** What changed, as all surfaces say it: PostgreSQL orders the members of stored objects otherwise than documents do. */
 
@@ -19,7 +17,7 @@ type Run = { id: string; changes: { action: string; fields: Record<string, unkno
 async function put(path: string, body: unknown, as: Asker = there.admin): Promise<Run> {
   const answer = await as.put(path, body)
   expect(answer.status, answer.text).toBe(200)
-  return (await there.admin.get(answer.headers['content-location'] ?? '')).json as Run
+  return (await there.admin.runOf(answer)) as Run
 }
 /** The sentence about the object, without its name, of a plan and of the apply. */
 async function said(body: Body): Promise<string[]> {

@@ -2,10 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { QueueEvents } from 'bullmq'
 import { describe, expect, test } from 'vitest'
 import { documentLimits } from '../../src/document/document.ts'
-import type { Answer } from '../support/asker.ts'
-import { objects } from '../support/contents.ts'
-import { installation, named } from '../support/installation.ts'
-import { needs } from '../support/needs.ts'
+import { installation, named, needs, objects } from '../support/kit.ts'
 
 /** Sets through PUT /api/v3/blueprints/: lists of submissions, and large documents. */
 
@@ -14,15 +11,14 @@ const path = '/api/v3/blueprints/'
 const there = await installation()
 const deployer = await there.make.user({ groups: ['6f7e0000-0000-4000-8000-000000000502'] })
 
-const logsOf = ({ json }: Answer) => (json as { logs: string[] }).logs
-const runOf = async ({ headers }: Answer) => (await deployer.get(headers['content-location'] ?? '')).json
+const { runOf } = deployer
 
 describe('a list of submissions', () => {
   test('is applied by a user who may apply each of them, and again changes nothing', async () => {
     const list = await Promise.all([named('oauth2', 'first'), named('saml', 'second'), named('scim', 'third')])
     const answer = await deployer.put(path, list)
     expect(answer, answer.text).toMatchObject({ status: 200, json: { applied: true } })
-    expect(logsOf(answer).map((line) => line.replace(/ \(pk .*/, ''))).toEqual([
+    expect(answer.logs.map((line) => line.replace(/ \(pk .*/, ''))).toEqual([
       'provider oauth2 "first" created',
       'application "first" created',
       'provider saml "second" created',
@@ -32,7 +28,7 @@ describe('a list of submissions', () => {
     ])
     expect(await runOf(answer)).toMatchObject({ title: 'apply 3 submissions', kind: 'blueprint', slug: null })
     const again = await deployer.put(path, list)
-    expect(logsOf(again).every((line) => line.endsWith(' unchanged'))).toBe(true)
+    expect(again.logs.every((line) => line.endsWith(' unchanged'))).toBe(true)
   })
 
   test('may stand in an object, as generated clients send it, with the places of errors there', async () => {
@@ -40,7 +36,7 @@ describe('a list of submissions', () => {
     const answer = await deployer.put(path, { submissions })
     expect(answer, answer.text).toMatchObject({ status: 200, json: { applied: true } })
     expect(await runOf(answer)).toMatchObject({ title: 'apply 2 submissions' })
-    expect(logsOf(await deployer.put(path, submissions)).every((line) => line.endsWith(' unchanged'))).toBe(true)
+    expect((await deployer.put(path, submissions)).logs.every((line) => line.endsWith(' unchanged'))).toBe(true)
     const wrong = await named('radius', 'boxed-c', {
       provider: { authorization_flow: 'no-such-flow' },
       app: { slug: '!' },
@@ -104,7 +100,7 @@ describe('a list of submissions', () => {
     const asks = async (identifiers: object) => {
       const entries = [{ model: 'service_core.user', identifiers }]
       const answer = await user.put(path, { version: 1, metadata: { name: 'asks' }, entries })
-      return [answer.status, (answer.json as { detail: string }).detail]
+      return [answer.status, answer.detail]
     }
     const detail = (what: unknown) =>
       `You may not write user ${JSON.stringify(what)}: the permission add_user, change_user or delete_user is missing.`

@@ -2,11 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { uuid7 } from '../../src/ids.ts'
 import { permissionNames } from '../../src/models/registry.ts'
-import { type Asker, applyPath } from '../support/asker.ts'
-import { installation, named } from '../support/installation.ts'
-import type { Made } from '../support/make.ts'
+import { type Asker, applyPath, installation, type Made, named } from '../support/kit.ts'
 import { statementsOf } from '../support/statements.ts'
-import { sender } from './sending.ts'
 
 /**
  * A token that a user makes for another one never carries more than its creator held then, whatever its owner gains, and
@@ -16,7 +13,6 @@ import { sender } from './sending.ts'
 const there = await installation()
 
 const path = '/api/v3/core/tokens/'
-const { post, patch } = sender()
 
 const held = ['add_token', 'view_token_key', 'view_user', 'impersonate', 'view_queue']
 let creator: Made
@@ -35,7 +31,7 @@ beforeEach(async () => {
 
 /** @returns the key of a new token */
 async function made(by: Asker, body: { identifier: string; user?: number }, headers = {}): Promise<string> {
-  const { status, text } = await post(by, path, body, headers)
+  const { status, text } = await by.post(path, body, { headers })
   expect(status, text).toBe(201)
   const viewed = await by.get(`${path}${body.identifier}/view_key/`, { headers })
   expect(viewed.status, viewed.text).toBe(200)
@@ -97,8 +93,8 @@ describe('it is kept with the token', () => {
     const { text } = await there.admin.get(`${path}?identifier=${identifier}`)
     expect(text).not.toContain('ceiling')
     for (const body of [{ ceiling: null }, { created_by: owner.pk }])
-      expect((await patch(there.admin, `${path}${identifier}/`, body)).status).toBe(400)
-    await patch(there.admin, `${path}${identifier}/`, { description: 'changed by a superuser' })
+      expect((await there.admin.patch(`${path}${identifier}/`, body)).status).toBe(400)
+    await there.admin.patch(`${path}${identifier}/`, { description: 'changed by a superuser' })
     expect(await ceilingOf(identifier)).not.toBeNull()
   })
 })
@@ -118,7 +114,7 @@ describe('authentication takes what both have', () => {
     expect(await permissions(owner)).toEqual(permissionNames(there.engine.registry))
     expect(await permissions(holder)).toEqual([...held, 'add_application', 'add_radiusprovider'].sort())
     expect(await mayList(holder)).toEqual([true, false])
-    expect((await post(holder, path, { identifier: randomUUID(), expiring: false })).status).toBe(403)
+    expect((await holder.post(path, { identifier: randomUUID(), expiring: false })).status).toBe(403)
   })
 
   test('all of its ceiling when its owner becomes a superuser, to delegate it too', async () => {
@@ -129,7 +125,7 @@ describe('authentication takes what both have', () => {
     ]
     const child = await made(holder, { identifier: randomUUID(), user: strong.pk })
     expect(await permissions(there.as(child))).toEqual(['view_user'])
-    expect((await post(holder, path, { identifier: randomUUID(), user: stronger.pk })).status).toBe(403)
+    expect((await holder.post(path, { identifier: randomUUID(), user: stronger.pk })).status).toBe(403)
   })
 
   test('nothing that its creator gains later', async () => {
@@ -187,7 +183,7 @@ describe('authentication takes what both have', () => {
 })
 
 describe('its holder is not its owner', () => {
-  const remove = (who: Asker, name: string) => who.send({ method: 'DELETE', url: `${path}${name}/` })
+  const remove = (who: Asker, name: string) => who.delete(`${path}${name}/`)
   const inDays = (days: number) => new Date(Date.now() + days * 86_400_000)
   const ceiling = [...held, 'add_application', 'add_radiusprovider'].sort()
 
@@ -228,7 +224,7 @@ describe('its holder is not its owner', () => {
   test('with its owners, or fewer of them', async () => {
     await grant(owner, ['add_application', 'change_application'])
     const [both, one, other] = [randomUUID(), randomUUID(), randomUUID()]
-    await post(owner, path, { identifier: both, owners: ['team-a', 'team-b'], expires: inDays(300) })
+    await owner.post(path, { identifier: both, owners: ['team-a', 'team-b'], expires: inDays(300) })
     const bound = there.as(((await owner.get(`${path}${both}/view_key/`)).json as { key: string }).key)
     const equal = there.as(await made(bound, { identifier: one }))
     const narrow = { identifier: other, owners: ['team-b', 'team-c'], expires: inDays(2).toISOString() }
@@ -251,8 +247,8 @@ describe('its holder is not its owner', () => {
     const user = await there.make.user({ permissions: ['view_group'] })
     const lasting = there.as(await there.make.token(user.pk, { ceiling: ['view_user'] }))
     const [without, usual] = [randomUUID(), randomUUID()]
-    expect((await post(lasting, path, { identifier: without, expiring: false })).status).toBe(201)
-    expect((await post(lasting, path, { identifier: usual })).status).toBe(201)
+    expect((await lasting.post(path, { identifier: without, expiring: false })).status).toBe(201)
+    expect((await lasting.post(path, { identifier: usual })).status).toBe(201)
     const rows = await there.db.token.findMany({ where: { identifier: { in: [without, usual] } } })
     expect(rows.map(({ expiring, ceiling: own }) => [expiring, own]).sort()).toEqual([
       [false, ['view_user']],
@@ -265,37 +261,37 @@ describe('its holder is not its owner', () => {
     const other = await there.make.user({ permissions: ['view_group'] })
     const ends = { expires: inDays(300).toISOString() }
     for (const more of [ends, { expiring: false }, { intent: 'app_password' }, { user: other.pk }])
-      expect((await post(holder, path, { identifier: randomUUID(), ...more })).status, JSON.stringify(more)).toBe(403)
-    expect((await post(holder, path, { identifier: randomUUID(), managed: 'mine' })).status).toBe(400)
+      expect((await holder.post(path, { identifier: randomUUID(), ...more })).status, JSON.stringify(more)).toBe(403)
+    expect((await holder.post(path, { identifier: randomUUID(), managed: 'mine' })).status).toBe(400)
     const entry = { model: 'service_core.token', identifiers: { identifier: randomUUID() }, attrs: { user: owner.pk } }
     const document = { version: 1, metadata: { name: 'renewal' }, entries: [entry] }
     expect((await holder.put('/api/v3/blueprints/', document)).status).toBe(403)
     const acting = { 'impersonate-user': owner.username }
     const support = there.as(await there.make.token(creator.pk, { ceiling: held }))
-    expect((await post(support, path, { identifier: randomUUID() }, acting)).status).toBe(403)
+    expect((await support.post(path, { identifier: randomUUID() }, { headers: acting })).status).toBe(403)
   })
 
   test('other tokens of its owner cannot be viewed, changed or deleted when their user holds more', async () => {
     const [full, later, password] = [randomUUID(), randomUUID(), randomUUID()]
-    await post(owner, path, { identifier: full })
+    await owner.post(path, { identifier: full })
     for (const body of [
       { identifier: later, expires: inDays(300) },
       { identifier: password, intent: 'app_password' },
     ])
-      expect((await post(creator, path, { ...body, user: owner.pk })).status).toBe(201)
+      expect((await creator.post(path, { ...body, user: owner.pk })).status).toBe(201)
     await grant(owner, ['view_group'])
     for (const name of [full, later, password]) {
       expect((await holder.get(`${path}${name}/view_key/`)).status).toBe(404)
-      expect((await patch(holder, `${path}${name}/`, { description: 'x' })).status).toBe(403)
+      expect((await holder.patch(`${path}${name}/`, { description: 'x' })).status).toBe(403)
       expect((await remove(holder, name)).status).toBe(404)
     }
-    expect((await patch(holder, `${path}${identifier}/`, { description: 'x' })).status).toBe(403)
+    expect((await holder.patch(`${path}${identifier}/`, { description: 'x' })).status).toBe(403)
     expect((await owner.get(`${path}${full}/view_key/`)).status).toBe(200)
   })
 
   test('a token whose key another user views carries no more than that user held then', async () => {
     const [byOther, byOwner, bySuperuser] = [randomUUID(), randomUUID(), randomUUID()]
-    for (const name of [byOther, byOwner, bySuperuser]) await post(owner, path, { identifier: name })
+    for (const name of [byOther, byOwner, bySuperuser]) await owner.post(path, { identifier: name })
     const view = async (who: Asker, name: string) =>
       ((await who.get(`${path}${name}/view_key/`)).json as { key: string }).key
     const other = there.as(await view(await there.make.user({ permissions: ['view_token_key', 'view_user'] }), byOther))
@@ -310,14 +306,14 @@ describe('its holder is not its owner', () => {
     expect(await permissions(other)).toEqual(['view_token_key', 'view_user'])
     const twice = randomUUID()
     const cyd = await there.make.user()
-    await post(creator, path, { identifier: twice, user: cyd.pk })
+    await creator.post(path, { identifier: twice, user: cyd.pk })
     await view(await there.make.user({ permissions: ['view_token_key', 'view_user', 'view_group'] }), twice)
     expect(await ceilingOf(twice)).toEqual(['view_token_key', 'view_user'])
   })
 
   test('the key of a new token is not shown to its creator when its user has gained more', async () => {
     const late = randomUUID()
-    await post(creator, path, { identifier: late, user: owner.pk })
+    await creator.post(path, { identifier: late, user: owner.pk })
     await grant(owner, ['view_group'])
     expect((await creator.get(`${path}${late}/view_key/`)).status).toBe(404)
   })

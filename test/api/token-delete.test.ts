@@ -1,9 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { type Installation, installation } from '../support/installation.ts'
-import type { Made } from '../support/make.ts'
-import { rows, sql } from '../support/sql.ts'
-import { sender } from './sending.ts'
+import { type Installation, installation, type Made, rows, sql } from '../support/kit.ts'
 
 /** DELETE /api/v3/core/tokens/{identifier}/ */
 
@@ -15,16 +12,15 @@ beforeEach(() => {
 })
 
 const path = '/api/v3/core/tokens/'
-const { post, patch } = sender()
 
 describe('a token is deleted', () => {
   const remove = (who: Made | Installation['admin'], name = identifier, headers = {}) =>
-    who.send({ method: 'DELETE', url: `${path}${name}/`, headers })
+    who.delete(`${path}${name}/`, { headers })
   const count = () => there.db.token.count({ where: { identifier } })
 
   test('by its owner: its key authenticates no more, and the deletion is audited', async () => {
     const ada = await make.user()
-    await post(ada, path, { identifier })
+    await ada.post(path, { identifier })
     const { key } = (await ada.get(`${path}${identifier}/view_key/`)).json as { key: string }
     const { pk } = await there.db.token.findUniqueOrThrow({ where: { identifier } })
     const { status, text, headers } = await remove(ada)
@@ -49,13 +45,13 @@ describe('a token is deleted', () => {
     { 'content-type': 'application/json' },
     { 'content-type': 'application/json', 'content-length': '0' },
   ])('with the headers %j and no body', async (headers) => {
-    await post(there.admin, path, { identifier })
+    await there.admin.post(path, { identifier })
     expect((await remove(there.admin, identifier, headers)).status).toBe(204)
   })
 
   test('by others with delete_token who hold all rights of its owner; else there is no such token', async () => {
     const ada = await make.user({ permissions: ['view_user'] })
-    await post(ada, path, { identifier })
+    await ada.post(path, { identifier })
     const missing = await remove(ada, randomUUID())
     for (const permissions of [[], ['delete_token'], ['change_token', 'view_token', 'view_user']]) {
       const { status, json } = await remove(await make.user({ permissions }))
@@ -68,7 +64,7 @@ describe('a token is deleted', () => {
 
   test('by one of two requests at the same time', async () => {
     const ada = await make.user()
-    await post(ada, path, { identifier })
+    await ada.post(path, { identifier })
     const statuses = (await Promise.all([remove(ada), remove(ada)])).map(({ status }) => status)
     expect(statuses.sort()).toEqual([204, 404])
   })
@@ -84,12 +80,12 @@ test('the last token by which a superuser can authenticate is neither deleted no
   const message = expect.stringMatching(
     /^Would leave no superuser who can authenticate: first give .* another api token/,
   )
-  const deleted = await fresh.admin.send({ method: 'DELETE', url })
+  const deleted = await fresh.admin.delete(url)
   expect([deleted.status, deleted.json]).toEqual([400, { code: 'invalid', non_field_errors: [message] }])
   const soon = new Date(Date.now() + 60_000).toISOString()
-  const ended = await patch(fresh.admin, url, { expiring: true, expires: soon })
+  const ended = await fresh.admin.patch(url, { expiring: true, expires: soon })
   expect([ended.status, ended.json]).toEqual([400, { code: 'invalid', expires: [message], expiring: [message] }])
-  await post(fresh.admin, path, { identifier })
-  expect((await patch(fresh.admin, url, { expiring: true, expires: soon })).status).toBe(200)
-  expect((await fresh.admin.send({ method: 'DELETE', url })).status).toBe(204)
+  await fresh.admin.post(path, { identifier })
+  expect((await fresh.admin.patch(url, { expiring: true, expires: soon })).status).toBe(200)
+  expect((await fresh.admin.delete(url)).status).toBe(204)
 })

@@ -1,11 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, expect, test } from 'vitest'
 import { held } from '../runs/stand.ts'
-import { installation } from '../support/installation.ts'
-import type { Made } from '../support/make.ts'
-import { rows, sql } from '../support/sql.ts'
-import { until } from '../support/until.ts'
-import { sender } from './sending.ts'
+import { installation, type Made, rows, sql, until } from '../support/kit.ts'
 
 /** The one view of a token's key, beside others who write. */
 
@@ -15,10 +11,9 @@ const there = await installation({ workers: 'none' })
 beforeEach(async () => {
   identifier = randomUUID()
   ada = await there.make.user()
-  expect((await post(ada, '/api/v3/core/tokens/', { identifier })).status).toBe(201)
+  expect((await ada.post('/api/v3/core/tokens/', { identifier })).status).toBe(201)
 })
 
-const { post } = sender()
 const view = async (who: Made) => (await who.get(`/api/v3/core/tokens/${identifier}/view_key/`)).status
 
 const lockWaits = sql`SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`

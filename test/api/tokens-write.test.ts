@@ -1,11 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { eraseExpired } from '../../src/runs/retention.ts'
-import { everything } from '../support/contents.ts'
-import { type Installation, installation } from '../support/installation.ts'
-import type { Made } from '../support/make.ts'
-import { rows, sql } from '../support/sql.ts'
-import { sender } from './sending.ts'
+import { everything, type Installation, installation, type Made, rows, sql } from '../support/kit.ts'
 
 let identifier: string
 const there = await installation({ workers: 'none' })
@@ -15,13 +11,12 @@ beforeEach(() => {
 })
 
 const path = '/api/v3/core/tokens/'
-const { post, patch } = sender()
 const keyOf = (who: Made | Installation['admin'], name = identifier) => who.get(`${path}${name}/view_key/`)
 const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString()
 
 test('a token is created for the caller and shown without its secret', async () => {
   const ada = await make.user()
-  const { status, json, text } = await post(ada, path, { identifier, description: 'CI' })
+  const { status, json, text } = await ada.post(path, { identifier, description: 'CI' })
   expect(status).toBe(201)
   expect(json).toEqual({
     pk: expect.stringMatching(/^[0-9a-f-]{36}$/),
@@ -55,7 +50,7 @@ describe('a token for a user who is not active', () => {
     await there.db.user.update({ where: { pk }, data: { isActive: false } })
     const said = [expect.stringMatching(/^The user .* has the is_active false: this field takes true\.$/)]
     for (const user of [pk, username])
-      expect(await post(there.admin, path, { identifier, user })).toMatchObject({ status: 400, json: { user: said } })
+      expect(await there.admin.post(path, { identifier, user })).toMatchObject({ status: 400, json: { user: said } })
     const { username: active } = await make.user()
     const inDocument = { status: 400, json: { entries: { 1: { user: said } } } }
     expect(
@@ -69,15 +64,15 @@ describe('a token for a user who is not active', () => {
 
   test('stays, and may be changed, when the user is deactivated later', async () => {
     const ada = await make.user()
-    await post(there.admin, path, { identifier, user: ada.pk })
+    await there.admin.post(path, { identifier, user: ada.pk })
     await there.db.user.update({ where: { pk: ada.pk }, data: { isActive: false } })
     const fields = { user: ada.pk, description: 'kept' }
-    expect(await patch(there.admin, `${path}${identifier}/`, fields)).toMatchObject({ status: 200, json: fields })
+    expect(await there.admin.patch(`${path}${identifier}/`, fields)).toMatchObject({ status: 200, json: fields })
   })
 
   test('does not keep the user from being deactivated', async () => {
     const { pk, username } = await make.user()
-    await post(there.admin, path, { identifier, user: pk })
+    await there.admin.post(path, { identifier, user: pk })
     const {
       entries: [user],
     } = entries(username, false)
@@ -93,7 +88,7 @@ describe('a token for a user who is not active', () => {
 describe('its key', () => {
   test('is viewed once, by its owner, and works; then it is gone', async () => {
     const ada = await make.user()
-    await post(ada, path, { identifier })
+    await ada.post(path, { identifier })
     const { status, json, headers } = await keyOf(ada)
     expect(status).toBe(200)
     expect(headers['cache-control']).toBe('no-store')
@@ -110,7 +105,7 @@ describe('its key', () => {
 
   test('is not used up by a HEAD request', async () => {
     const ada = await make.user()
-    await post(ada, path, { identifier })
+    await ada.post(path, { identifier })
     const asked = await ada.send({ method: 'HEAD', url: `${path}${identifier}/view_key/` })
     expect([asked.status, asked.headers.allow]).toEqual([405, 'GET'])
     expect((await keyOf(ada)).status).toBe(200)
@@ -118,14 +113,14 @@ describe('its key', () => {
 
   test('is shown to one of two simultaneous requests', async () => {
     const ada = await make.user()
-    await post(ada, path, { identifier })
+    await ada.post(path, { identifier })
     const statuses = (await Promise.all(Array.from({ length: 8 }, () => keyOf(ada)))).map(({ status }) => status)
     expect(statuses.sort()).toEqual([200, ...Array.from({ length: 7 }, () => 410)])
   })
 
   test('is shown to others only with view_token_key and all rights of its owner', async () => {
     const ada = await make.user({ permissions: ['view_user'] })
-    await post(ada, path, { identifier })
+    await ada.post(path, { identifier })
     expect(await keyOf(await make.user())).toMatchObject({ status: 404, json: { code: 'not_found' } })
     expect((await keyOf(await make.user({ permissions: ['view_token_key'] }))).status).toBe(404)
     expect((await keyOf(await make.user({ permissions: ['view_token_key', 'view_user'] }))).status).toBe(200)
@@ -135,13 +130,13 @@ describe('its key', () => {
     const bob = await make.user()
     const acting = { headers: { 'impersonate-user': bob.username } }
     const ada = await make.user({ permissions: ['impersonate'] })
-    const made = await post(ada, path, { identifier }, { 'impersonate-user': bob.username })
+    const made = await ada.post(path, { identifier }, { headers: { 'impersonate-user': bob.username } })
     expect(made).toMatchObject({ status: 403, json: { code: 'permission_denied' } })
     expect(await there.db.token.count({ where: { identifier } })).toBe(0)
-    await post(bob, path, { identifier })
+    await bob.post(path, { identifier })
     const url = `${path}${identifier}/view_key/`
     expect(await ada.get(url, acting)).toMatchObject({ status: 403, json: { code: 'permission_denied' } })
-    const changed = await patch(ada, `${path}${identifier}/`, { intent: 'app_password' }, acting.headers)
+    const changed = await ada.patch(`${path}${identifier}/`, { intent: 'app_password' }, { headers: acting.headers })
     expect(changed).toMatchObject({ status: 403, json: { code: 'permission_denied' } })
     const cyd = await make.user({ permissions: ['impersonate', 'view_token_key'] })
     expect((await cyd.get(url, acting)).status).toBe(200)
@@ -149,14 +144,14 @@ describe('its key', () => {
 
   test('of a superuser is shown to superusers only', async () => {
     const root = await make.user({ superuser: true })
-    await post(root, path, { identifier })
+    await root.post(path, { identifier })
     expect((await keyOf(await make.user({ permissions: ['view_token_key'] }))).status).toBe(404)
     expect((await keyOf(there.admin)).status).toBe(200)
   })
 
   test('is gone after a day, viewed or not, and then erased', async () => {
     const ada = await make.user()
-    await post(ada, path, { identifier })
+    await ada.post(path, { identifier })
     await rows(
       there.db,
       sql`UPDATE tokens SET created_at = now() - interval '24 hours 1 second' WHERE identifier = ${identifier}`,
@@ -176,45 +171,45 @@ describe('its key', () => {
 describe('a change', () => {
   test('changes the sent fields, and resets none', async () => {
     const ada = await make.user()
-    const made = await post(ada, path, { identifier, intent: 'app_password', description: 'd', expires: inDays(9) })
-    const { status, json } = await patch(ada, `${path}${identifier}/`, { description: 'e' })
+    const made = await ada.post(path, { identifier, intent: 'app_password', description: 'd', expires: inDays(9) })
+    const { status, json } = await ada.patch(`${path}${identifier}/`, { description: 'e' })
     expect([status, json]).toEqual([200, { ...(made.json as object), description: 'e' }])
-    const renamed = await patch(ada, `${path}${identifier}/`, { ...(json as object), identifier: `${identifier}-2` })
+    const renamed = await ada.patch(`${path}${identifier}/`, { ...(json as object), identifier: `${identifier}-2` })
     expect(renamed.json).toEqual({ ...(json as object), identifier: `${identifier}-2` })
-    expect((await patch(ada, `${path}${identifier}/`, {})).status).toBe(404)
+    expect((await ada.patch(`${path}${identifier}/`, {})).status).toBe(404)
   })
 
   test('of a foreign token needs change_token: without it there is no such token', async () => {
     const ada = await make.user()
-    await post(ada, path, { identifier })
+    await ada.post(path, { identifier })
     const bob = await make.user()
-    const hidden = await patch(bob, `${path}${identifier}/`, { description: 'x' })
-    const missing = await patch(bob, `${path}${randomUUID()}/`, { description: 'x' })
+    const hidden = await bob.patch(`${path}${identifier}/`, { description: 'x' })
+    const missing = await bob.patch(`${path}${randomUUID()}/`, { description: 'x' })
     expect(hidden.status).toBe(404)
     expect(hidden.json).toEqual(missing.json)
     const cyd = await make.user({ permissions: ['change_token'] })
-    expect((await patch(cyd, `${path}${identifier}/`, { description: 'x' })).status).toBe(200)
+    expect((await cyd.patch(`${path}${identifier}/`, { description: 'x' })).status).toBe(200)
   })
 
   test('of the intent is refused, and never opens the API to its key', async () => {
     const ada = await make.user()
-    await post(ada, path, { identifier, intent: 'app_password' })
+    await ada.post(path, { identifier, intent: 'app_password' })
     const { key } = (await keyOf(ada)).json as { key: string }
     expect(key).toMatch(/^gw_p_/)
     for (const who of [ada, there.admin]) {
-      const { status, json } = await patch(who, `${path}${identifier}/`, { intent: 'api' })
+      const { status, json } = await who.patch(`${path}${identifier}/`, { intent: 'api' })
       const message = 'Is fixed when a token is created: leave this field out, or create another token.'
       expect([status, json]).toEqual([400, { code: 'invalid', intent: [message] }])
     }
     expect((await there.as(key).get('/api/v3/core/users/me/')).status).toBe(401)
-    expect((await patch(ada, `${path}${identifier}/`, { intent: 'app_password' })).status).toBe(200)
+    expect((await ada.patch(`${path}${identifier}/`, { intent: 'app_password' })).status).toBe(200)
   })
 
   test('never moves it to another user (CVE-2024-37905)', async () => {
     const ada = await make.user({ permissions: ['change_token', 'add_token'] })
     const root = await make.user({ superuser: true })
-    await post(ada, path, { identifier })
-    const { status, json } = await patch(ada, `${path}${identifier}/`, { user: root.pk })
+    await ada.post(path, { identifier })
+    const { status, json } = await ada.patch(`${path}${identifier}/`, { user: root.pk })
     expect([status, json]).toEqual([
       400,
       { code: 'invalid', user: ['A token stays with its user: leave this field out.'] },
@@ -235,16 +230,16 @@ describe('fields that the caller may not set', () => {
     const root = await make.user({ superuser: true })
     const ada = await make.user()
     const body = { identifier, ...sent, ...('user' in sent && { user: root.pk }) }
-    const { status, text } = await post(ada, path, body)
+    const { status, text } = await ada.post(path, body)
     expect([status, text]).toEqual([expected, expect.stringContaining(words)])
     expect(await there.db.token.count({ where: { identifier } })).toBe(0)
-    expect((await post(there.admin, path, body)).status).toBe(201)
+    expect((await there.admin.post(path, body)).status).toBe(201)
   })
 })
 
 test('taken values of a field that the caller may not set are not shown', async () => {
-  await post(there.admin, path, { identifier, managed: `m-${identifier}` })
-  const { status, json } = await post(await make.user(), path, {
+  await there.admin.post(path, { identifier, managed: `m-${identifier}` })
+  const { status, json } = await (await make.user()).post(path, {
     identifier: `${identifier}-2`,
     managed: `m-${identifier}`,
   })
@@ -253,12 +248,12 @@ test('taken values of a field that the caller may not set are not shown', async 
 
 describe('errors are reported by field', () => {
   test('all at once', async () => {
-    await post(there.admin, path, { identifier, managed: `m-${identifier}` })
+    await there.admin.post(path, { identifier, managed: `m-${identifier}` })
     const bad = {
       ...{ identifier, managed: `m-${identifier}`, intent: 'x', user: 9_999_999, expires: 'soon' },
       ...{ expiring: 1, description: 5, key: 'chosen' },
     }
-    const { status, json } = await post(there.admin, path, bad)
+    const { status, json } = await there.admin.post(path, bad)
     expect(status).toBe(400)
     expect(json).toEqual({
       code: 'invalid',
@@ -275,50 +270,48 @@ describe('errors are reported by field', () => {
 
   test('a user by name; who exists is not told to callers who may only have tokens of their own', async () => {
     const [ada, bob] = [await make.user(), await make.user()]
-    expect(await post(there.admin, path, { identifier, user: ada.username })).toMatchObject({
+    expect(await there.admin.post(path, { identifier, user: ada.username })).toMatchObject({
       status: 201,
       json: { user: ada.pk },
     })
-    expect(await post(ada, path, { identifier: `${identifier}-own`, user: ada.username })).toMatchObject({
+    expect(await ada.post(path, { identifier: `${identifier}-own`, user: ada.username })).toMatchObject({
       status: 201,
     })
     const answers = async (user: string) => [
-      await post(ada, path, { identifier: `${identifier}-2`, user }),
-      await patch(ada, `${path}${identifier}/`, { user }),
+      await ada.post(path, { identifier: `${identifier}-2`, user }),
+      await ada.patch(`${path}${identifier}/`, { user }),
     ]
     const [known, unknown] = [await answers(bob.username), await answers(`${bob.username}-not`)]
     expect(known.map(({ status }) => status)).toEqual([403, 403])
     expect(unknown.map(({ status, json }) => [status, json])).toEqual(known.map(({ status, json }) => [status, json]))
-    expect(await post(there.admin, path, { identifier: `${identifier}-3`, user: `${bob.username}-not` })).toMatchObject(
-      {
-        status: 400,
-        json: { user: [expect.stringContaining(`No user is called "${bob.username}-not".`)] },
-      },
-    )
+    expect(await there.admin.post(path, { identifier: `${identifier}-3`, user: `${bob.username}-not` })).toMatchObject({
+      status: 400,
+      json: { user: [expect.stringContaining(`No user is called "${bob.username}-not".`)] },
+    })
   })
 
   test('a malformed user, also to a caller who may not create tokens for others', async () => {
-    const { status, json } = await post(await make.user(), path, { identifier, user: true })
+    const { status, json } = await (await make.user()).post(path, { identifier, user: true })
     expect([status, json]).toEqual([400, { code: 'invalid', user: ['Must be a whole number.'] }])
   })
 
   test.each(['', 'a b', 'é', 'x'.repeat(256), 'a\n'])('an identifier %j', async (bad) => {
-    const { status, json } = await post(there.admin, path, { identifier: bad })
+    const { status, json } = await there.admin.post(path, { identifier: bad })
     expect([status, json]).toEqual([400, { code: 'invalid', identifier: [expect.any(String)] }])
   })
 
   test.each(['9999-12-31T23:59:59-14:00', '0000-01-01T00:00:00Z', '+010000-01-01T00:00:00Z', '2027-02-30T00:00:00Z'])(
     'an expiry %s',
     async (expires) => {
-      const { status, json } = await post(there.admin, path, { identifier, expires })
+      const { status, json } = await there.admin.post(path, { identifier, expires })
       expect([status, json]).toEqual([400, { code: 'invalid', expires: [expect.any(String)] }])
     },
   )
 
   test('an identifier that is taken, on a change', async () => {
-    await post(there.admin, path, { identifier })
-    await post(there.admin, path, { identifier: `${identifier}-2` })
-    const { status, json } = await patch(there.admin, `${path}${identifier}/`, { identifier: `${identifier}-2` })
+    await there.admin.post(path, { identifier })
+    await there.admin.post(path, { identifier: `${identifier}-2` })
+    const { status, json } = await there.admin.patch(`${path}${identifier}/`, { identifier: `${identifier}-2` })
     const taken = `"${identifier}-2" is taken by token "${identifier}-2".`
     expect([status, json]).toEqual([400, { code: 'invalid', identifier: [taken] }])
   })

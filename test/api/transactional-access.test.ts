@@ -1,9 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { applyPath } from '../support/asker.ts'
-import { counts, versions } from '../support/contents.ts'
-import { installation, named } from '../support/installation.ts'
-import type { Made } from '../support/make.ts'
+import { applyPath, counts, installation, type Made, named, versions } from '../support/kit.ts'
 
 /** Who may apply, and what a refusal shows. */
 

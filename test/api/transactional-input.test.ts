@@ -1,8 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { notKept } from '../../src/numbers.ts'
-import { applyPath } from '../support/asker.ts'
-import { counts } from '../support/contents.ts'
-import { type Body, installation, named } from '../support/installation.ts'
+import { applyPath, type Body, counts, installation, named } from '../support/kit.ts'
 
 /** Bad input: the answer names every wrong field, and nothing is written, not even a run. */
 

@@ -1,7 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { applyPath } from '../support/asker.ts'
-import { counts } from '../support/contents.ts'
-import { installation, named } from '../support/installation.ts'
+import { applyPath, counts, installation, named } from '../support/kit.ts'
 
 /** Requests that are refused before their fields are checked. */
 

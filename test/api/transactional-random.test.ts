@@ -1,8 +1,6 @@
 import fc from 'fast-check'
 import { expect, inject, test } from 'vitest'
-import { applyPath } from '../support/asker.ts'
-import { everything, versions } from '../support/contents.ts'
-import { type Body, example, installation, kinds, named } from '../support/installation.ts'
+import { applyPath, type Body, everything, example, installation, kinds, named, versions } from '../support/kit.ts'
 
 /** Values that some field does not expect. */
 const odd = fc.oneof(
@@ -137,7 +135,7 @@ test('any submission is applied or refused, and applying it again changes nothin
         expect([200, 400]).toContain(answer.status)
         if (answer.status === 400) return
         expect(answer.json).toMatchObject({ applied: true })
-        const run = await there.admin.get(answer.headers['content-location'] ?? '')
+        const run = await there.admin.get(answer.run)
         expect(run.status).toBe(200)
         const before = await versions(there.db)
         expect(await there.admin.put(applyPath, body)).toMatchObject({

@@ -65,7 +65,7 @@ function claims(queue: QueueKind): void {
       markers.push(marker)
       const made = await ask(there.admin.put(applyPath, body))
       expect(made).toMatchObject({ status: 200, json: { applied: true } })
-      await ask(there.admin.get(made.headers['content-location'] ?? ''))
+      await ask(there.admin.get(made.run))
       // Applied again, changed, refused in each way, and failed: none of it may show the secret.
       const other = withMarker(body, there)
       markers.push(other.marker)
@@ -101,7 +101,7 @@ function claims(queue: QueueKind): void {
     const user = await there.make.user({ superuser: true })
     const body = await example('oauth2', { provider: { client_id: undefined, client_secret: undefined } })
     const made = await user.put(applyPath, body)
-    const run = await user.get(made.headers['content-location'] ?? '')
+    const run = await user.get(made.run)
     const secret = (run.json as { generated: { provider: { client_secret: string } } }).generated.provider.client_secret
     expect(secret).toMatch(/^\w{128}$/)
     const stores = [await everything(there.db), await redisContents(there.redisUrl), there.log.join('\n'), made.text]

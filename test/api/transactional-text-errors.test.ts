@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { notKept } from '../../src/numbers.ts'
-import { applyPath } from '../support/asker.ts'
-import { named } from '../support/installation.ts'
+import { applyPath, named } from '../support/kit.ts'
 import {
   installationWith,
   nameOfScim,

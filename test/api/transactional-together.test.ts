@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { applyPath } from '../support/asker.ts'
-import { type Body, installation, kinds, named } from '../support/installation.ts'
+import { applyPath, type Body, installation, kinds, named } from '../support/kit.ts'
 import { none } from './refusals.ts'
 
 /** The errors of all wrong fields together are those of each one by itself, word for word. */

@@ -1,9 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { applyPath } from '../support/asker.ts'
 import { counts, versions } from '../support/contents.ts'
-import { example, type Installation, installation, kinds, named, type QueueKind } from '../support/installation.ts'
-import { needs } from '../support/needs.ts'
-import { until } from '../support/until.ts'
+import { example, type Installation, installation, kinds, named, needs, type QueueKind, until } from '../support/kit.ts'
 
 /** What holds for both stores of the queue. */
 function claims(queue: QueueKind): void {
@@ -120,7 +118,7 @@ function claims(queue: QueueKind): void {
     expect((await put(body)).status).toBe(200)
     const again = await put(body)
     expect(again.logs).toEqual(['provider oauth2 "By name" unchanged', 'application "by-name" unchanged'])
-    const run = await there.admin.get(again.headers['content-location'] ?? '')
+    const run = await there.admin.get(again.run)
     expect(run.json).toMatchObject({ blueprint: expect.stringContaining('default-authorization-implicit') })
     const { settings, ...row } = await provider('By name')
     expect(row).toMatchObject({ authorizationFlowPk: '6f7e0000-0000-4000-8000-000000000103' })

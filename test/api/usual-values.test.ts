@@ -1,9 +1,7 @@
 import { afterAll, describe, expect, test } from 'vitest'
 import { usualLaunchSchemes } from '../../src/config.ts'
 import { openEngine } from '../../src/plan/open-engine.ts'
-import { applyPath } from '../support/asker.ts'
-import { loadEngine, secretKey } from '../support/engine.ts'
-import { installation, named } from '../support/installation.ts'
+import { applyPath, installation, loadEngine, named, secretKey } from '../support/kit.ts'
 
 /** Values that users of this API family write, and what is like them and can never work or gives too much. */
 

@@ -1,13 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, inject, test } from 'vitest'
-import type { Asker } from '../support/asker.ts'
-import { installation } from '../support/installation.ts'
-import { sender } from './sending.ts'
+import { type Asker, installation } from '../support/kit.ts'
 
 /** Any write is applied, or refused with a message, and never a server error. */
-
-const { post, patch } = sender()
 
 const there = await installation({ workers: 'none' })
 const { make } = there
@@ -15,7 +11,7 @@ const ada = await make.user({ permissions: ['add_group', 'change_group', 'add_us
 const askers: Asker[] = [there.admin, ada, await make.user({ permissions: ['change_token', 'add_token'] })]
 const groups: string[] = await Promise.all(Array.from({ length: 4 }, async () => (await make.group()).pk))
 const users: number[] = [ada.pk, (await make.user()).pk]
-for (const identifier of ['one', 'two']) await post(there.admin, '/api/v3/core/tokens/', { identifier })
+for (const identifier of ['one', 'two']) await there.admin.post('/api/v3/core/tokens/', { identifier })
 
 const odd = fc.oneof(
   fc.constantFrom<unknown>(null, true, 0, -1, 2 ** 31, 1e300, '', ' ', [], {}, [[]], 'é', '\ud800', 'a\0b'),
@@ -66,10 +62,10 @@ type Case = [
   ask: (who: Asker, body: unknown) => ReturnType<Asker['get']>,
 ]
 const cases: Case[] = [
-  ['POST groups', groupBody, (who, body) => post(who, '/api/v3/core/groups/', body)],
-  ['PATCH groups', groupBody, (who, body) => patch(who, `/api/v3/core/groups/${groups[0]}/`, body)],
-  ['POST tokens', tokenBody, (who, body) => post(who, '/api/v3/core/tokens/', body)],
-  ['PATCH tokens', tokenBody, (who, body) => patch(who, '/api/v3/core/tokens/one/', body)],
+  ['POST groups', groupBody, (who, body) => who.post('/api/v3/core/groups/', body)],
+  ['PATCH groups', groupBody, (who, body) => who.patch(`/api/v3/core/groups/${groups[0]}/`, body)],
+  ['POST tokens', tokenBody, (who, body) => who.post('/api/v3/core/tokens/', body)],
+  ['PATCH tokens', tokenBody, (who, body) => who.patch('/api/v3/core/tokens/one/', body)],
 ]
 
 test.each(cases)('%s', async (_, body, ask) => {

@@ -1,8 +1,7 @@
 import type { Browser } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { openBrowser, visit } from '../support/browser.ts'
-import { installation } from '../support/installation.ts'
-import { needs } from '../support/needs.ts'
+import { installation, needs } from '../support/kit.ts'
 
 describe.runIf(needs('chromium'))('the first page in Chromium', () => {
   let browser: Browser

@@ -1,9 +1,7 @@
 import type { Browser, Page } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { openBrowser, visit } from '../support/browser.ts'
-import { type Installation, installation } from '../support/installation.ts'
-import type { Made } from '../support/make.ts'
-import { needs } from '../support/needs.ts'
+import { type Installation, installation, type Made, needs } from '../support/kit.ts'
 import { put, statesOf } from '../support/operations.ts'
 
 /** The operators' pages without a mouse: by Tab and Enter, and with what is focused always in sight. */

@@ -1,14 +1,10 @@
 import type { Browser, Locator, Page } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { startStack } from '../api/stack.ts'
-import { applyPath } from '../support/asker.ts'
 import { breakable } from '../support/breakable.ts'
 import { fillLogIn, openBrowser, visit } from '../support/browser.ts'
 import { freshDatabase } from '../support/database.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
-import type { Made } from '../support/make.ts'
-import { needs } from '../support/needs.ts'
-import { until } from '../support/until.ts'
+import { applyPath, type Installation, installation, type Made, named, needs, until } from '../support/kit.ts'
 
 /** The pages wait for changes. Their clock stands still: so nothing is asked for but because of one. */
 

@@ -5,12 +5,8 @@ import { uuid7 } from '../../src/ids.ts'
 import { type Answer, applyPath } from '../support/asker.ts'
 import { accessibilityViolations } from '../support/axe.ts'
 import { fillLogIn, openBrowser, type Visitor, visit } from '../support/browser.ts'
-import { example, type Installation, installation, named } from '../support/installation.ts'
-import type { Made } from '../support/make.ts'
-import { needs } from '../support/needs.ts'
+import { example, type Installation, installation, type Made, named, needs, rows, sql, until } from '../support/kit.ts'
 import { statesOf } from '../support/operations.ts'
-import { rows, sql } from '../support/sql.ts'
-import { until } from '../support/until.ts'
 
 /** The operators' pages, as a person sees and handles them. */
 

@@ -1,9 +1,7 @@
 import type { Browser } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { openBrowser, visit } from '../support/browser.ts'
-import type { QueueKind } from '../support/installation.ts'
-import { needs } from '../support/needs.ts'
-import { until } from '../support/until.ts'
+import { needs, type QueueKind, until } from '../support/kit.ts'
 import { OnCall, type Row } from './on-call.ts'
 import { openScenario, type Scenario } from './scenario.ts'
 

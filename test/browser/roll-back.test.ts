@@ -1,10 +1,7 @@
 import type { Browser } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { applyPath } from '../support/asker.ts'
 import { fillLogIn, openBrowser, visit } from '../support/browser.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
-import type { Made } from '../support/make.ts'
-import { needs } from '../support/needs.ts'
+import { applyPath, type Installation, installation, type Made, named, needs } from '../support/kit.ts'
 
 /** An operator finds what changed, looks at the difference, and rolls it back, by what a person sees. */
 

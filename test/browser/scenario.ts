@@ -10,12 +10,10 @@ import { runFormat } from '../../src/runs/format.ts'
 import { type Answer, applyPath } from '../support/asker.ts'
 import { atEnd } from '../support/at-end.ts'
 import { breakable } from '../support/breakable.ts'
-import { example, type Installation, installation, named, type QueueKind } from '../support/installation.ts'
+import { example, type Installation, installation, named, type QueueKind, rows, sql, until } from '../support/kit.ts'
 import type { Made } from '../support/make.ts'
 import { operatorOf, runOf } from '../support/operations.ts'
-import { rows, sql } from '../support/sql.ts'
 import { logins } from '../support/template.ts'
-import { until } from '../support/until.ts'
 
 /** A night of an installation: what an operator is asked about is made through its API, and known here. */
 

@@ -2,22 +2,17 @@ import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { adminToken } from '../support/engine.ts'
-import { freshFolder } from '../support/folder.ts'
+import { freshFolder, writerTo } from '../support/folder.ts'
 import { type Listening, listening } from '../support/gatewright.ts'
 
 /** `npm run apply -- FILE.yaml`, as a process, against a server that listens. */
 
 const folder = freshFolder()
+const file = writerTo(folder)
 const there = await listening({ DATA_DIR: folder }, 'src/cli/gatewright.ts')
 const { on } = there
 
 const apply: Listening['gatewright'] = (args, env) => there.gatewright(['apply', ...args], env)
-
-function file(name: string, text: string): string {
-  const path = join(folder, name)
-  writeFileSync(path, text)
-  return path
-}
 
 const token = { GATEWRIGHT_TOKEN: adminToken }
 const group = (name: string, attrs = '') =>

@@ -1,14 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { withLogin } from '../../src/db/roles.ts'
-import { applyPath } from '../support/asker.ts'
-import { atEnd } from '../support/at-end.ts'
 import { emptyDatabase } from '../support/database.ts'
-import { adminToken } from '../support/engine.ts'
 import { freePort } from '../support/free-port.ts'
-import { example } from '../support/installation.ts'
+import { adminToken, applyPath, atEnd, example, until } from '../support/kit.ts'
 import { type Exit, run } from '../support/processes.ts'
 import { within } from '../support/template.ts'
-import { until } from '../support/until.ts'
 
 /** `npm run database`, and what API and worker may do in a database that it has prepared. */
 

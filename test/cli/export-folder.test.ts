@@ -2,10 +2,8 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { safe } from '../../src/cli/export/layout.ts'
-import { adminToken } from '../support/engine.ts'
-import { freshFolder } from '../support/folder.ts'
 import { type Listening, listening } from '../support/gatewright.ts'
-import { named } from '../support/installation.ts'
+import { adminToken, freshFolder, named } from '../support/kit.ts'
 
 /** `gatewright export --directory`, as a process: one file for each application, by owner. */
 

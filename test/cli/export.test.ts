@@ -4,23 +4,15 @@ import { createServer } from 'node:http'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { documentLimits } from '../../src/document/document.ts'
-import { applyPath } from '../support/asker.ts'
-import { atEnd } from '../support/at-end.ts'
-import { adminToken } from '../support/engine.ts'
-import { freshFolder } from '../support/folder.ts'
 import { freePort } from '../support/free-port.ts'
-import { type Listening, listening } from '../support/gatewright.ts'
-import { named } from '../support/installation.ts'
-import { run as execute, sql } from '../support/sql.ts'
+import { listening } from '../support/gatewright.ts'
+import { adminToken, applyPath, atEnd, run as execute, freshFolder, named, sql } from '../support/kit.ts'
 
 /** `gatewright export`, as a process. That its text makes the same again: test/cli/round-trip. */
 
 const folder = freshFolder()
 const out = join(folder, 'export.yaml')
-const there = await listening({ GATEWRIGHT_TOKEN: adminToken, DATA_DIR: folder })
-const { on } = there
-
-const gatewright: Listening['gatewright'] = (args, env) => there.gatewright(args, env)
+const { address, gatewright, on } = await listening({ GATEWRIGHT_TOKEN: adminToken, DATA_DIR: folder })
 
 /** @returns the document, and what the program says beside it */
 async function exported(args: string[], env: Record<string, string> = {}) {
@@ -253,7 +245,7 @@ test('what changes while it is read is read again', async () => {
 async function inFront(change: (path: string, text: string) => Promise<string | null>): Promise<string> {
   const server = createServer(async ({ url = '', headers }, answer) => {
     const ask = async () => {
-      const asked = await fetch(`${there.address}${url}`, { headers: { authorization: headers.authorization ?? '' } })
+      const asked = await fetch(`${address}${url}`, { headers: { authorization: headers.authorization ?? '' } })
       return { status: asked.status, text: await asked.text() }
     }
     const first = await ask()

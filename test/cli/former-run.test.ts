@@ -1,18 +1,13 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { adminToken } from '../support/engine.ts'
-import { freshFolder } from '../support/folder.ts'
-import { type Listening, listening } from '../support/gatewright.ts'
-import { named } from '../support/installation.ts'
+import { listening } from '../support/gatewright.ts'
+import { adminToken, freshFolder, named } from '../support/kit.ts'
 
 /** `gatewright plan --run` and `apply --run`, as processes, against a server that listens. */
 
 const folder = freshFolder()
-const there = await listening({ GATEWRIGHT_TOKEN: adminToken, DATA_DIR: folder })
-const { on } = there
-
-const gatewright: Listening['gatewright'] = (args, env) => there.gatewright(args, env)
+const { gatewright, on } = await listening({ GATEWRIGHT_TOKEN: adminToken, DATA_DIR: folder })
 
 function file(name: string, content: unknown): string {
   const path = join(folder, name)

@@ -2,13 +2,9 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { atEnd } from '../support/at-end.ts'
-import { adminToken } from '../support/engine.ts'
-import { freshFolder } from '../support/folder.ts'
 import { freePort } from '../support/free-port.ts'
-import { installation, named } from '../support/installation.ts'
+import { adminToken, atEnd, freshFolder, installation, named, until } from '../support/kit.ts'
 import { run } from '../support/processes.ts'
-import { until } from '../support/until.ts'
 
 /** `gatewright validate`, `plan`, `apply` and `diff`, as processes, against a server that listens. */
 

@@ -2,9 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { adminToken } from '../support/engine.ts'
-import { freshFolder } from '../support/folder.ts'
-import { installation, named } from '../support/installation.ts'
+import { adminToken, freshFolder, installation, named } from '../support/kit.ts'
 import { run } from '../support/processes.ts'
 
 /** Two teams with one service each: by the commands, neither gets at what the other one manages. */

@@ -1,14 +1,11 @@
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { adminToken } from '../support/engine.ts'
-import { freshFolder } from '../support/folder.ts'
-import { installation, named } from '../support/installation.ts'
+import { adminToken, freshFolder, installation, named, writerTo } from '../support/kit.ts'
 import { run } from '../support/processes.ts'
 
 /** Where `gatewright` says that an error is: in the caller's own file. */
 
 const folder = freshFolder()
+const file = writerTo(folder)
 const on = await installation({ workers: 'none' })
 const address = await on.app.listen({ port: 0, host: '127.0.0.1' })
 
@@ -17,12 +14,6 @@ async function gatewright(...args: string[]): Promise<string> {
   const running = run('bin/gatewright.mjs', { args, env })
   expect((await running.exited).code).toBe(1)
   return running.output().replaceAll(`${folder}/`, '')
-}
-
-function file(name: string, text: string): string {
-  const path = join(folder, name)
-  writeFileSync(path, text)
-  return path
 }
 
 const wrong = `# A comment, which is not sent when the file is printed anew.

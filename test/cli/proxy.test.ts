@@ -13,7 +13,7 @@ import { httpProxy } from '../support/http-proxy.ts'
 
 const there = await listening({ GATEWRIGHT_TOKEN: adminToken })
 const { port, authority } = await behindTls(there.address, 'gatewright.test')
-const host: string = `gatewright.test:${port}`
+const host = `gatewright.test:${port}`
 const env: Record<string, string> = { GATEWRIGHT_URL: `https://${host}`, NODE_EXTRA_CA_CERTS: authority }
 
 /** The path of a document. */

@@ -1,23 +1,12 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { adminToken } from '../support/engine.ts'
-import { freshFolder } from '../support/folder.ts'
 import { listening } from '../support/gatewright.ts'
-import { named } from '../support/installation.ts'
+import { adminToken, folderOf, freshFolder, named } from '../support/kit.ts'
 
 /** Equal entries in two files of one call are one entry; those that contradict each other are refused with both places. */
 
 const there = await listening({ GATEWRIGHT_TOKEN: adminToken, DATA_DIR: freshFolder() }, 'src/cli/gatewright.ts')
-
-function folderOf(files: Readonly<Record<string, string>>): string {
-  const folder = freshFolder()
-  for (const [name, text] of Object.entries(files)) {
-    mkdirSync(dirname(join(folder, name)), { recursive: true })
-    writeFileSync(join(folder, name), text)
-  }
-  return folder
-}
 
 const document = (...entries: string[]) => `version: 1\nentries:\n${entries.map((entry) => `  - ${entry}\n`).join('')}`
 const group = (name: string, more = '') => `{ model: service_core.group, identifiers: { name: ${name} }${more} }`

@@ -5,20 +5,13 @@ import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { readInputs } from '../../src/cli/inputs.ts'
-import { adminToken } from '../support/engine.ts'
-import { freshFolder } from '../support/folder.ts'
-import { type Installation, installation } from '../support/installation.ts'
+import { adminToken, freshFolder, type Installation, installation, writerTo } from '../support/kit.ts'
 import { compileCache, run } from '../support/processes.ts'
 
 /** Files as the program reads them: tags of the caller, folders, standard input. */
 
 const folder = freshFolder()
-
-function file(name: string, text: string): string {
-  const path = join(folder, name)
-  writeFileSync(path, text)
-  return path
-}
+const file = writerTo(folder)
 
 /** The value of a field of a submission, or the errors of the file but for what the submission lacks. */
 async function nameFrom(

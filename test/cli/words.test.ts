@@ -6,12 +6,9 @@ import { inOptions } from '../../src/cli/options-for-headers.ts'
 import { openOutput } from '../../src/cli/output.ts'
 import { redacted } from '../../src/cli/send.ts'
 import { uuid7 } from '../../src/ids.ts'
-import { atEnd } from '../support/at-end.ts'
 import { behindTls as serviceBehindTls } from '../support/behind-tls.ts'
-import { adminToken } from '../support/engine.ts'
-import { freshFolder } from '../support/folder.ts'
 import { listening } from '../support/gatewright.ts'
-import { named } from '../support/installation.ts'
+import { adminToken, atEnd, freshFolder, named } from '../support/kit.ts'
 
 /** What the program says where the service speaks of headers, or the system of codes. */
 

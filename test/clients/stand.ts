@@ -4,9 +4,8 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect } from 'vitest'
 import type { Db } from '../../src/db/client.ts'
-import { freshFolder } from '../support/folder.ts'
 import { freePort } from '../support/free-port.ts'
-import { installation } from '../support/installation.ts'
+import { freshFolder, installation } from '../support/kit.ts'
 import { schemaPath } from '../support/openapi.ts'
 
 /** What the tests of generated clients share: a service to call, its document in a file, and programs with a time limit. */

@@ -1,8 +1,5 @@
 import { expect, test } from 'vitest'
-import { applyPath } from '../support/asker.ts'
-import { dashboardOf } from '../support/dashboard.ts'
-import { installation, named } from '../support/installation.ts'
-import type { Made } from '../support/make.ts'
+import { applyPath, dashboardOf, installation, named } from '../support/kit.ts'
 
 /** The pages of applications: what there is, whose it is, and what was done to it. */
 
@@ -11,10 +8,7 @@ const service = await installation()
 const dashboard = dashboardOf(service)
 const operator = await service.make.user({ permissions })
 
-async function get(as: Made, url: string) {
-  const cookie = await dashboard.session(as.token)
-  return dashboard.send({ method: 'GET', url, headers: { cookie, accept: 'text/html' } })
-}
+const { get } = dashboard
 const put = async (slug: string, app: Record<string, unknown> = {}, owner?: string) => {
   const headers = owner === undefined ? {} : { 'Gatewright-Owner': owner }
   const answer = await service.admin.put(applyPath, await named('radius', slug, { app }), { headers })
@@ -65,7 +59,7 @@ test('one has a timeline with from -> to, who and the run, also when it is renam
   const hidden = (await get(secretive, page('timed'))).body
   expect([hidden.includes('by admin'), hidden.includes(id), hidden.includes('not shown')]).toEqual([false, false, true])
 
-  expect((await service.admin.send({ method: 'DELETE', url: '/api/v3/core/applications/timed/' })).status).toBe(204)
+  expect((await service.admin.delete('/api/v3/core/applications/timed/')).status).toBe(204)
   const gone = (await get(operator, page('timed'))).body
   expect(gone).toContain('There is no application of this slug now')
   expect(gone).toMatch(/class="mark bad">deleted</)

@@ -1,9 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { applyPath } from '../support/asker.ts'
-import { dashboardOf } from '../support/dashboard.ts'
-import { installation, named } from '../support/installation.ts'
-import type { Made } from '../support/make.ts'
+import { applyPath, dashboardOf, type Entry, installation, type Made, named } from '../support/kit.ts'
 
 /** How documents of runs differ, and where a roll back is offered. */
 
@@ -16,24 +13,18 @@ beforeEach(() => {
   slug = `d-${randomUUID().slice(0, 8)}`
 })
 
-const cookies = new Map<string, Promise<string>>()
-async function get(as: Made, url: string) {
-  const cookie = cookies.get(as.token) ?? dashboard.session(as.token)
-  cookies.set(as.token, cookie)
-  return dashboard.send({ method: 'GET', url, headers: { cookie: await cookie, accept: 'text/html' } })
-}
+const { get } = dashboard
 type Sent = { app?: object; provider?: object; owner?: string; as?: Made }
 async function put({ app = {}, provider = {}, owner, as }: Sent = {}): Promise<string> {
-  const headers = owner === undefined ? {} : { 'Gatewright-Owner': owner }
   const body = await named('radius', slug, { app: { ...app }, provider: { ...provider } })
-  const answer = await (as ?? service.admin).put(applyPath, body, { headers })
+  const answer = await (as ?? service.admin).put(applyPath, body, owner === undefined ? {} : { owner })
   expect(answer.status, answer.text).toBe(200)
-  return String(answer.headers['content-location']).split('/').at(-2) ?? ''
+  return answer.runId
 }
-async function set(entries: readonly object[], name = slug): Promise<string> {
-  const answer = await service.admin.put('/api/v3/blueprints/', { version: 1, metadata: { name }, entries })
+async function set(entries: readonly Entry[], name = slug): Promise<string> {
+  const answer = await service.admin.apply(entries, { name })
   expect(answer.status, answer.text).toBe(200)
-  return String(answer.headers['content-location']).split('/').at(-2) ?? ''
+  return answer.runId
 }
 const group = (name: string, cost: number) => ({
   ...{ model: 'service_core.group', identifiers: { name }, attrs: { attributes: { cost } } },

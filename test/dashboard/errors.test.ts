@@ -1,7 +1,5 @@
 import { expect, test } from 'vitest'
-import { dashboardOf } from '../support/dashboard.ts'
-import { installation } from '../support/installation.ts'
-import { rows, sql } from '../support/sql.ts'
+import { dashboardOf, installation, rows, sql } from '../support/kit.ts'
 
 /** A page that cannot be made: a person gets a page, a program JSON. */
 

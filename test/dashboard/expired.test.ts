@@ -1,7 +1,5 @@
 import { expect, test } from 'vitest'
-import { dashboardOf } from '../support/dashboard.ts'
-import { installation } from '../support/installation.ts'
-import type { Made } from '../support/make.ts'
+import { dashboardOf, installation, type Made } from '../support/kit.ts'
 
 /** Tokens on the first page: those that expired lately, and those that expire next. */
 
@@ -24,8 +22,7 @@ async function tokensSeen(permissions: readonly string[]) {
 }
 
 async function rowsOf(reader: Made) {
-  const cookie = await dashboard.session(reader.token)
-  const { body } = await dashboard.send({ method: 'GET', url: '/admin/', headers: { cookie, accept: 'text/html' } })
+  const { body } = await dashboard.get(reader, '/admin/')
   const table = body.match(/<table[^>]*>(?:(?!<\/table>).)*Access tokens.*?<\/table>/s)?.[0] ?? ''
   const rows = [...table.matchAll(/<tr[^>]*><th scope="row"[^>]*>([^<]+)<\/th>.*?<\/tr>/gs)]
   return { body, rows: rows.map(([row, name]) => [name, row.includes('class="mark bad">expired<')]) }

@@ -1,9 +1,5 @@
 import { expect, test } from 'vitest'
-import { applyPath } from '../support/asker.ts'
-import { dashboardOf } from '../support/dashboard.ts'
-import { installation, named } from '../support/installation.ts'
-import type { Made } from '../support/make.ts'
-import { run, sql } from '../support/sql.ts'
+import { applyPath, dashboardOf, installation, type Made, named, run, sql } from '../support/kit.ts'
 
 /** The list of applications where there are many, and what it says of each. */
 
@@ -14,8 +10,7 @@ const operator = await service.make.user({ permissions })
 
 const list = '/admin/applications/'
 async function show(as: Made, url: string) {
-  const cookie = await dashboard.session(as.token)
-  const { statusCode, body } = await dashboard.send({ method: 'GET', url, headers: { cookie } })
+  const { statusCode, body } = await dashboard.get(as, url)
   expect([url, statusCode]).toEqual([url, 200])
   return body
 }

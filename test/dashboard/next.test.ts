@@ -2,8 +2,7 @@ import fc from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { loginFor, nextOf } from '../../src/dashboard/addresses.ts'
 import { type Dashboard, dashboardOf, form, origin } from '../support/dashboard.ts'
-import { type Installation, installation } from '../support/installation.ts'
-import type { Made } from '../support/make.ts'
+import { type Installation, installation, type Made } from '../support/kit.ts'
 
 /** Where a login leads. */
 

@@ -1,8 +1,6 @@
 import { expect, test } from 'vitest'
-import { applyPath } from '../support/asker.ts'
-import { installation, named } from '../support/installation.ts'
+import { applyPath, installation, named, rows, sql } from '../support/kit.ts'
 import { operatorOf, runOf } from '../support/operations.ts'
-import { rows, sql } from '../support/sql.ts'
 
 /** The pages of a plan, and of a run that waits while the queue is paused. */
 

@@ -5,9 +5,7 @@ import { uuid7 } from '../../src/ids.ts'
 import { type Counted, mostCounted, type Period, periods, readFigures } from '../../src/lists/run-figures.ts'
 import { runList } from '../../src/lists/runs.ts'
 import { actorOfUser } from '../../src/rights/actor.ts'
-import { dashboardOf } from '../support/dashboard.ts'
-import { type Installation, installation } from '../support/installation.ts'
-import { run, sql } from '../support/sql.ts'
+import { dashboardOf, type Installation, installation, run, sql } from '../support/kit.ts'
 
 /** The plot of the first page: outcomes and times of the last hour and the last day. */
 

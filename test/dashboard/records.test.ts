@@ -1,10 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { number } from '../../src/dashboard/words.ts'
 import { uuid7 } from '../../src/ids.ts'
-import { applyPath } from '../support/asker.ts'
-import { dashboardOf, form, origin } from '../support/dashboard.ts'
-import { example, installation, named } from '../support/installation.ts'
-import { until } from '../support/until.ts'
+import { applyPath, dashboardOf, example, form, installation, named, origin, until } from '../support/kit.ts'
 
 /** /admin/audit/ and /admin/refusals/ */
 
@@ -142,7 +139,7 @@ describe('a submission that was refused before it was recorded', () => {
       await there.make.user({ permissions, owners: ['team-two'] }),
     ]
     const body = await named('oauth2', 'secret-project', { app: { meta_launch_url: 'no address' } })
-    expect((await one.put(applyPath, body, { headers: { 'gatewright-owner': 'team-one' } })).status).toBe(400)
+    expect((await one.put(applyPath, body, { owner: 'team-one' })).status).toBe(400)
     await until(async () => (await there.db.refusal.count({ where: { userPk: one.pk } })) > 0, { what: 'the refusal' })
     const [ofOne, ofTwo] = [await dashboard.session(one.token), await dashboard.session(two.token)]
     expect(rowsOf(await show('/admin/refusals/', ofOne))).toEqual([expect.stringContaining('secret-project')])

@@ -1,12 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { longestMessage } from '../../src/runs/message.ts'
-import { applyPath } from '../support/asker.ts'
-import { objects } from '../support/contents.ts'
-import { dashboardOf, form, origin } from '../support/dashboard.ts'
-import { installation, named } from '../support/installation.ts'
-import type { Made } from '../support/make.ts'
-import { until } from '../support/until.ts'
+import { applyPath, dashboardOf, installation, type Made, named, origin, until } from '../support/kit.ts'
 
 /** /admin/runs/{id}/roll-back/: the document of a former run is planned, and applied as it was planned. */
 
@@ -22,29 +17,16 @@ beforeEach(() => {
   slug = `b-${randomUUID().slice(0, 8)}`
 })
 
-const cookies = new Map<string, Promise<string>>()
-function session({ token }: Made): Promise<string> {
-  const cookie = cookies.get(token) ?? dashboard.session(token)
-  cookies.set(token, cookie)
-  return cookie
-}
 /** Of a link on a page of the same host. */
 const followed = { 'sec-fetch-site': 'same-origin' }
-async function get(as: Made, url: string, headers: Record<string, string> = followed) {
-  const cookie = await session(as)
-  return dashboard.send({ method: 'GET', url, headers: { cookie, accept: 'text/html', ...headers } })
-}
-async function post(as: Made, url: string, fields: Record<string, string>, headers: Record<string, string> = {}) {
-  const cookie = await session(as)
-  const sent = { cookie, origin, accept: 'text/html', 'content-type': form, ...headers }
-  return dashboard.send({ method: 'POST', url, headers: sent, payload: new URLSearchParams(fields).toString() })
-}
+const get = (as: Made, url: string, headers: Record<string, string> = followed) => dashboard.get(as, url, headers)
+const { post } = dashboard
 
 /** @returns the id of the run */
 async function put(group: string, headers: Record<string, string> = {}): Promise<string> {
   const answer = await service.admin.put(applyPath, await named('radius', slug, { app: { group } }), { headers })
   expect(answer.status, answer.text).toBe(200)
-  return String(answer.headers['content-location']).split('/').at(-2) ?? ''
+  return answer.runId
 }
 const page = (run: string) => `/admin/runs/${run}/roll-back/`
 const groupOf = async () => (await service.db.application.findUniqueOrThrow({ where: { slug } })).group
@@ -69,10 +51,7 @@ describe('a roll back', () => {
     const first = await put('First')
     await put('Second')
     expect((await get(operator, `/admin/runs/${first}/`)).body).toContain(`href="${page(first)}"`)
-    await session(operator)
-    const before = await objects(service.db)
-    const { url, plan, body } = await planned(first)
-    expect(await objects(service.db)).toEqual(before)
+    const { url, plan, body } = await service.untouched(() => planned(first))
     expect(textOf(body)).toContain('It would do this: 1 changed, 1 unchanged.')
     expect(textOf(body)).toMatch(/Changed Object Field From To application \S+ group Second First/)
     expect(body.indexOf('Cancel')).toBeLessThan(body.indexOf('Apply this plan'))
@@ -133,7 +112,7 @@ describe('a roll back', () => {
     }))
     const sent = { version: 1, metadata: { name: slug }, entries }
     const answer = await service.admin.put('/api/v3/blueprints/', sent)
-    const run = String(answer.headers['content-location']).split('/').at(-2) ?? ''
+    const run = answer.runId
     await service.db.group.deleteMany({ where: { name: { startsWith: slug } } })
     const as = await service.make.user({ permissions: [...rights, 'add_group', 'change_group', 'view_group'] })
     const { url, body } = await planned(run, as)

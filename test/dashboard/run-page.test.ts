@@ -1,9 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { applyPath } from '../support/asker.ts'
-import { dashboardOf } from '../support/dashboard.ts'
-import { installation, named } from '../support/installation.ts'
-import type { Made } from '../support/make.ts'
+import { applyPath, dashboardOf, installation, type Made, named } from '../support/kit.ts'
 
 /** What the page of a run offers, and what it says of other runs of the same objects. */
 
@@ -17,13 +14,10 @@ beforeEach(() => {
 })
 
 async function get(as: Made, url: string) {
-  const cookie = await dashboard.session(as.token)
-  const answer = await dashboard.send({ method: 'GET', url, headers: { cookie, accept: 'text/html' } })
+  const answer = await dashboard.get(as, url)
   expect(answer.statusCode, url).toBe(200)
   return answer.body.replace(/<[^>]+>/g, ' ').replace(/\s+/g, ' ')
 }
-const idOf = ({ headers }: { headers: Record<string, unknown> }) =>
-  String(headers['content-location']).split('/').at(-2) ?? ''
 
 /** @returns the id of the run */
 async function set(places: readonly number[], text: string, as: Pick<Made, 'put'> = service.admin, query = '') {
@@ -32,7 +26,7 @@ async function set(places: readonly number[], text: string, as: Pick<Made, 'put'
   }))
   const answer = await as.put(`/api/v3/blueprints/${query}`, { version: 1, metadata: { name }, entries })
   expect(answer.status, answer.text).toBe(200)
-  return idOf(answer)
+  return answer.runId
 }
 const upTo = (last: number) => Array.from({ length: last }, (_, each) => each + 1)
 

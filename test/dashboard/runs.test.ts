@@ -7,11 +7,7 @@ import type { Prisma } from '../../src/db/generated/client.ts'
 import { uuid7 } from '../../src/ids.ts'
 import { startOf } from '../../src/runs/at-work.ts'
 import { sealedColumn } from '../../src/runs/ledger.ts'
-import { applyPath } from '../support/asker.ts'
-import { dashboardOf } from '../support/dashboard.ts'
-import { installation, named } from '../support/installation.ts'
-import type { Made } from '../support/make.ts'
-import { until } from '../support/until.ts'
+import { applyPath, dashboardOf, installation, named, until } from '../support/kit.ts'
 
 /** The pages of runs: what each caller sees, and how much. */
 
@@ -20,12 +16,7 @@ const dashboard = dashboardOf(service)
 const viewer = await service.make.user({ permissions: ['view_queue', 'view_application'] })
 const reader = await service.make.user({ permissions: ['view_queue', 'view_run', 'view_application'] })
 
-const cookies = new Map<string, Promise<string>>()
-async function get(as: Made, url: string) {
-  const cookie = cookies.get(as.token) ?? dashboard.session(as.token)
-  cookies.set(as.token, cookie)
-  return dashboard.send({ method: 'GET', url, headers: { cookie: await cookie, accept: 'text/html' } })
-}
+const { get } = dashboard
 
 /** A run that has ended, past the worker. */
 async function recorded(data: Partial<Prisma.RunUncheckedCreateInput> = {}): Promise<string> {

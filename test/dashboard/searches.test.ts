@@ -1,8 +1,6 @@
 import { expect, test } from 'vitest'
 import { uuid7 } from '../../src/ids.ts'
-import { dashboardOf } from '../support/dashboard.ts'
-import { installation } from '../support/installation.ts'
-import { run, sql } from '../support/sql.ts'
+import { dashboardOf, installation, run, sql } from '../support/kit.ts'
 
 /** Searches of a long ledger: what is rare is found behind many newer rows, whether an index has it or not. */
 

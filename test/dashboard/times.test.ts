@@ -1,9 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { written, zoneOf, zones } from '../../src/dashboard/zone.ts'
-import { applyPath } from '../support/asker.ts'
 import { type Dashboard, dashboardOf, form, origin } from '../support/dashboard.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
-import type { Made } from '../support/make.ts'
+import { applyPath, type Installation, installation, type Made, named } from '../support/kit.ts'
 
 /** Times in UTC, or in the zone that a person chose. */
 

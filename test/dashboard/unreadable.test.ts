@@ -1,13 +1,12 @@
 import { expect, test } from 'vitest'
 import type { Prisma } from '../../src/db/generated/client.ts'
 import { uuid7 } from '../../src/ids.ts'
-import { dashboardOf } from '../support/dashboard.ts'
-import { installation } from '../support/installation.ts'
+import { dashboardOf, installation } from '../support/kit.ts'
 
 /** Runs whose rows hold what cannot be read: SQL or another version wrote it. */
 
 const service = await installation()
-const dashboard = dashboardOf(service)
+const { get } = dashboardOf(service)
 const reader = await service.make.user({ permissions: ['view_queue', 'view_run', 'view_application'] })
 
 type Told = Pick<Prisma.RunUncheckedCreateInput, 'changes' | 'options'>
@@ -25,9 +24,7 @@ async function recorded(data: Told): Promise<string> {
 }
 
 async function shown(id: string) {
-  const cookie = await dashboard.session(reader.token)
-  const get = (url: string) => dashboard.send({ method: 'GET', url, headers: { cookie, accept: 'text/html' } })
-  const [page, list] = [await get(`/admin/runs/${id}/`), await get('/admin/runs/')]
+  const [page, list] = [await get(reader, `/admin/runs/${id}/`), await get(reader, '/admin/runs/')]
   const { status, json } = await reader.get(`/api/v3/blueprints/runs/${id}/`)
   const listed = await reader.get('/api/v3/blueprints/runs/?page_size=100')
   expect([page.statusCode, list.statusCode, status, listed.status]).toEqual([200, 200, 200, 200])

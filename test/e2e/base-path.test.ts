@@ -1,16 +1,12 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { applyPath } from '../support/asker.ts'
 import { freshDatabase } from '../support/database.ts'
 import { findProgram } from '../support/environment.ts'
-import { freshFolder } from '../support/folder.ts'
 import { freePort } from '../support/free-port.ts'
-import { named } from '../support/installation.ts'
+import { applyPath, freshFolder, named, needs, until } from '../support/kit.ts'
 import { wideEnv } from '../support/limits.ts'
-import { needs } from '../support/needs.ts'
 import { type Running, run } from '../support/processes.ts'
-import { until } from '../support/until.ts'
 
 /** The service below a path, behind nginx: one that passes the path on, and one that cuts it off. */
 

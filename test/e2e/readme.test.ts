@@ -3,13 +3,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { transaction } from '../../src/db/client.ts'
-import { adminToken } from '../support/engine.ts'
-import { freshFolder } from '../support/folder.ts'
-import { type Installation, installation } from '../support/installation.ts'
-import { needs } from '../support/needs.ts'
+import { adminToken, freshFolder, type Installation, installation, needs, rows, sql, until } from '../support/kit.ts'
 import { blocksOf, shellIn } from '../support/shell.ts'
-import { rows, sql } from '../support/sql.ts'
-import { until } from '../support/until.ts'
 
 /** The commands of README, docs/api.md and docs/apply.md, as they stand there, in a shell. */
 

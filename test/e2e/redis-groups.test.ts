@@ -1,16 +1,13 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { openRateStore } from '../../src/http/rate-store.ts'
 import { beat } from '../../src/queue/heartbeat.ts'
-import { applyPath } from '../support/asker.ts'
 import { atEnd } from '../support/at-end.ts'
-import { dashboardOf, form, origin } from '../support/dashboard.ts'
 import { freePort } from '../support/free-port.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { applyPath, dashboardOf, form, type Installation, installation, named, origin, until } from '../support/kit.ts'
 import { needs } from '../support/needs.ts'
 import { backendOn } from '../support/queue.ts'
 import { ownRedis } from '../support/redis.ts'
 import { masterName, startCluster, startSentinelGroup } from '../support/redis-groups.ts'
-import { until } from '../support/until.ts'
 
 /** Redis behind Sentinels and in a Cluster: everything that uses it. Lost masters are tested by `npm run faults`. */
 

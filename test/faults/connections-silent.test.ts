@@ -1,7 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { QueueKind } from '../support/installation.ts'
-import { needs } from '../support/needs.ts'
-import { until } from '../support/until.ts'
+import { needs, type QueueKind, until } from '../support/kit.ts'
 import { audit } from './auditor.ts'
 import { put, quantile, type Sent } from './clients.ts'
 import { recordRecovery } from './record.ts'

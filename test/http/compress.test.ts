@@ -5,8 +5,7 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import Fastify from 'fastify'
 import { describe, expect, test } from 'vitest'
 import { compressAnswers } from '../../src/http/compress.ts'
-import { adminToken } from '../support/engine.ts'
-import { installation, named } from '../support/installation.ts'
+import { adminToken, installation, named } from '../support/kit.ts'
 import { readDescription } from '../support/openapi.ts'
 
 /** Answers are compressed for clients that take it, and never one that may show a secret. */
@@ -144,7 +143,7 @@ test('no answer that may show a secret', async () => {
   expect(withSecrets).toEqual(['Run', 'TokenKey'])
   const body = await named('oauth2', 'packed', { provider: { client_secret: undefined, client_id: undefined } })
   const applied = await there.admin.put('/api/v3/core/transactional/applications/', body)
-  const run = await get(applied.headers['content-location'] ?? '', { 'accept-encoding': 'gzip, br' })
+  const run = await get(applied.run, { 'accept-encoding': 'gzip, br' })
   expect(run.body.length).toBeGreaterThan(1_024)
   expect(run.headers['content-encoding']).toBeUndefined()
   expect(JSON.parse(run.body.toString()).generated).not.toEqual({})

@@ -2,10 +2,7 @@ import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import { applyPath } from '../support/asker.ts'
-import { atEnd } from '../support/at-end.ts'
-import { installation, named } from '../support/installation.ts'
-import { until } from '../support/until.ts'
+import { applyPath, atEnd, installation, named, until } from '../support/kit.ts'
 
 /** Requests that no HTTP library sends: a client that writes raw bytes, and closes the connection at any time. */
 

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { beat } from '../../src/queue/heartbeat.ts'
-import { applyPath } from '../support/asker.ts'
-import { installation, named } from '../support/installation.ts'
+import { applyPath, installation, named } from '../support/kit.ts'
 
 test('an API that drains is not ready, serves all else, and closes each connection after its answer', async () => {
   const there = await installation()

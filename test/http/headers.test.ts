@@ -1,9 +1,8 @@
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
-import { applyPath } from '../support/asker.ts'
 import { contentPolicy } from '../support/content-policy.ts'
-import { installation } from '../support/installation.ts'
+import { applyPath, installation } from '../support/kit.ts'
 
 const service = await installation({ workers: 'none' })
 

@@ -1,12 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { applyPath } from '../support/asker.ts'
-import { counts } from '../support/contents.ts'
-import { installation, named } from '../support/installation.ts'
+import { applyPath, counts, installation, named } from '../support/kit.ts'
 
 /** What holds for every request to every route. */
 
 const there = await installation()
-const body: string = JSON.stringify(await named('radius', 'request'))
+const body = JSON.stringify(await named('radius', 'request'))
 
 const runs = '/api/v3/blueprints/runs/6f7e0000-0000-7000-8000-000000000000/'
 const send = (method: string, url: string, headers: Record<string, string> = {}, payload?: string | Buffer) =>
@@ -63,7 +61,7 @@ describe('a path', () => {
 
   test('of a run, too', async () => {
     const answer = await send('PUT', applyPath, { 'content-type': 'application/json' }, body)
-    const path = answer.headers['content-location'] ?? ''
+    const path = answer.run
     expect((await send('GET', path.slice(0, -1))).status).toBe(200)
     expect((await send('HEAD', path)).status).toBe(200)
   })

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest'
 import { listQuestions, waiting } from '../../bench/large-questions.ts'
 import { seed } from '../../tools/seed/seed.ts'
-import { secretKey } from '../support/engine.ts'
-import { installation } from '../support/installation.ts'
+import { installation, secretKey } from '../support/kit.ts'
 import { describe } from '../support/openapi.ts'
 
 /** The benchmark of large installations asks all that the lists take, and a new filter by itself. */

@@ -3,9 +3,8 @@ import { describe, expect, test } from 'vitest'
 import { uuid7 } from '../../src/ids.ts'
 import { loadRegistry } from '../../src/models/registry.ts'
 import { comparedName } from '../../src/names.ts'
-import { applyPath } from '../support/asker.ts'
 import { freshDatabase } from '../support/database.ts'
-import { installation, named } from '../support/installation.ts'
+import { applyPath, installation, named } from '../support/kit.ts'
 
 /** Names that differ in case, width or blanks alone are one name, wherever one is written. */
 
@@ -59,8 +58,7 @@ describe('a name in another case is taken', () => {
     })
     const { json } = await create('Operators')
     const { pk } = json as { pk: string }
-    const rename = (name: string) =>
-      on.admin.send({ method: 'PATCH', url: `/api/v3/core/groups/${pk}/`, payload: { name } })
+    const rename = (name: string) => on.admin.patch(`/api/v3/core/groups/${pk}/`, { name })
     expect(await create('OPERATORS')).toMatchObject({
       status: 400,
       json: { name: ['group "Operators" exists; names are compared without case.'] },
@@ -107,7 +105,7 @@ describe('a name in another case is taken', () => {
     // Only what was sent is quoted to a caller whose rights are bound to other owners.
     const permissions = ['add_application', 'change_application', 'add_radiusprovider', 'change_radiusprovider']
     const bound = await on.make.user({ permissions, owners: ['team-a'] })
-    const hidden = await bound.put(applyPath, { ...body, app, provider }, { headers: { 'gatewright-owner': 'team-a' } })
+    const hidden = await bound.put(applyPath, { ...body, app, provider }, { owner: 'team-a' })
     expect(hidden.status, hidden.text).toBe(400)
     expect(hidden.json).toMatchObject({
       app: { slug: [`"${app.slug}" is taken by another application.`] },
@@ -186,7 +184,7 @@ test.each([
     json: { name: [`group ${JSON.stringify(name)} exists; names are compared without ${without}.`] },
   })
   const child = { name: `below ${name}`, parent: other }
-  expect(await on.admin.send({ method: 'POST', url: '/api/v3/core/groups/', payload: child })).toMatchObject({
+  expect(await on.admin.post('/api/v3/core/groups/', child)).toMatchObject({
     status: 201,
     json: { parent_name: name },
   })

@@ -7,8 +7,7 @@ import { defineModel, type ModelDeclaration } from '../../src/models/define.ts'
 import { name, reference } from '../../src/models/fields.ts'
 import { loadKinds } from '../../src/models/kinds.ts'
 import { buildRegistry, loadRegistry, permissionNames } from '../../src/models/registry.ts'
-import { freshFolder } from '../support/folder.ts'
-import { kinds } from '../support/installation.ts'
+import { freshFolder, kinds } from '../support/kit.ts'
 
 const registry = await loadRegistry()
 
@@ -79,6 +78,7 @@ const zod = import.meta.resolve('zod')
 
 const source = (kind: string) => `import { z } from '${zod}'
 import { defineProvider } from '${fields}'
+import { freshFolder, kinds } from '../support/kit.ts'
 export default defineProvider({ kind: '${kind}', verboseName: 'Probe Provider', component: 'probe', backchannel: false, flows: 'none', settings: z.object({}) })
 `
 

@@ -6,13 +6,9 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { startStack } from '../api/stack.ts'
 import { freshDatabase } from '../support/database.ts'
-import { freshFolder } from '../support/folder.ts'
 import { freePort } from '../support/free-port.ts'
-import { example, installation } from '../support/installation.ts'
+import { example, freshFolder, installation, needs, raw, rows, sql, until } from '../support/kit.ts'
 import { namesIn, promtool } from '../support/metrics.ts'
-import { needs } from '../support/needs.ts'
-import { raw, rows, sql } from '../support/sql.ts'
-import { until } from '../support/until.ts'
 
 /** What is shipped for Prometheus and Grafana, held against scrapes of real processes. */
 

@@ -6,11 +6,8 @@ import { expect, test } from 'vitest'
 import { loadRegistry } from '../../src/models/registry.ts'
 import { customTags, fileSchema } from '../../src/openapi/file-schema.ts'
 import { fileSchemaPath } from '../../src/paths.ts'
-import { applyPath } from '../support/asker.ts'
-import { adminToken } from '../support/engine.ts'
-import { freshFolder } from '../support/folder.ts'
 import { listening } from '../support/gatewright.ts'
-import { example, kinds } from '../support/installation.ts'
+import { adminToken, applyPath, example, freshFolder, kinds } from '../support/kit.ts'
 
 /** The JSON Schema of files, as an editor uses it. */
 

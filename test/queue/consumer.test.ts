@@ -3,11 +3,8 @@ import { transaction } from '../../src/db/client.ts'
 import { uuid7 } from '../../src/ids.ts'
 import { jobId } from '../../src/queue/define.ts'
 import { cancelRun } from '../../src/runs/ledger.ts'
-import { applyPath } from '../support/asker.ts'
-import { type Installation, installation, named, type QueueKind } from '../support/installation.ts'
+import { applyPath, type Installation, installation, named, needs, type QueueKind, until } from '../support/kit.ts'
 import { lockedOut } from '../support/locked-out.ts'
-import { needs } from '../support/needs.ts'
-import { until } from '../support/until.ts'
 
 /** The result of a job is that of its run. */
 

@@ -1,12 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { startConsumer } from '../../src/queue/consumer.ts'
-import type { Asker } from '../support/asker.ts'
-import { atEnd } from '../support/at-end.ts'
-import { installation } from '../support/installation.ts'
-import { needs } from '../support/needs.ts'
+import { type Asker, atEnd, installation, needs, until } from '../support/kit.ts'
 import { queueOn } from '../support/queue.ts'
-import { until } from '../support/until.ts'
 
 /** Jobs wait in lanes: what one submitter has waiting does not delay the first run of another. */
 

@@ -4,10 +4,7 @@ import { startConsumer } from '../../src/queue/consumer.ts'
 import { runQueue } from '../../src/queue/enqueue.ts'
 import { startReconciler } from '../../src/runs/reconcile.ts'
 import { work } from '../../src/runs/work.ts'
-import type { Asker } from '../support/asker.ts'
-import { atEnd } from '../support/at-end.ts'
-import { installation } from '../support/installation.ts'
-import { needs } from '../support/needs.ts'
+import { type Asker, atEnd, installation, needs } from '../support/kit.ts'
 import { queueOn } from '../support/queue.ts'
 
 /** One user's sets never hold what others need: at most one of them is at work, on at most half of the slots. */

@@ -9,11 +9,9 @@ import { readProcesses } from '../../src/db/presence.ts'
 import { startStack } from '../api/stack.ts'
 import { freshDatabase } from '../support/database.ts'
 import { freePort } from '../support/free-port.ts'
-import { example } from '../support/installation.ts'
+import { example, needs, until } from '../support/kit.ts'
 import { counted, of, promtool, samplesOf } from '../support/metrics.ts'
-import { needs } from '../support/needs.ts'
 import { run } from '../support/processes.ts'
-import { until } from '../support/until.ts'
 
 /** The metrics that a worker process serves of itself. */
 

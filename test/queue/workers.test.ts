@@ -3,11 +3,7 @@ import manifest from '../../package.json' with { type: 'json' }
 import { announce, readProcesses } from '../../src/db/presence.ts'
 import { uuid7 } from '../../src/ids.ts'
 import { runFormat } from '../../src/runs/format.ts'
-import { applyPath } from '../support/asker.ts'
-import { dashboardOf } from '../support/dashboard.ts'
-import { example, installation } from '../support/installation.ts'
-import { rows, sql } from '../support/sql.ts'
-import { until } from '../support/until.ts'
+import { applyPath, dashboardOf, example, installation, rows, sql, until } from '../support/kit.ts'
 
 /** Each worker says that it is there. One that is silent is named, where others still do its work, too. */
 
@@ -38,10 +34,8 @@ const metric = async (name: string) => {
   return text.split('\n').filter((line) => line.startsWith(`${name}{`))
 }
 const page = async (url = '/admin/workers/') => {
-  const { token } = await there.make.user({ permissions: ['view_queue'] })
-  const dashboard = dashboardOf(there)
-  const cookie = await dashboard.session(token)
-  return (await dashboard.send({ method: 'GET', url, headers: { cookie } })).body
+  const viewer = await there.make.user({ permissions: ['view_queue'] })
+  return (await dashboardOf(there).get(viewer, url)).body
 }
 
 test('a worker is known with its version and jobs, until it stops', async () => {

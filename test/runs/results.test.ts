@@ -5,8 +5,7 @@ import { readRuns } from '../../src/runs/ended.ts'
 import { outcomeSql } from '../../src/runs/outcome.ts'
 import { readRun } from '../../src/views/one-run.ts'
 import { readExtracts } from '../../src/views/run-summary.ts'
-import { named } from '../support/installation.ts'
-import { raw, rows, sql } from '../support/sql.ts'
+import { named, raw, rows, sql } from '../support/kit.ts'
 import { stand } from './stand.ts'
 
 /** The log and the changes of a run, as each reader of the ledger shows them. */

@@ -5,10 +5,8 @@ import { actorOfUser } from '../../src/rights/actor.ts'
 import { startReconciler } from '../../src/runs/reconcile.ts'
 import { cancelStale, deleteOld, startRetention } from '../../src/runs/retention.ts'
 import { readRun } from '../../src/views/one-run.ts'
-import { named } from '../support/installation.ts'
-import { raw, rows, run, sql } from '../support/sql.ts'
+import { named, raw, rows, run, sql, until } from '../support/kit.ts'
 import { statementsOf } from '../support/statements.ts'
-import { until } from '../support/until.ts'
 import { type Stand, stand } from './stand.ts'
 
 const there = await stand()

@@ -11,8 +11,7 @@ import { recordRun } from '../../src/runs/ledger.ts'
 import { type Ended, type Worker, work } from '../../src/runs/work.ts'
 import { workerLedger } from '../../src/runs/worker-ledger.ts'
 import { type Bench, bench } from '../apply/engine.ts'
-import { type Body, named } from '../support/installation.ts'
-import { rows, sql } from '../support/sql.ts'
+import { type Body, named, rows, sql } from '../support/kit.ts'
 import { uncounted } from '../support/uncounted.ts'
 
 /** Runs without a queue: checked and recorded as by the API; the test decides when a worker starts. */

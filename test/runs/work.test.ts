@@ -6,12 +6,9 @@ import { notifiedRun, readRuns, runChannel } from '../../src/runs/ended.ts'
 import { NotYet } from '../../src/runs/life.ts'
 import { work } from '../../src/runs/work.ts'
 import type { WorkerLedger } from '../../src/runs/worker-ledger.ts'
-import { objects } from '../support/contents.ts'
-import { named } from '../support/installation.ts'
+import { named, objects, run, sql, until } from '../support/kit.ts'
 import { listen } from '../support/listen.ts'
-import { run, sql } from '../support/sql.ts'
 import { within } from '../support/template.ts'
-import { until } from '../support/until.ts'
 import { held, stand } from './stand.ts'
 
 const there = await stand()

@@ -5,12 +5,8 @@ import { locks } from '../../src/db/locks.ts'
 import { actorByToken } from '../../src/rights/actor.ts'
 import { seed } from '../../tools/seed/seed.ts'
 import { seededSecrets } from '../../tools/seed/token.ts'
-import { applyPath } from '../support/asker.ts'
 import { counts, versions } from '../support/contents.ts'
-import { secretKey } from '../support/engine.ts'
-import { type Body, example, installation, kinds } from '../support/installation.ts'
-import { rows, run, sql } from '../support/sql.ts'
-import { until } from '../support/until.ts'
+import { applyPath, type Body, example, installation, kinds, rows, run, secretKey, sql, until } from '../support/kit.ts'
 
 const size = { users: 500, groups: 80, applications: 20 }
 const silent = { begin: () => {}, progress: () => {}, end: () => {}, note: () => {} }

@@ -2,10 +2,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { readable } from '../../src/standalone/lines.ts'
-import { freshFolder } from '../support/folder.ts'
 import { freePort } from '../support/free-port.ts'
-import { example } from '../support/installation.ts'
-import { needs } from '../support/needs.ts'
+import { example, freshFolder, needs } from '../support/kit.ts'
 import { run } from '../support/processes.ts'
 
 /** What `npm start` prints on a terminal of what API and worker log. */

@@ -17,8 +17,12 @@ export type Answer = {
   readonly logs: readonly string[]
   /** The sentence of a refusal, or ''. */
   readonly detail: string
+  /** Its tag, or ''. */
+  readonly etag: string
   /** The path of the run that it names, or ''. */
   readonly run: string
+  /** The key of that run, or ''. */
+  readonly runId: string
 }
 
 /** An entry of a document. */
@@ -33,19 +37,27 @@ export type Entry = {
   readonly attrs?: object
 }
 
-type Options = { ifNoneMatch?: string; headers?: Record<string, string> }
+/** Headers by short names, and others. */
+export type AskOptions = {
+  ifMatch?: string
+  ifNoneMatch?: string
+  owner?: string
+  allow?: string
+  headers?: Record<string, string>
+}
 
 /** `query` without its question mark, `name` of the document, `members` beside its name and entries. */
-type DocumentOptions = Options & { query?: string; name?: string; members?: object }
+type DocumentOptions = AskOptions & { query?: string; name?: string; members?: object }
 
 /** A client with a token, in front of the API. */
 export type Asker = {
-  get(path: string, options?: Options): Promise<Answer>
+  get(path: string, options?: AskOptions): Promise<Answer>
   /** @param body a text or bytes are sent as they are, anything else as JSON */
-  put(path: string, body: unknown, options?: Options): Promise<Answer>
-  post(path: string, body?: unknown, options?: Options): Promise<Answer>
-  patch(path: string, body: unknown, options?: Options): Promise<Answer>
-  delete(path: string, options?: Options): Promise<Answer>
+  put(path: string, body: unknown, options?: AskOptions): Promise<Answer>
+  /** Without a body when it is undefined. */
+  post(path: string, body?: unknown, options?: AskOptions): Promise<Answer>
+  patch(path: string, body: unknown, options?: AskOptions): Promise<Answer>
+  delete(path: string, options?: AskOptions): Promise<Answer>
   send(request: InjectOptions & { method: string; url: string }): Promise<Answer>
   /** Applies a document. @param content its entries, or all of it as YAML */
   apply(content: readonly Entry[] | string | Buffer, options?: DocumentOptions): Promise<Answer>
@@ -71,6 +83,7 @@ export function askAs(app: Pick<Api, 'inject'>, token: string | null): Asker {
     const { json, errors } = checked(answer.statusCode, parsed(answer.body))
     const { logs, detail } = isObject(json) ? json : {}
     const named: Answer['headers'] = Object.fromEntries(texts)
+    const run = named['content-location'] ?? named.location ?? ''
     return {
       status: answer.statusCode,
       headers: named,
@@ -79,50 +92,53 @@ export function askAs(app: Pick<Api, 'inject'>, token: string | null): Asker {
       errors,
       logs: Array.isArray(logs) ? logs : [],
       detail: typeof detail === 'string' ? detail : '',
-      run: named['content-location'] ?? named.location ?? '',
+      etag: named.etag ?? '',
+      run,
+      runId: run.split('/').at(-2) ?? '',
     }
   }
 
-  const sendBody = (
-    method: 'PUT' | 'POST' | 'PATCH',
-    url: string,
-    body: unknown,
-    { ifNoneMatch, headers = {} }: Options = {},
-  ) =>
-    send({
-      method,
-      url,
-      headers: {
-        ...(body !== undefined && { 'content-type': 'application/json' }),
-        ...(ifNoneMatch !== undefined && { 'if-none-match': ifNoneMatch }),
-        ...headers,
-      },
-      ...(body !== undefined && {
-        payload: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body),
-      }),
-    })
+  const sendBody = (method: 'PUT' | 'POST' | 'PATCH', url: string, body: unknown, options?: AskOptions) =>
+    body === undefined
+      ? send({ method, url, headers: headersOf(options) })
+      : send({
+          method,
+          url,
+          headers: { 'content-type': 'application/json', ...headersOf(options) },
+          payload: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body),
+        })
 
-  const apply: Asker['apply'] = (content, { query, name = 'test', members, headers, ...options } = {}) => {
-    const url = query === undefined || query === '' ? documentsPath : `${documentsPath}?${query}`
-    if (typeof content === 'string' || Buffer.isBuffer(content))
-      return sendBody('PUT', url, content, { headers: { 'content-type': 'application/yaml', ...headers }, ...options })
+  const apply: Asker['apply'] = (content, { query = '', name = 'test', members, headers, ...options } = {}) => {
+    const url = query === '' ? documentsPath : `${documentsPath}?${query}`
+    if (!Array.isArray(content)) {
+      const yaml = { 'content-type': 'application/yaml' }
+      return sendBody('PUT', url, content, { ...options, headers: { ...yaml, ...headers } })
+    }
     const document = { version: 1, metadata: { name }, ...members, entries: content }
-    return sendBody('PUT', url, document, { ...(headers && { headers }), ...options })
+    return sendBody('PUT', url, document, { ...options, headers: { ...headers } })
   }
 
   return {
     send,
-    get: (url, { headers = {} } = {}) => send({ method: 'GET', url, headers }),
+    get: (url, options) => send({ method: 'GET', url, headers: headersOf(options) }),
     put: (url, body, options) => sendBody('PUT', url, body, options),
     post: (url, body, options) => sendBody('POST', url, body, options),
     patch: (url, body, options) => sendBody('PATCH', url, body, options),
-    delete: (url, { headers = {} } = {}) => send({ method: 'DELETE', url, headers }),
+    delete: (url, options) => send({ method: 'DELETE', url, headers: headersOf(options) }),
     apply,
     plan: (content, { query, ...options } = {}) =>
-      apply(content, { query: ['dry_run=true', query].filter(Boolean).join('&'), ...options }),
+      apply(content, { ...options, query: query === undefined ? 'dry_run=true' : `dry_run=true&${query}` }),
     runOf: async ({ run }) => Object((await send({ method: 'GET', url: run })).json),
   }
 }
+
+const headersOf = ({ ifMatch, ifNoneMatch, owner, allow, headers }: AskOptions = {}): Record<string, string> => ({
+  ...(ifMatch !== undefined && { 'if-match': ifMatch }),
+  ...(ifNoneMatch !== undefined && { 'if-none-match': ifNoneMatch }),
+  ...(owner !== undefined && { 'gatewright-owner': owner }),
+  ...(allow !== undefined && { 'gatewright-allow': allow }),
+  ...headers,
+})
 
 function parsed(text: string): unknown {
   try {

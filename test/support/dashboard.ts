@@ -12,7 +12,14 @@ export type Dashboard = {
   logIn(token: string, headers?: Record<string, string>): Promise<LightMyRequestResponse>
   /** @returns the cookie of a new session */
   session(token: string): Promise<string>
+  /** A page, for a user who is logged in. */
+  get(as: User, url: string, headers?: Headers): Promise<LightMyRequestResponse>
+  /** A form that a page of this origin sends, by a user who is logged in. */
+  post(as: User, url: string, fields: Headers, headers?: Headers): Promise<LightMyRequestResponse>
 }
+
+type User = { readonly token: string }
+type Headers = Record<string, string>
 
 export function dashboardOf({ app }: Pick<Installation, 'app'>): Dashboard {
   const send: Dashboard['send'] = ({ headers, ...request }) => app.inject({ ...request, headers: { host, ...headers } })
@@ -27,5 +34,21 @@ export function dashboardOf({ app }: Pick<Installation, 'app'>): Dashboard {
     String((await logIn(token)).headers['set-cookie'])
       .split(';', 1)
       .join()
-  return { send, logIn, session }
+  const cookies = new Map<string, Promise<string>>()
+  const cookieOf = ({ token }: User) => {
+    const cookie = cookies.get(token) ?? session(token)
+    cookies.set(token, cookie)
+    return cookie
+  }
+  return {
+    send,
+    logIn,
+    session,
+    get: async (as, url, headers) =>
+      send({ method: 'GET', url, headers: { cookie: await cookieOf(as), accept: 'text/html', ...headers } }),
+    post: async (as, url, fields, headers) => {
+      const sent = { cookie: await cookieOf(as), origin, accept: 'text/html', 'content-type': form, ...headers }
+      return send({ method: 'POST', url, headers: sent, payload: new URLSearchParams(fields).toString() })
+    },
+  }
 }

@@ -10,7 +10,7 @@ import { logins, within } from './template.ts'
 type Connection = { readonly url: string; readonly db: Db; readonly pool: pg.Pool }
 
 /**
- * A migrated database of the test file's own, dropped after it. Call it once, in `beforeAll` or at the top.
+ * A migrated database of the test file's own, dropped after it. Call it once, at the top of the file or in a hook.
  *
  * @param max connections of each login at most
  * @param isInstalled true: it is bootstrapped, with `adminToken`

@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { pino } from 'pino'
+import { expect } from 'vitest'
 import { buildApp } from '../../src/app.ts'
 import type { Db } from '../../src/db/client.ts'
 import { pipelinedTransaction } from '../../src/db/pipeline.ts'
@@ -20,8 +21,9 @@ import { type Worker, work } from '../../src/runs/work.ts'
 import { workerLedger } from '../../src/runs/worker-ledger.ts'
 import { openBacklog } from '../../src/submissions/backlog.ts'
 import type { WaitLimits } from '../../src/waits/waits.ts'
-import { type Asker, askAs } from './asker.ts'
+import { type Answer, type Asker, askAs } from './asker.ts'
 import { atEnd } from './at-end.ts'
+import { objects } from './contents.ts'
 import { freshDatabase } from './database.ts'
 import { adminToken, loadEngine } from './engine.ts'
 import { wide } from './limits.ts'
@@ -51,6 +53,10 @@ export type Installation = {
   readonly make: Make
   /** Keeps the worker from beginning runs until the returned function is called: their jobs are taken, no more. */
   hold(): () => void
+  /** Expects that every object stays as it was. */
+  untouched<Value>(work: () => Promise<Value>): Promise<Value>
+  /** Expects this status, and that every object stays as it was. */
+  refused(status: number, ask: () => Promise<Answer>): Promise<Answer>
   /** Waits until this many runs were recorded and are not finished. */
   queued(count: number): Promise<void>
 }
@@ -73,7 +79,7 @@ type Options = {
   waits?: Partial<WaitLimits>
 }
 
-/** Call it in `beforeAll` or in a test; all of it is closed at the end of the file. */
+/** Call it at the top of the file, in a hook or in a test; all of it is closed at the end of the file. */
 export async function installation({
   queue: kind = 'postgres',
   redisUrl: ownRedisUrl,
@@ -132,12 +138,24 @@ export async function installation({
   }
 
   const as = (token: string) => askAs(app, token)
+  const untouched: Installation['untouched'] = async (work) => {
+    const before = await objects(testDb)
+    const value = await work()
+    expect(await objects(testDb)).toEqual(before)
+    return value
+  }
   return {
     ...{ app, url, redisUrl, engine, queue, worker, log, as, enqueue },
     db: testDb,
     admin: as(adminToken),
     make: makers(testDb, as),
     hold: gate.hold,
+    untouched,
+    refused: async (status, ask) => {
+      const answer = await untouched(ask)
+      expect([answer.status, answer.text]).toEqual([status, expect.any(String)])
+      return answer
+    },
     queued: async (count) => {
       const reached = async () => (await db.run.count({ where: { state: 'queued' } })) === count
       await until(reached, { what: `${count} runs to be queued` })

@@ -332,7 +332,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/tracing': 177,
   'src/views': 2746,
   'src/waits': 330,
-  test: 69_500,
+  test: 67_650,
   workers: 115,
 }
 

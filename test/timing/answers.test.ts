@@ -3,15 +3,11 @@ import { describe, expect, test } from 'vitest'
 import { connect, transaction } from '../../src/db/client.ts'
 import { openRateStore } from '../../src/http/rate-store.ts'
 import { startStack } from '../api/stack.ts'
-import { atEnd } from '../support/at-end.ts'
 import { freshDatabase } from '../support/database.ts'
-import { installation } from '../support/installation.ts'
-import { needs } from '../support/needs.ts'
+import { atEnd, installation, needs, rows, sql, until } from '../support/kit.ts'
 import { proxyTo } from '../support/proxy.ts'
 import { ownRedis } from '../support/redis.ts'
-import { rows, sql } from '../support/sql.ts'
 import { statementsOf } from '../support/statements.ts'
-import { until } from '../support/until.ts'
 
 /** Answers that come in time while a part is away, and reads that are limited by time. */
 

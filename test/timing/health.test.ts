@@ -4,12 +4,9 @@ import { sealedCheck } from '../../src/db/sealed-check.ts'
 import { beat } from '../../src/queue/heartbeat.ts'
 import { type Answer, type Stack, startStack } from '../api/stack.ts'
 import { freshDatabase } from '../support/database.ts'
-import { installation } from '../support/installation.ts'
-import { needs } from '../support/needs.ts'
+import { installation, needs, rows, sql, until } from '../support/kit.ts'
 import { proxyTo } from '../support/proxy.ts'
 import { freshRedis, ownRedis } from '../support/redis.ts'
-import { rows, sql } from '../support/sql.ts'
-import { until } from '../support/until.ts'
 
 const ready = (stack: Stack) => stack.get('/-/health/ready/')
 const live = (stack: Stack) => stack.get('/-/health/live/')

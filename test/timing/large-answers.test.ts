@@ -7,9 +7,7 @@ import { runInNewContext } from 'node:vm'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Prisma } from '../../src/db/generated/client.ts'
 import { longestTurnCost } from '../support/cpu-time.ts'
-import { adminToken } from '../support/engine.ts'
-import { installation } from '../support/installation.ts'
-import { sql } from '../support/sql.ts'
+import { adminToken, installation, sql } from '../support/kit.ts'
 import { within } from '../support/template.ts'
 
 /** Answers of tens of megabytes, over real connections. */

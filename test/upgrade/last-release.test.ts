@@ -7,14 +7,11 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { crowd, type Target } from '../faults/clients.ts'
 import { emptyDatabase } from '../support/database.ts'
 import { plainEnvironment } from '../support/environment.ts'
-import { freshFolder } from '../support/folder.ts'
 import { freePort } from '../support/free-port.ts'
-import { kinds, named } from '../support/installation.ts'
+import { freshFolder, kinds, named, needs, until } from '../support/kit.ts'
 import { wideEnv } from '../support/limits.ts'
-import { needs } from '../support/needs.ts'
 import { type Running, run } from '../support/processes.ts'
 import { lastRelease } from '../support/release.ts'
-import { until } from '../support/until.ts'
 
 /** The last release, out of the history of this repository, beside this version, as in a rolling upgrade. */
 

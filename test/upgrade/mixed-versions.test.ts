@@ -9,13 +9,9 @@ import { migrationNames, migrationsFolder } from '../../src/db/migrations.ts'
 import { untilMigrated } from '../../src/queue/migrated.ts'
 import { runFormat } from '../../src/runs/format.ts'
 import { startStack } from '../api/stack.ts'
-import { atEnd } from '../support/at-end.ts'
 import { emptyDatabase, freshDatabase } from '../support/database.ts'
-import { freshFolder } from '../support/folder.ts'
-import { example, installation, named } from '../support/installation.ts'
+import { atEnd, example, freshFolder, installation, named, rows, sql, until } from '../support/kit.ts'
 import { run } from '../support/processes.ts'
-import { rows, sql } from '../support/sql.ts'
-import { until } from '../support/until.ts'
 
 /** Neighbouring versions side by side, as in a rolling upgrade. */
 

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { installation } from '../support/installation.ts'
-import { rows, sql } from '../support/sql.ts'
+import { installation, rows, sql } from '../support/kit.ts'
 
 /** Attributes are the users' own JSON: none of it may mean something to what reads it. */
 

@@ -2,8 +2,7 @@ import pg from 'pg'
 import { expect, test } from 'vitest'
 import { uuid7 } from '../../src/ids.ts'
 import { parseRevision, readNow, textOf } from '../../src/waits/revision.ts'
-import { atEnd } from '../support/at-end.ts'
-import { installation } from '../support/installation.ts'
+import { atEnd, installation } from '../support/kit.ts'
 
 /** A revision is another one after each change, whatever the order of commits. */
 

@@ -1,11 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { activeRuns } from '../../src/queue/active.ts'
-import { applyPath } from '../support/asker.ts'
-import { dashboardOf } from '../support/dashboard.ts'
-import { adminToken } from '../support/engine.ts'
-import { installation, named } from '../support/installation.ts'
-import { until } from '../support/until.ts'
+import { adminToken, applyPath, dashboardOf, installation, named, until } from '../support/kit.ts'
 
 /** Requests that wait for a change of a run, of the list of runs, or of a page. */
 

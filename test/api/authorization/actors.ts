@@ -1,10 +1,7 @@
 import { permissionNames } from '../../../src/models/registry.ts'
 import { ownerOf, permissionOf, rightsOf } from '../../../src/permissions.ts'
 import { newSecret, tokenIntents } from '../../../src/token-secret.ts'
-import { type Asker, askAs } from '../../support/asker.ts'
-import { testKeys } from '../../support/engine.ts'
-import type { Installation } from '../../support/installation.ts'
-import type { Made } from '../../support/make.ts'
+import { type Asker, askAs, type Installation, type Made, testKeys } from '../../support/kit.ts'
 
 /** A caller with a token, who may impersonate another user. */
 export type Actor = {

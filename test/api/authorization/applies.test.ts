@@ -1,6 +1,5 @@
 import { describe, inject, test } from 'vitest'
-import { applyPath } from '../../support/asker.ts'
-import { installation } from '../../support/installation.ts'
+import { applyPath, installation } from '../../support/kit.ts'
 import { present, submitted, toldApplied } from './apply-cases.ts'
 import { type Row, rowsOf } from './matrix.ts'
 import { stage } from './trial.ts'

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type Answer, applyPath } from '../../support/asker.ts'
-import { example, type Installation, type Kind, kinds } from '../../support/installation.ts'
+import { type Answer, applyPath, example, type Installation, type Kind, kinds } from '../../support/kit.ts'
 import { outcomeOf } from './answers.ts'
 import type { Describe, Prepare } from './trial.ts'
 

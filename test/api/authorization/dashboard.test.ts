@@ -1,6 +1,5 @@
 import { describe, test } from 'vitest'
-import type { Answer } from '../../support/asker.ts'
-import { installation } from '../../support/installation.ts'
+import { type Answer, installation } from '../../support/kit.ts'
 import type { Actor } from './actors.ts'
 import type { Ask } from './answers.ts'
 import { type Row, rowsOf } from './matrix.ts'

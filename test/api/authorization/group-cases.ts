@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Installation } from '../../support/installation.ts'
-import type { Made } from '../../support/make.ts'
+import type { Installation, Made } from '../../support/kit.ts'
 import type { Row } from './matrix.ts'
 import { type Prepare, prefix } from './trial.ts'
 

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'vitest'
 import { z } from 'zod'
-import { type Answer, applyPath } from '../../support/asker.ts'
-import { example, installation, kinds, named } from '../../support/installation.ts'
+import { type Answer, applyPath, example, installation, kinds, named } from '../../support/kit.ts'
 import { type Row, rowsOf } from './matrix.ts'
 import { stage } from './trial.ts'
 

@@ -1,7 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type Answer, applyPath } from '../../support/asker.ts'
-import { type Installation, named } from '../../support/installation.ts'
-import type { Made } from '../../support/make.ts'
+import { type Answer, applyPath, type Installation, type Made, named } from '../../support/kit.ts'
 import type { Ask } from './answers.ts'
 import type { Row } from './matrix.ts'
 import { type Prepare, prefix } from './trial.ts'

@@ -2,9 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { uuid7 } from '../../../src/ids.ts'
-import { type Answer, applyPath } from '../../support/asker.ts'
-import { installation, named } from '../../support/installation.ts'
-import type { Made } from '../../support/make.ts'
+import { type Answer, applyPath, installation, type Made, named } from '../../support/kit.ts'
 import type { Actor } from './actors.ts'
 import { type Row, rowsOf } from './matrix.ts'
 import { stage } from './trial.ts'
@@ -18,7 +16,7 @@ const atTheDoor = stage(there, ({ status, text }) => (status < 300 || status ===
 const other = await there.make.user()
 await there.admin.put(applyPath, await named('radius', 'matrix'))
 const found = await there.db.run.findFirstOrThrow()
-const run: string = found.id
+const run = found.id
 await owns(other)
 
 /** A confirmed device, a consent and a run, named after their owner. */

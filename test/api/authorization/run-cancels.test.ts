@@ -1,9 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'vitest'
 import { uuid7 } from '../../../src/ids.ts'
-import { applyPath } from '../../support/asker.ts'
-import { installation, named } from '../../support/installation.ts'
-import type { Made } from '../../support/make.ts'
+import { applyPath, installation, type Made, named } from '../../support/kit.ts'
 import { rowsOf } from './matrix.ts'
 import { stage } from './trial.ts'
 

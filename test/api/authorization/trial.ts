@@ -1,7 +1,5 @@
 import { expect } from 'vitest'
-import type { Answer } from '../../support/asker.ts'
-import type { Installation } from '../../support/installation.ts'
-import { raw, rows, sql } from '../../support/sql.ts'
+import { type Answer, type Installation, raw, rows, sql } from '../../support/kit.ts'
 import { type Actor, type Cast, castFor } from './actors.ts'
 import { type Ask, outcomeOf, saysExpired } from './answers.ts'
 import type { Row } from './matrix.ts'

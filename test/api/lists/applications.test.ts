@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { applicationView } from '../../../src/views/application.ts'
-import { applyPath } from '../../support/asker.ts'
-import { example, installation, named } from '../../support/installation.ts'
+import { applyPath, example, installation, named } from '../../support/kit.ts'
 import { column, type Listed, read, testPages, testRefusals, testStatements } from './listing.ts'
 
 /** GET /api/v3/core/applications/, GET /api/v3/core/applications/{slug}/ */

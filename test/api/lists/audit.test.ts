@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { auditEntry } from '../../../src/views/audit.ts'
-import { applyPath } from '../../support/asker.ts'
-import { example, installation } from '../../support/installation.ts'
+import { applyPath, example, installation } from '../../support/kit.ts'
 import { column, type Listed, read, testPages, testRefusals, testStatements } from './listing.ts'
 
 /** GET /api/v3/core/audit/ */
@@ -13,7 +12,7 @@ const auditor = await on.make.user({ permissions: ['view_audit'] })
 const wearer = await on.make.user({ permissions: ['view_user'] })
 const applied = await on.admin.put(applyPath, await example('oauth2'))
 expect(applied.status, applied.text).toBe(200)
-const run: string = String(applied.headers['content-location']).split('/').at(-2) ?? ''
+const run = applied.runId
 const headers = { 'content-type': 'application/json', 'x-request-id': 'night shift 1'.replaceAll(' ', '-') }
 const made = await on.admin.send({
   ...{ method: 'POST', url: '/api/v3/core/groups/', headers, payload: { name: 'Night shift' } },

@@ -1,9 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { userConsent } from '../../../src/views/user-consent.ts'
-import { applyPath } from '../../support/asker.ts'
-import { installation, type Kind, named } from '../../support/installation.ts'
-import type { Made } from '../../support/make.ts'
-import { rows, sql } from '../../support/sql.ts'
+import { applyPath, installation, type Kind, type Made, named, rows, sql } from '../../support/kit.ts'
 import { column, type Listed, read, testPages, testRefusals, testStatements } from './listing.ts'
 
 /** GET /api/v3/core/user_consent/ */

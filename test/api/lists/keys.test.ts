@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { applyPath } from '../../support/asker.ts'
-import { installation, named } from '../../support/installation.ts'
+import { applyPath, installation, named } from '../../support/kit.ts'
 import { readDescription } from '../../support/openapi.ts'
 
 /** A key in a path, and in `?pk=`, means the row with this key. */
@@ -54,7 +53,7 @@ describe('in a path', () => {
     const { pk } = await on.db.application.findUniqueOrThrow({ where: { slug: 'to-delete' } })
     const url = `/api/v3/core/applications/${pk}/`
     const headers = { 'if-match': (await on.admin.get(url)).headers.etag ?? '' }
-    expect(await on.admin.send({ method: 'DELETE', url, headers })).toMatchObject({ status: 204 })
+    expect(await on.admin.delete(url, { headers })).toMatchObject({ status: 204 })
     expect(await on.db.application.count({ where: { pk } })).toBe(0)
   })
 })

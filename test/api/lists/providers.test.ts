@@ -4,8 +4,7 @@ import { z } from 'zod'
 import type { Model } from '../../../src/models/define.ts'
 import { loadRegistry } from '../../../src/models/registry.ts'
 import { providerViews } from '../../../src/views/provider.ts'
-import { applyPath } from '../../support/asker.ts'
-import { type Body, example, installation, kinds, named } from '../../support/installation.ts'
+import { applyPath, type Body, example, installation, kinds, named } from '../../support/kit.ts'
 import { column, type Listed, read, testPages, testRefusals, testStatements } from './listing.ts'
 
 /** GET /api/v3/providers/all/, GET /api/v3/providers/{kind}/, and one of them by name. */

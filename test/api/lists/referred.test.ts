@@ -6,7 +6,7 @@ import { certificateKeyPairView } from '../../../src/views/certificate-key-pair.
 import { flowView } from '../../../src/views/flow.ts'
 import { propertyMappingView } from '../../../src/views/property-mapping.ts'
 import { roleView } from '../../../src/views/role.ts'
-import { installation } from '../../support/installation.ts'
+import { type Entry, installation } from '../../support/kit.ts'
 import { column, type Listed, read, testPages, testRefusals, testStatements } from './listing.ts'
 
 /** What providers and groups refer to: flows, property mappings, key pairs and roles; and one token. */
@@ -43,13 +43,8 @@ const entries = [
   { model: 'service_rbac.role', identifiers: { name: role.name }, attrs: { permissions: role.permissions } },
 ]
 
-const apply = async (all: readonly object[]) => {
-  const body = { version: 1, metadata: { name: 'referred' }, entries: all }
-  const { json } = await on.admin.put('/api/v3/blueprints/', body)
-  return Object(json)
-}
-
 const on = await installation()
+const apply = async (all: readonly object[]) => Object((await on.admin.apply(all as Entry[])).json)
 expect(await apply(entries)).toMatchObject({ applied: true })
 
 const one = async ({ path }: Listed, name: string, query = '') => {
@@ -175,7 +170,7 @@ describe('a token', () => {
     expect(first.text).not.toContain(secret)
     const conditional = () => owner.get(url, { headers: { 'if-none-match': first.headers.etag ?? '' } })
     expect((await conditional()).status).toBe(304)
-    const changed = await owner.send({ method: 'PATCH', url, payload: { description: 'later' } })
+    const changed = await owner.patch(url, { description: 'later' })
     expect(changed.status).toBe(200)
     const second = await conditional()
     expect(second).toMatchObject({ status: 200, json: changed.json })

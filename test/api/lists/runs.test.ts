@@ -3,8 +3,7 @@ import type { Prisma } from '../../../src/db/generated/client.ts'
 import { uuid7 } from '../../../src/ids.ts'
 import { sealedColumn } from '../../../src/runs/ledger.ts'
 import { runSummary } from '../../../src/views/run.ts'
-import { installation } from '../../support/installation.ts'
-import { rows, sql } from '../../support/sql.ts'
+import { installation, rows, sql } from '../../support/kit.ts'
 import { column, type Listed, read, testPages, testRefusals, testStatements } from './listing.ts'
 
 /** GET /api/v3/blueprints/runs/ */

@@ -6,13 +6,9 @@ import { json as bodyOf, text } from 'node:stream/consumers'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { maxStreams } from '../../../src/http/long-answer.ts'
-import { adminToken } from '../../support/engine.ts'
-import { freshFolder } from '../../support/folder.ts'
-import { installation } from '../../support/installation.ts'
-import { rows, sql } from '../../support/sql.ts'
+import { adminToken, freshFolder, installation, rows, sql, until } from '../../support/kit.ts'
 import { recordStatements } from '../../support/statements.ts'
 import { within } from '../../support/template.ts'
-import { until } from '../../support/until.ts'
 
 /** Long answers over real connections, to clients that take their time. */
 
@@ -22,7 +18,7 @@ const count = 4_000
 
 /** Its answer has 12 MB: more than the kernel keeps for a Unix socket. What it keeps for TCP differs by machine. */
 const on = await installation({ workers: 'none' })
-const socketPath: string = join(freshFolder(), 'http')
+const socketPath = join(freshFolder(), 'http')
 await on.app.listen({ path: socketPath })
 const recorder = await recordStatements()
 await within(on.url, async (client) => {

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { token, tokenView } from '../../../src/views/token.ts'
 import { userView } from '../../../src/views/user.ts'
-import { installation } from '../../support/installation.ts'
-import { rows, sql } from '../../support/sql.ts'
+import { installation, rows, sql } from '../../support/kit.ts'
 import { column, type Listed, type Parameters, read, testPages, testRefusals, testStatements } from './listing.ts'
 
 /** GET /api/v3/core/tokens/ */

@@ -2,8 +2,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { notKept } from '../../../src/numbers.ts'
 import { userView } from '../../../src/views/user.ts'
-import { type Installation, installation } from '../../support/installation.ts'
-import { rows, sql } from '../../support/sql.ts'
+import { type Installation, installation, rows, sql } from '../../support/kit.ts'
 import {
   column,
   invalid,

@@ -1,10 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { applyPath } from '../../support/asker.ts'
-import { adminToken } from '../../support/engine.ts'
-import { freshFolder } from '../../support/folder.ts'
-import { type Installation, installation } from '../../support/installation.ts'
+import { adminToken, applyPath, freshFolder, type Installation, installation } from '../../support/kit.ts'
 import { installCli, installNodes, type Nodes } from '../../support/packed-cli.ts'
 import { run } from '../../support/processes.ts'
 import {

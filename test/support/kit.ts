@@ -1,0 +1,12 @@
+/** What most tests of an installed app need, in one import. */
+export * from './asker.ts'
+export * from './at-end.ts'
+export * from './contents.ts'
+export * from './dashboard.ts'
+export * from './engine.ts'
+export * from './folder.ts'
+export * from './installation.ts'
+export type * from './make.ts'
+export * from './needs.ts'
+export * from './sql.ts'
+export * from './until.ts'
