@@ -213,20 +213,23 @@ function checkReferences(
   resolver: Resolver,
   errors: ErrorList,
 ): void {
-  for (const [name, value] of sent) {
+  for (const [name, sentValue] of sent) {
     const reference = model.fields.get(name)?.reference
     if (reference === undefined) continue
     const { table = '' } = registry.targets.get(reference.target) ?? {}
     const only = onlyOf(registry, reference)
     const isLate = only?.atFirst === true && row !== undefined
-    for (const { key, tag, at } of placesOf(value, attrs.get(name) ?? identifiers.get(name))) {
+    for (const { key, tag, at } of placesOf(sentValue, attrs.get(name) ?? identifiers.get(name))) {
       if (typeof key !== 'string' && typeof key !== 'number') continue
       const referred = world.row(table, key)
       // A missing row need not be removed.
       if (referred === undefined && at[0] === 'remove') continue
       const entry = resolver.entryOf(key, reference)
-      const found = referred && only && (entry === undefined ? referred[only.column] : entry.value(only.column))
-      const isUnfit = typeof found === 'string' && only?.values.includes(found) === false && !isLate
+      // An entry whose row is of another kind, or has no key, has errors of its own.
+      if (referred === undefined && tag instanceof KeyOf && entry?.isGone !== true) continue
+      const value = referred && only && (entry === undefined ? referred[only.column] : entry.value(only.column))
+      const found = String(value ?? '')
+      const isUnfit = found !== '' && only?.values.includes(found) === false && !isLate
       if (referred !== undefined && !isUnfit) continue
       errors.add(
         [...path, name, ...at],

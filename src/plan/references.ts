@@ -79,7 +79,7 @@ export const findAny = (world: World, looks: readonly Look[]): Row[] => [
 /** Whether a row fits a restriction. A value with errors is not known. */
 export function fits(row: Row, only: Only | undefined): boolean {
   const value = only === undefined ? undefined : row[only.column]
-  return typeof value !== 'string' || only?.values.includes(value) === true
+  return value === undefined || value === null || only?.values.includes(String(value)) === true
 }
 
 /** One of several rows with the same name, with the values that differ. */

@@ -56,10 +56,11 @@ const row = z.object({
   count: z.int(),
 })
 
-/** Reads rows. Only the changes that are shown leave the database. */
+/** Reads rows. Only the changes that are shown leave the database, without what histories have of them: it has values. */
 const rowsText = `SELECT pk::text, at, action, request_id AS "requestId", run_id AS run,
     actor_pk AS "actorPk", actor_name AS "actorName", real_pk AS "realPk", real_name AS "realName",
-    jsonb_path_query_array(changes, '$[0 to ${mostChanges - 1}]') AS changes, jsonb_array_length(changes) AS count
+    coalesce((SELECT jsonb_agg(each - 'object') FROM jsonb_path_query(changes, '$[0 to ${mostChanges - 1}]') each), '[]') AS changes,
+    jsonb_array_length(changes) AS count
   FROM audit_rows WHERE pk = ANY ($1::bigint[])`
 
 const toEntry = ({ pk, at, action, changes, count, requestId, run, ...each }: z.output<typeof row>) =>

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { within } from './template.ts'
 
@@ -33,9 +34,13 @@ export async function watchLog(url: string): Promise<{ during(work: () => Promis
   const end = async () => (await ask("SELECT pg_logical_emit_message(false, 'test', 'here', true)::text AS at"))[0].at
   return {
     async during(work) {
+      const slot = `reads_${randomUUID().replaceAll('-', '')}`
+      // A checkpoint removes the log behind it, but not what a slot keeps.
+      await ask('SELECT pg_create_physical_replication_slot($1, true)', [slot])
       const from = await end()
       await work()
       const tables = z.array(tableRow).parse(await ask(text, [from, await end(), regular]))
+      await ask('SELECT pg_drop_replication_slot($1)', [slot])
       const sum = (of: 'rows' | 'entries' | 'bytes') => tables.reduce((total, each) => total + each[of], 0)
       return {
         ...{ rows: sum('rows'), entries: sum('entries'), bytes: sum('bytes') },
