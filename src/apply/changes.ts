@@ -45,8 +45,8 @@ export const setByServer = { set_by_server: true } as const
 
 /** The values that earlier entries of the document have written by now. */
 export type Earlier = {
-  /** `!KeyOf id` by the key of a row that the document creates: a plan has no key for it yet. */
-  readonly tags: ReadonlyMap<unknown, string>
+  /** `!KeyOf id` for the key, in this field, of a row that the document creates: a plan has no key for it yet. */
+  readonly tagOf: (field: Field, key: unknown) => string | undefined
   /** The values that the row itself was given, as the changes show them; undefined when no earlier entry wrote it. */
   readonly given?: Readonly<Record<string, unknown>> | undefined
 }
@@ -82,7 +82,7 @@ const asText = (value: unknown): unknown =>
         ? value.name
         : value
 
-function changeOfField(field: Field, effect: Effect, { tags, given = {} }: Earlier): FieldChange | undefined {
+function changeOfField(field: Field, effect: Effect, { tagOf, given = {} }: Earlier): FieldChange | undefined {
   const { name, secret } = field
   const { action, before, values, changed, sent, isHidden } = effect
   const isChanged = action === 'create' ? (values[name] ?? null) !== null : changed.includes(name)
@@ -93,9 +93,9 @@ function changeOfField(field: Field, effect: Effect, { tags, given = {} }: Earli
   const isGenerated = effect.generated[name] !== undefined
   const edit = before === undefined ? undefined : effect.step.edits?.get(name)
   const shown = (value: unknown) => (edit === undefined ? value : itemsNamed(value, edit))
-  const to = (sent.has(name) && !isGenerated) || isDefault ? inDocument(field, shown(values[name]), tags) : setByServer
+  const to = (sent.has(name) && !isGenerated) || isDefault ? inDocument(field, shown(values[name]), tagOf) : setByServer
   if (isHidden && before !== undefined) return { from: notShown, to }
-  return { from: own(given, name) ?? asStored(field, shown(before?.[name] ?? null), tags), to }
+  return { from: own(given, name) ?? asStored(field, shown(before?.[name] ?? null), tagOf), to }
 }
 
 /** The items of an edited list that the document names: the row may have very many others, or the caller may not view them. */
@@ -105,10 +105,10 @@ function itemsNamed(list: unknown, edit: ListEdit): unknown {
 }
 
 /** The stored value. Links are a set: rows that the document creates stand last, because a plan does not know their keys. */
-function asStored(field: Field, value: unknown, tags: Earlier['tags']): unknown {
-  if (field.storage.in !== 'link' || !Array.isArray(value)) return inDocument(field, value, tags)
-  const known = value.filter((key) => !tags.has(key))
-  const created = value.flatMap((key) => tags.get(key) ?? [])
+function asStored(field: Field, value: unknown, tagOf: Earlier['tagOf']): unknown {
+  if (field.storage.in !== 'link' || !Array.isArray(value)) return inDocument(field, value, tagOf)
+  const known = value.filter((key) => tagOf(field, key) === undefined)
+  const created = value.flatMap((key) => tagOf(field, key) ?? [])
   return [...known, ...created.sort()]
 }
 
@@ -121,9 +121,9 @@ function changeOfOverlap({ name, overlap }: Field, { row, values, isHidden }: Ef
   return from === null && to === null ? undefined : { from, to }
 }
 
-function inDocument({ reference }: Field, value: unknown, tags: Earlier['tags']): unknown {
-  if (reference === undefined) return value
-  const shown = keysOf(value).map((key) => tags.get(key) ?? key)
+function inDocument(field: Field, value: unknown, tagOf: Earlier['tagOf']): unknown {
+  if (field.reference === undefined) return value
+  const shown = keysOf(value).map((key) => tagOf(field, key) ?? key)
   return Array.isArray(value) ? shown : (shown[0] ?? null)
 }
 
@@ -140,16 +140,16 @@ export const givenBy = ({ fields }: Change, { edits }: Effect['step']): Readonly
  * as tags. Null for a row that is not there, and for one that an earlier entry wrote: the digest of that entry has its state
  * before.
  */
-export function lookedAt({ row, before, step: { model } }: Effect, { tags, given }: Earlier): unknown {
+export function lookedAt({ row, before, step: { model } }: Effect, { tagOf, given }: Earlier): unknown {
   if (row === undefined || given !== undefined) return null
   const { links = {}, ...columns } = row
   const values = Object.entries(before ?? { ...columns, ...links }).map(([name, value]) => {
-    const isReference = model.fields.get(name)?.reference !== undefined
-    return [name, isReference ? withTags(value, tags) : value]
+    const field = model.fields.get(name)
+    return [name, field?.reference === undefined ? value : withTags(field, value, tagOf)]
   })
   return [row.pk, row.owner ?? null, row.created_by ?? null, values]
 }
 
 /** A list in an order that does not depend on the keys. */
-const withTags = (value: unknown, tags: Earlier['tags']): unknown =>
-  Array.isArray(value) ? value.map((key) => String(tags.get(key) ?? key)).sort() : (tags.get(value) ?? value)
+const withTags = (field: Field, value: unknown, tagOf: Earlier['tagOf']): unknown =>
+  Array.isArray(value) ? value.map((key) => String(tagOf(field, key) ?? key)).sort() : (tagOf(field, value) ?? value)

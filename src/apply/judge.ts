@@ -1,5 +1,6 @@
 import type { EngineReader } from '../db/engine-tx.ts'
 import { own } from '../json-object.ts'
+import type { Field } from '../models/define.ts'
 import type { Actor } from '../permissions.ts'
 import { loadAhead, mostAhead } from '../plan/ahead.ts'
 import type { LabelledRow } from '../plan/claims.ts'
@@ -74,11 +75,7 @@ export async function* judge(
     yield { cause: 'refused', objections: claims.map((claim) => ({ is: 'claimed', actor, ...claim })) }
     return
   }
-  const tags = new Map<unknown, string>()
-  /** The values that entries gave to rows, by table and key. */
-  const given = new Map<string, Readonly<Record<string, unknown>>>()
   const findings: Finding[] = []
-  const judged = new RowSet()
   const said = new Said(conditions)
   const takeTurns = turns(signal)
   let entry = 0
@@ -100,8 +97,9 @@ export async function* judge(
     // Pruned rows are those of the owner: a takeover is for rows that the document names.
     const takeover = conditions.allow.takeover && cause !== 'pruned'
     const ownership = ownershipOf(effect, actor, { ...conditions, allow: { ...conditions.allow, takeover } })
-    const at = `${step.model.table} ${row?.pk ?? identity?.pk}`
-    const earlier = { tags, given: isForeign ? undefined : given.get(at) }
+    const { table } = step.model
+    const given = isForeign || row === undefined ? undefined : world.givenTo(table, row.pk)
+    const earlier = { tagOf, given }
     const change = describeChange(effect, earlier, ownership?.becomes)
     // The change of a new row does not have the owner that it gets.
     const label = action === 'create' && step.model.isLabelled === true ? ownerFor(step, conditions) : null
@@ -110,27 +108,31 @@ export async function* judge(
     const tag = row === undefined ? `!KeyOf ${step.id ?? nameOf(effect)}` : undefined
     const finding: Finding = { ...effect, cause, ownership, change, looked, identity, tag, objections }
     findings.push(finding)
-    if (!isForeign) judged.add(step.model, row?.pk ?? identity?.pk)
     yield finding
-    if (change.action === 'create' || change.action === 'update')
-      given.set(at, { ...earlier.given, ...givenBy(change, step) })
     const key = (isForeign ? undefined : row?.pk) ?? identity?.pk
     resolver.wrote(effect, key)
     if (key === undefined) return
     if (!isForeign) remember(finding, key)
     if (cause === 'entry') said.keep(effect, key, entry)
-    if (tag !== undefined) tags.set(key, tag)
+  }
+
+  /** The text in place of a key in a field; undefined for the key of a row that the document does not create. */
+  function tagOf({ reference }: Field, key: unknown): string | undefined {
+    const { table } = registry.targets.get(reference?.target ?? '') ?? {}
+    return table !== undefined && (typeof key === 'string' || typeof key === 'number')
+      ? world.tagOf(table, key)
+      : undefined
   }
 
   /** Does to the world what a finding does to the database. */
   function remember(
-    { cause, step, row, action, values, changed, errors, ownership, identity }: Finding,
+    { cause, step, row, action, values, changed, errors, ownership, identity, tag, change }: Finding,
     key: Key,
   ): void {
     const { model, edits } = step
     const becomes = ownership?.becomes
     if (action === 'delete') world.remove(model, key, entry)
-    else if (cause === 'taken' && becomes !== undefined) world.relabel(model, key, becomes)
+    else if (cause === 'taken') world.take(model, key, becomes)
     if (action === 'delete' || cause === 'taken') return
     const before = { ...(row ?? newRow(step, identity)), ...(becomes !== undefined && { owner: becomes }), pk: key }
     world.put(model, key, {
@@ -141,6 +143,8 @@ export async function* judge(
       entry: action === 'leave' ? undefined : entry,
       isNew: row === undefined,
       isBroken: errors.any,
+      tag,
+      given: change.action === 'create' || change.action === 'update' ? givenBy(change, step) : undefined,
     })
   }
 
@@ -196,7 +200,7 @@ export async function* judge(
   async function* judgeTaken(effect: Effect): AsyncGenerator<Finding> {
     for (const taken of effect.takes) {
       const { model } = taken.step
-      if (taken.row === undefined || judged.has(model, taken.row.pk)) continue
+      if (taken.row === undefined || world.isJudged(model.table, taken.row.pk)) continue
       const needed = `change_${model.resource}` as const
       const owners = ownersConcerned(taken, ownershipOf(taken, actor, conditions), conditions)
       const mayChange = allowsAll(actor, needed, owners) || isOwn(actor, taken)

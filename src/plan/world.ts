@@ -51,6 +51,10 @@ type Write = {
   readonly isNew: boolean
   /** Whether it has errors: other errors of the row follow from them. */
   readonly isBroken: boolean
+  /** The text in place of the key of a new row, in changes. */
+  readonly tag?: string | undefined
+  /** The values that the entry gives to the row, as the changes show them; undefined where it changes nothing. */
+  readonly given?: Values | undefined
 }
 
 /** The keys of a link: all of them, or those that entries add and remove. */
@@ -88,8 +92,8 @@ export class World {
   readonly #gone = new Map<string, Map<Key, number>>()
   /** The links that may be very many, or are part of rows on two sides, by table and key of a row, and by field. */
   readonly #links = new Map<string, Map<string, LinkKeys>>()
-  /** The labels of rows that entries take through references. */
-  readonly #labels = new Map<string, string | null>()
+  /** The rows that entries take through references, with the labels that they get. */
+  readonly #taken = new Map<string, string | null | undefined>()
   /** The keys of written rows by table, storage that was asked for, and folded value. Rows may have other values since. */
   readonly #indexes = new Map<string, Map<string, Map<string, Set<Key>>>>()
 
@@ -181,6 +185,8 @@ export class World {
       row: () => (stored ??= row()),
       isNew: write.isNew || earlier?.isNew === true,
       isBroken: write.isBroken || earlier?.isBroken === true,
+      tag: write.tag ?? earlier?.tag,
+      given: write.given === undefined ? earlier?.given : { ...earlier?.given, ...write.given },
     })
     this.#gone.get(model.table)?.delete(key)
     for (const [storage, index] of this.#indexes.get(model.table) ?? []) addTo(index, model, storage, key, values)
@@ -213,9 +219,21 @@ export class World {
     return undefined
   }
 
-  /** Gives a row, of which only a part was read, another label. */
-  relabel({ table }: Model, key: Key, owner: string | null): void {
-    this.#labels.set(`${table} ${key}`, owner)
+  /** Keeps that an entry takes a row through a reference. @param owner the label that it gets; undefined when it keeps its own */
+  take({ table }: Model, key: Key, owner: string | null | undefined): void {
+    this.#taken.set(`${table} ${key}`, owner)
+  }
+
+  /** Whether an entry names the row, or takes it. */
+  isJudged = (table: string, key: Key): boolean => this.has(table, key) || this.#taken.has(`${table} ${key}`)
+
+  /** The text in place of the key of a row that the document creates; undefined for any other one. */
+  tagOf = (table: string, key: Key): string | undefined => this.#written.get(table)?.get(key)?.tag
+
+  /** The values that earlier entries gave to a row, as the changes show them; undefined when none changed it. */
+  givenTo(table: string, key: Key): Values | undefined {
+    const owner = this.#taken.get(`${table} ${key}`)
+    return this.#written.get(table)?.get(key)?.given ?? (owner === undefined ? undefined : { owner })
   }
 
   /** Deletes a row. References to it go with it. */
@@ -258,13 +276,13 @@ export class World {
     const written = this.#written.get(table)?.get(key)
     const stored = this.#stored.get(table)?.get(key)
     if (written === undefined && stored === undefined) return undefined
-    const isAsStored = written === undefined && this.#gone.size + this.#labels.size + this.#links.size === 0
+    const isAsStored = written === undefined && this.#gone.size + this.#taken.size + this.#links.size === 0
     return isAsStored ? stored : this.#now(table, stored ?? { pk: key }, written)
   }
 
   #now(table: string, read: Row, written: Written | undefined): Row | undefined {
     const place = `${table} ${read.pk}`
-    const label = this.#labels.get(place)
+    const label = this.#taken.get(place)
     const row = written?.row() ?? (label === undefined ? read : { ...read, owner: label })
     // The last entry may not have read all links.
     const links = { ...read.links, ...row.links }
