@@ -103,7 +103,11 @@ export class Loader {
         for (const [at, look] of group.of.entries()) this.world.answerLinks(look, byQuestion.get(at)?.[0]?.keys ?? [])
         return
       case 'keys': {
-        const drawn = answers.flatMap(({ keys }) => keys ?? []).filter((each) => typeof each === 'number')
+        // PostgreSQL draws them in any order of the rows: the first new row gets the lowest.
+        const drawn = answers
+          .flatMap(({ keys }) => keys ?? [])
+          .filter((each) => typeof each === 'number')
+          .sort((one, other) => one - other)
         const [{ model } = { model: undefined }] = group.of
         if (model !== undefined) this.#newKeys.getOrInsertComputed(model.table, () => []).push(...drawn)
         return

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { permissionNames } from '../../src/models/registry.ts'
 import { me as schema } from '../../src/views/me.ts'
-import { type Asker, type Installation, installation, named, raw, rows, run, sql } from '../support/kit.ts'
+import { type Asker, type Installation, installation, named, rows, run, sql } from '../support/kit.ts'
 import { statementsOf } from '../support/statements.ts'
 
 /** GET /api/v3/core/users/me/, and impersonation, which it shows. */

@@ -314,7 +314,7 @@ export const filesAreShort: Rule = (files) =>
 const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2325,
   'src/api': 1580,
-  'src/apply': 2846,
+  'src/apply': 2850,
   'src/cli': 5518,
   'src/dashboard': 4609,
   'src/db': 1995,
@@ -323,7 +323,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/lists': 1716,
   'src/models': 2746,
   'src/openapi': 1372,
-  'src/plan': 4667,
+  'src/plan': 4689,
   'src/queue': 1259,
   'src/rights': 1394,
   'src/runs': 2916,
