@@ -132,6 +132,9 @@ BEGIN
   RETURN btrim(regexp_replace(letters, ' {2,}', ' ', 'g'), ' ');
 END $$;
 
+CREATE INDEX "roles_name_compared" ON "roles" (compared_name("name"));
+CREATE INDEX "flows_slug_compared" ON "flows" (compared_name("slug"));
+CREATE INDEX "certificate_key_pairs_name_compared" ON "certificate_key_pairs" (compared_name("name"));
 CREATE INDEX "applications_slug_compared" ON "applications" (compared_name("slug"));
 CREATE INDEX "providers_name_compared" ON "providers" (compared_name("name"));
 DROP INDEX "roles_name_folded";

@@ -9,14 +9,13 @@ DROP INDEX IF EXISTS "users_name_pk_idx", "users_email_pk_idx", "users_path_pk_i
   "users_type_pk_idx", "users_is_active_pk_idx", "users_last_login_pk_idx", "users_attributes", "users_username_search";
 DROP INDEX IF EXISTS "groups_parent_idx", "groups_is_superuser_pk_idx", "groups_search", "groups_attributes",
   "groups_with_settings";
-DROP INDEX IF EXISTS "roles_name_compared", "group_roles_role_pk_idx";
+DROP INDEX IF EXISTS "group_roles_role_pk_idx";
 DROP INDEX IF EXISTS "applications_name_pk_idx", "applications_search", "applications_by_owner";
 DROP INDEX IF EXISTS "providers_kind_pk_idx", "providers_search", "providers_by_owner";
 -- Deleting a referenced row reads all references, but for what a prune deletes many of.
 DROP INDEX IF EXISTS "provider_references_property_mapping", "provider_references_certificate_key_pair",
   "provider_references_group", "provider_references_flow", "provider_references_role", "provider_references_user";
-DROP INDEX IF EXISTS "flows_name_pk_idx", "flows_slug_compared", "property_mappings_name_idx",
-  "certificate_key_pairs_name_compared";
+DROP INDEX IF EXISTS "flows_name_pk_idx", "property_mappings_name_idx";
 DROP INDEX IF EXISTS "totp_devices_name_pk_idx", "totp_devices_search", "user_consents_user_pk_expires_pk_idx",
   "user_consents_expires_pk_idx", "dashboard_sessions_token_pk_idx", "dashboard_sessions_expires_idx";
 DROP INDEX IF EXISTS "audit_rows_by_time", "audit_rows_by_user", "audit_rows_by_real_user", "audit_rows_by_run",
