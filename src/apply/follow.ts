@@ -13,9 +13,9 @@ import {
 import type { Step } from '../plan/compile.ts'
 import type { Conditions } from '../plan/engine.ts'
 import type { Loader } from '../plan/load.ts'
+import type { Look } from '../plan/look.ts'
 import { ownerFor, prunedOwners } from '../plan/owners.ts'
 import { RowSet } from '../plan/row-set.ts'
-import type { Look } from '../plan/world.ts'
 import type { Finding, Objection } from './finding.ts'
 
 /**

@@ -62,7 +62,7 @@ export async function* judge(
   const { steps } = plan
   const isReviewed = conditions.mode === 'plan' || conditions.reviewed !== null
   const { world, reader } = loader
-  const resolver = new Resolver(reader, registry, loader, steps, submitter)
+  const resolver = new Resolver(registry, loader, steps, submitter)
   const ahead = (from: number) =>
     loadAhead(loader, registry, resolver, steps.slice(from, from + mostAhead), {
       takesKeys: isStored,

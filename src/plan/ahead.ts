@@ -1,10 +1,9 @@
 import type { Registry } from '../models/registry.ts'
-import { claimLooks } from './claims.ts'
 import type { Step } from './compile.ts'
 import type { Loader } from './load.ts'
-import { linkLooks, neededLooks, ownLooks, renameLooks, valueLooks } from './looks.ts'
+import type { LinkLook, Look } from './look.ts'
+import { ownLooks, renameLooks, rowLooks, valueLooks } from './looks.ts'
 import type { Resolver } from './resolve.ts'
-import type { LinkLook, Look } from './world.ts'
 
 /** The entries whose rows are loaded at once. */
 export const mostAhead = 500
@@ -54,9 +53,9 @@ export async function loadAhead(
         newKeys.push(first)
       }
       if (row === undefined) continue
-      links.push(...linkLooks(step, values, row.pk, readsAll))
-      looks.push(...neededLooks(registry, model, row))
-      if (state === 'absent') looks.push(...claimLooks(registry, model.table, row.pk).map(({ look }) => look))
+      const ofRow = rowLooks(registry, step, values, row, readsAll)
+      links.push(...ofRow.links)
+      looks.push(...ofRow.looks)
     }
     if (!(await loader.load({ looks, links, newKeys }))) return
   }

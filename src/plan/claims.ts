@@ -5,11 +5,12 @@ import type { Registry } from '../models/registry.ts'
 import type { Step } from './compile.ts'
 import type { Effect } from './effect.ts'
 import type { Loader } from './load.ts'
+import { byKey, type Look } from './look.ts'
 import { modelOf } from './model-of.ts'
 import type { Key, RowSet } from './row-set.ts'
 import { columnOf, labelColumn, quoted } from './statements.ts'
 import { keysOf, storedKeys } from './storage.ts'
-import { byKey, type Look, type World } from './world.ts'
+import type { World } from './world.ts'
 
 /** The claims of rows on others, by the fields that a model declares for it: an application claims its providers. */
 

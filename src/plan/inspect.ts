@@ -3,7 +3,6 @@ import { ErrorList } from '../errors.ts'
 import type { Model, Only, Reference } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import { writtenApart } from '../names.ts'
-import { claimLooks } from './claims.ts'
 import type { Step } from './compile.ts'
 import { compute } from './compute.ts'
 import { diff, noChange } from './diff.ts'
@@ -13,8 +12,8 @@ import type { Engine } from './engine.ts'
 import { sentAs } from './key-tags.ts'
 import { ListEdit, placesOf } from './list-edit.ts'
 import type { Loader } from './load.ts'
-import { counted, hasValue, holders, isExclusive, linkLooks, neededLooks, ownLooks, valueLooks } from './looks.ts'
-import { modelOf } from './model-of.ts'
+import { counted, hasValue, holders, isExclusive, ownLooks, rowLooks, valueLooks } from './looks.ts'
+import { isRowOf, modelOf } from './model-of.ts'
 import { Named } from './named.ts'
 import { checkNamesakes } from './namesakes.ts'
 import { findAny, onlyOf } from './references.ts'
@@ -100,10 +99,8 @@ async function readRows(
     await loader.load({ looks })
     return rows
   }
-  const links = linkLooks(step, values, row.pk, readsAll)
-  // Rows that claim a deleted one are reported.
-  if (step.state === 'absent') looks.push(...claimLooks(registry, step.model.table, row.pk).map(({ look }) => look))
-  await loader.load({ looks: [...looks, ...neededLooks(registry, step.model, row)], links })
+  const { links, looks: others } = rowLooks(registry, step, values, row, readsAll)
+  await loader.load({ looks: [...looks, ...others], links })
   const { links: linked = {}, ...now } = world.row(step.model.table, row.pk) ?? row
   // Links that may be very many, and that the entry does not need, are left out: they are kept.
   const needed = [...step.model.fields.values()].flatMap(
@@ -191,8 +188,7 @@ function refuseForeign(
   row: Row,
   errors: ErrorList,
 ): boolean {
-  const foreign = Object.entries(model.discriminator).some(([column, value]) => row[column] !== value)
-  if (!foreign) return false
+  if (isRowOf(model, row)) return false
   const owner = modelOf(registry, model.table, row)
   // Only the sent value is quoted: a key must not reveal the name of a row of another kind.
   const [[field, value] = ['pk', row.pk]] = identifiers

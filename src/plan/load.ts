@@ -2,9 +2,10 @@ import { z } from 'zod'
 import type { EngineReader } from '../db/engine-tx.ts'
 import type { Model } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
+import { type LinkLook, type Look, questionOf, scopeOf, wayOf } from './look.ts'
 import { columnsNeeded } from './references.ts'
-import { columnOf, columnsOf, keysIn, labelColumn, linksOf, nextKey, quoted, type Row } from './statements.ts'
-import { type LinkLook, type Look, World } from './world.ts'
+import { columnOf, columnsOf, keysIn, labelColumn, linksOf, nextKey, quoted } from './statements.ts'
+import { World } from './world.ts'
 
 /** Loads rows into the world: one statement for all questions that are asked at once. */
 
@@ -48,9 +49,8 @@ export class Loader {
   /** @returns whether anything was asked: the world knows the other answers */
   async load({ looks = [], links = [], newKeys = [], isAgain = false }: Questions): Promise<boolean> {
     const { world } = this
-    const asked = new Map(
-      looks.filter((look) => isAgain || !world.knows(look)).map((look) => [shapeAndValues(look), look]),
-    )
+    const unknown = looks.filter((look) => isAgain || !world.knows(look))
+    const asked = new Map(unknown.map((look) => [`${wayOf(look)} ${questionOf(look)}`, look]))
     const groups: Group[] = [
       ...[...Map.groupBy(asked.values(), shapeOf).values()].map((of) => ({ is: 'rows', of }) as const),
       ...[...Map.groupBy(newKeys, shapeOf).values()].map((of) => ({ is: 'keys', of }) as const),
@@ -63,18 +63,11 @@ export class Loader {
     ]
     if (groups.length === 0) return false
     const values: unknown[] = []
-    const parts = groups.map((group, part) => partOf(this.#registry, group, part, (list) => `$${values.push(list)}`))
+    const parts = groups.map((group, part) => partOf(this.#registry, group, part, (value) => `$${values.push(value)}`))
     const answers = await this.reader.query(answer, { text: parts.join(' UNION ALL '), values })
-    answers.sort((one, other) => one.at - other.at)
     const byPart = Map.groupBy(answers, ({ part }) => part)
     for (const [part, group] of groups.entries()) this.#add(group, byPart.get(part) ?? [])
     return true
-  }
-
-  /** The rows that a question finds after the entries so far. */
-  async rows(look: Look): Promise<Row[]> {
-    await this.load({ looks: [look] })
-    return this.world.find(look)
   }
 
   /** The next key of a new row. */
@@ -123,13 +116,10 @@ type Group =
   | { readonly is: 'links'; readonly of: readonly LinkLook[] }
 
 /** Questions of one shape are a part of the statement. */
-const shapeOf = ({ model, columns, folded, field, whole, until, most }: Look): string =>
-  [field === undefined ? model.table : `${model.name}.${field.name}`, folded, whole, until, most, ...columns].join(' ')
+const shapeOf = (look: Look): string => [scopeOf(look), wayOf(look), look.until, look.most, ...look.columns].join(' ')
 
-const shapeAndValues = (look: Look): string => JSON.stringify([shapeOf(look), look.values])
-
-/** Names a parameter with a list of values: `$1`. */
-type Name = (list: readonly unknown[]) => string
+/** Names a parameter with this value: `$1`. */
+type Name = (value: unknown) => string
 
 /**
  * A part of the statement. The LIMIT makes PostgreSQL look up each value in an index: a join would be planned as a full scan while
@@ -169,11 +159,11 @@ function linksPart(registry: Registry, links: readonly LinkLook[], part: number,
   const [found, link] = (model && linksOf(model).find(([each]) => each.name === field)) ?? []
   if (model === undefined || found === undefined || link === undefined) throw new Error(`${field} is no link`)
   const type = registry.targets.get(found.reference?.target ?? '')?.key ?? 'text'
-  const list = name([JSON.stringify(links.map(({ pk, among }, at) => ({ at: at + 1, pk, among })))])
+  const list = name(JSON.stringify(links.map(({ pk, among }, at) => ({ at: at + 1, pk, among }))))
   const isNamed = among === undefined ? '' : ` AND l.${quoted(link.other)} = ANY(n.among)`
   const keys = `SELECT l.${quoted(link.other)} FROM ${quoted(link.table)} l WHERE l.${quoted(link.own)} = n.pk${isNamed} ORDER BY 1`
   return `SELECT ${part} AS part, n.at, NULL::jsonb AS row, to_jsonb(ARRAY(${keys})) AS keys
-    FROM jsonb_to_recordset((${list}::text[])[1]::jsonb) AS n(at integer, pk ${model.key}, among ${type}[])`
+    FROM jsonb_to_recordset(${list}::jsonb) AS n(at integer, pk ${model.key}, among ${type}[])`
 }
 
 /** Values come as texts: one of the wrong type finds no row, and does not fail the transaction. */

@@ -2,9 +2,11 @@ import { Find } from '../document/document.ts'
 import type { Field, Model } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import { storable } from '../models/syntax.ts'
+import { claimLooks } from './claims.ts'
 import type { Step } from './compile.ts'
 import { keysNamed } from './edited-lists.ts'
 import { itemsOf, ListEdit } from './list-edit.ts'
+import { byKey, type LinkLook, type Look } from './look.ts'
 import { lookupsIn } from './lookups.ts'
 import { Named } from './named.ts'
 import { looksFor } from './references.ts'
@@ -13,7 +15,6 @@ import { areFree, isFreeFind } from './sight.ts'
 import { columnOf, exclusiveLinks, linksOf, type Row } from './statements.ts'
 import { keysOf, storedKeys } from './storage.ts'
 import { waysToFind } from './ways-to-find.ts'
-import { byKey, type LinkLook, type Look } from './world.ts'
 
 /** The questions of an entry: whatever it needs to know of rows is one of these. */
 
@@ -143,25 +144,27 @@ export const hasValue = (row: Row | undefined, field: Field, value: Key): boolea
   row !== undefined && storedKeys(field, row).includes(value)
 
 /**
- * The links that an entry needs of its row, in fields where a row may have very many.
+ * What an entry asks about its row, once that is found: links in fields where a row may have very many, the rows of which a
+ * reference needs values, and those that claim a deleted row.
  *
- * @param readsAll whether all are read: a plan has their digest
+ * @param readsAll whether all links are read: a plan has their digest
  */
-export function linkLooks(
+export function rowLooks(
+  registry: Registry,
   { model, state, attrs }: Step,
   values: ReadonlyMap<string, unknown>,
-  pk: Key,
+  row: Row,
   readsAll: boolean,
-): LinkLook[] {
-  return linksOf(model).flatMap(([{ name }, { many }]) => {
+): { readonly looks: Look[]; readonly links: LinkLook[] } {
+  const links = linksOf(model).flatMap(([{ name }, { many }]) => {
     if (many !== true || !(readsAll || state === 'absent' || attrs.has(name))) return []
-    return [{ model, name, pk, among: keysNamed(values.get(name)) }]
+    return [{ model, name, pk: row.pk, among: keysNamed(values.get(name)) }]
   })
+  const needed = [...model.fields.values()].flatMap((field) => {
+    const { needs, target = '' } = field.reference ?? {}
+    const [of] = needs === undefined ? [] : (registry.targets.get(target)?.models ?? [])
+    return of === undefined ? [] : storedKeys(field, row).map((key) => byKey(of, key))
+  })
+  const claims = state === 'absent' ? claimLooks(registry, model.table, row.pk) : []
+  return { looks: [...needed, ...claims.map(({ look }) => look)], links }
 }
-
-/** The rows of which a reference of the row needs values, where the entry does not send it. */
-export const neededLooks = ({ targets }: Registry, model: Model, row: Row): Look[] =>
-  [...model.fields.values()].flatMap((field) => {
-    const [target] = field.reference?.needs === undefined ? [] : (targets.get(field.reference.target)?.models ?? [])
-    return target === undefined ? [] : storedKeys(field, row).map((key) => byKey(target, key))
-  })

@@ -1,7 +1,8 @@
 import type { Model, Only, Reference, ReferenceTarget } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
+import type { Look } from './look.ts'
 import { columnOf, type Row } from './statements.ts'
-import type { Look, World } from './world.ts'
+import type { World } from './world.ts'
 
 /** The rows that references may name, and those that have a name. */
 

@@ -4,12 +4,12 @@ import type { Registry } from '../models/registry.ts'
 import type { Diff } from './diff.ts'
 import { sentAs } from './key-tags.ts'
 import type { Loader } from './load.ts'
+import type { Look } from './look.ts'
 import { onlyOf } from './references.ts'
 import type { Resolver } from './resolve.ts'
 import { labelColumn, type Row } from './statements.ts'
 import { nameSent, type Step } from './step.ts'
 import { toMaskedValues } from './storage.ts'
-import type { Look } from './world.ts'
 
 /**
  * Rows that refer to a row. A change may not make these references wrong: a flow in use keeps its designation, and a pair that

@@ -1,4 +1,3 @@
-import type { EngineReader } from '../db/engine-tx.ts'
 import { Find, KeyOf } from '../document/document.ts'
 import { evaluate, isTrue } from '../document/evaluate.ts'
 import { Key as KeyValue, type Lookup, scopeOf } from '../document/scope.ts'
@@ -18,6 +17,7 @@ import { ListEdit, refuseBoth } from './list-edit.ts'
 import type { Loader } from './load.ts'
 import { finding, type Looked, looksUp, ownLooks, storedIn } from './looks.ts'
 import { Misses } from './misses.ts'
+import { isRowOf } from './model-of.ts'
 import { Named } from './named.ts'
 import { findAny, findNamed, looksFor, onlyOf } from './references.ts'
 import type { Key } from './row-set.ts'
@@ -56,18 +56,12 @@ export class Resolver {
   readonly #misses: Misses
   readonly #sight: Sight
 
-  constructor(
-    reader: EngineReader,
-    registry: Registry,
-    loader: Loader,
-    steps: readonly Step[],
-    actor: Actor | Promise<Actor>,
-  ) {
+  constructor(registry: Registry, loader: Loader, steps: readonly Step[], actor: Actor | Promise<Actor>) {
     this.#registry = registry
     this.#steps = new Map(steps.map((step) => [step.id, step]))
     this.#loader = loader
     this.#world = loader.world
-    this.#misses = new Misses(reader, actor)
+    this.#misses = new Misses(loader.reader, actor)
     this.#sight = new Sight(actor, loader.world)
   }
 
@@ -288,11 +282,8 @@ export class Resolver {
     const model = this.#registry.byName(tag.model)
     const look = finding(this.#registry, tag)
     if (model === undefined || look === undefined || !this.#world.knows(look)) return []
-    const own = Object.entries(model.discriminator)
-    return this.#world
-      .find(look)
-      .filter((row) => own.every(([column, value]) => row[column] === value))
-      .filter((row) => this.#sight.shows({ table: model.table, models: [model] }, row))
+    const shows = (row: Row) => isRowOf(model, row) && this.#sight.shows({ table: model.table, models: [model] }, row)
+    return this.#world.find(look).filter(shows)
   }
 
   async #find(tag: Find): Promise<Found> {

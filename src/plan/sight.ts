@@ -1,6 +1,7 @@
 import type { Model, ReferenceTarget } from '../models/define.ts'
 import { type Actor, allowsFor, allowsSome, isOfOthers } from '../permissions.ts'
 import type { Effect } from './effect.ts'
+import { isRowOf } from './model-of.ts'
 import { columnOf, type Row } from './statements.ts'
 import type { World } from './world.ts'
 
@@ -60,9 +61,7 @@ export class Sight {
    */
   shows({ table, models }: Pick<ReferenceTarget, 'table' | 'models'>, row: Row): boolean {
     if (areFree(models) || this.#world.entryOf(table, row.pk)?.entry !== undefined) return true
-    const model = models.find((each) =>
-      Object.entries(each.discriminator).every(([column, value]) => row[column] === value),
-    )
+    const model = models.find((each) => isRowOf(each, row))
     if (models.length === 1 && model?.isLabelled !== true) return true
     if (model === undefined || this.#read === undefined) return false
     return viewsRow(this.#read, model, row.owner)

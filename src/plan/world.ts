@@ -1,41 +1,12 @@
-import type { Field, Link, Model, Values } from '../models/define.ts'
+import type { Link, Model, Values } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import { comparedName } from '../names.ts'
 import type { ListEdit } from './list-edit.ts'
+import { isFoundBy, keyIn, type LinkLook, type Look, questionOf, storageOf, wayOf } from './look.ts'
 import { modelOf } from './model-of.ts'
 import type { Key } from './row-set.ts'
 import { linksOf, type Row } from './statements.ts'
 import { keysOf, storedKeys, toMaskedValues } from './storage.ts'
-
-/**
- * A question: the rows of a table that have all of these values, or those of a model that refer to a key in a field. Values are
- * texts, as PostgreSQL writes them.
- */
-export type Look = {
-  readonly model: Model
-  readonly columns: readonly string[]
-  readonly values: readonly string[]
-  /** Whether the value is compared like a name. */
-  readonly folded?: true
-  /** The reference field, in place of a column, for whole rows. The value is the key of the row that it refers to. */
-  readonly field?: Field
-  /** Whether all columns are read, and links that are never very many; else those by which rows are named and compared. */
-  readonly whole?: true
-  /** A column with a time: rows count until then. */
-  readonly until?: string
-  /** The most rows that are read. */
-  readonly most?: number
-}
-
-/** The links of a row in a field where it may have very many. @property among the keys that are asked for; undefined: all */
-export type LinkLook = {
-  readonly model: Model
-  readonly name: string
-  readonly pk: Key
-  readonly among?: readonly Key[] | undefined
-}
-
-export const byKey = (model: Model, key: unknown): Look => ({ model, columns: ['pk'], values: [String(key)] })
 
 /** A row behind an entry, and the entry. */
 type Write = {
@@ -109,7 +80,7 @@ export class World {
       stored.set(row.pk, { ...before, ...row, links: { ...links, ...row.links } })
     }
     const keys = rows.map(({ pk }) => pk)
-    this.#answers.getOrInsertComputed(questionOf(look), () => new Map()).set(wayOf(look.folded, look.whole), keys)
+    this.#answers.getOrInsertComputed(questionOf(look), () => new Map()).set(wayOf(look), keys)
   }
 
   /** Adds links of a row. Those that were not asked for stay unknown. */
@@ -144,8 +115,8 @@ export class World {
     const answers = this.#answers.get(questionOf(look))
     if (answers === undefined) return undefined
     // What was asked for more rows, or for more of them, answers this too.
-    const ways = [wayOf(folded, whole), wayOf(folded, true), wayOf(true, whole), wayOf(true, true)]
-    const way = ways.find((each) => answers.has(each))
+    const wider = [look, { folded, whole: true }, { folded: true, whole }, { folded: true, whole: true }] as const
+    const way = wider.map(wayOf).find((each) => answers.has(each))
     return way === undefined ? undefined : answers.get(way)
   }
 
@@ -346,32 +317,6 @@ const fieldsByStorage = (model: Model): ReadonlyMap<string, string> =>
   )
 
 const gone: EntryRow = { entry: undefined, isNew: false, isBroken: false, isGone: true, value: () => undefined }
-
-/** The storage of a field within its table: a column, a join table, or a name in JSON. */
-export const storageOf = ({ name, storage }: Pick<Field, 'name' | 'storage'>): string =>
-  storage.in === 'column' ? storage.column : storage.in === 'link' ? `link ${name}` : `json ${name}`
-
-/** The key in a question: one of digits is a number. */
-const keyIn = (value: string): Key => (/^\d+$/.test(value) ? Number(value) : value)
-
-/** A question as text, without the way in which it is asked. No stored value has the separator. */
-const questionOf = ({ model, columns, values, field, until = '' }: Look): string =>
-  `${field === undefined ? model.table : `${model.name}.${field.name}`} ${columns.join()} ${until} ${values.join('\0')}`
-
-const wayOf = (folded: true | undefined, whole: true | undefined): string => `${folded} ${whole}`
-
-/** Whether a row has the values of a question. */
-function isFoundBy({ model, columns, values, folded, field, until }: Look, row: Row): boolean {
-  const [value = ''] = values
-  const end = until === undefined ? null : row[until]
-  if (typeof end === 'string' && new Date(end) <= new Date()) return false
-  if (field !== undefined) {
-    const isOfModel = Object.entries(model.discriminator).every(([column, own]) => row[column] === own)
-    return isOfModel && storedKeys(field, row).some((key) => String(key) === value)
-  }
-  const compared = folded === true ? comparedName : (text: string) => text
-  return columns.every((column, index) => compared(String(row[column] ?? '')) === compared(values[index] ?? ''))
-}
 
 const keysThere = (edits: LinkKeys['edits']): Key[] => [...edits].flatMap(([key, isThere]) => (isThere ? [key] : []))
 

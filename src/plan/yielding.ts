@@ -2,10 +2,10 @@ import type { Registry } from '../models/registry.ts'
 import type { Effect } from './effect.ts'
 import { ListEdit } from './list-edit.ts'
 import type { Loader } from './load.ts'
+import { byKey } from './look.ts'
 import type { Resolver } from './resolve.ts'
 import type { Step } from './step.ts'
 import { keysOf, storedKeys } from './storage.ts'
-import { byKey } from './world.ts'
 
 /**
  * Changes an entry that would replace one row by another in a field that yields (`ModelDeclaration.yields`): both are kept, one
