@@ -1,8 +1,8 @@
+import { isBlueprint } from '../document/document.ts'
 import { withPlaces } from '../document/places.ts'
 import { readForm } from '../document/yaml.ts'
 import { detailOf, ErrorList, Problem } from '../errors.ts'
 import { parseJson } from '../http/body.ts'
-import { isObject } from '../json-object.ts'
 import type { Registry } from '../models/registry.ts'
 import { compile } from '../plan/compile.ts'
 import { errorsOfEntries, readSent } from '../plan/read-blueprint.ts'
@@ -38,8 +38,7 @@ function errorsIn({ form, body }: Sent, registry: Registry): { value: unknown; e
 
 /** The errors of a blueprint or a submission, which may hold tags that have no value. */
 export function errorsOfValue(value: unknown, registry: Registry): ErrorList {
-  const isBlueprint = isObject(value) && ('entries' in value || 'metadata' in value)
-  if (!isBlueprint) return toBlueprint(value, registry).plan.errors
+  if (!isBlueprint(value)) return toBlueprint(value, registry).plan.errors
   const errors = new ErrorList()
   const blueprint = readForm(value, errors)
   const sent = { value, text: undefined }

@@ -4,7 +4,7 @@ import { readdir, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
 import { z } from 'zod'
-import { documentLimits } from '../document/document.ts'
+import { documentLimits, isBlueprint } from '../document/document.ts'
 import { TagErrors } from '../document/scope.ts'
 import { holdsTag, TagError } from '../document/tags.ts'
 import { printValue, readText } from '../document/yaml.ts'
@@ -169,7 +169,7 @@ async function formsOf(text: string): Promise<(written: unknown) => unknown> {
 
 function formOf(value: unknown): Document['form'] | null {
   if (!isObject(value)) return null
-  if ('entries' in value || 'metadata' in value) return 'blueprint'
+  if (isBlueprint(value)) return 'blueprint'
   return 'app' in value || 'provider_model' in value || 'provider' in value ? 'submission' : null
 }
 

@@ -1,3 +1,5 @@
+import { isObject, type JsonObject } from '../json-object.ts'
+
 /**
  * A blueprint: entries that are applied in document order, in one transaction. `yaml.ts` prints and parses it,
  * `compile.ts` checks it against the models.
@@ -50,6 +52,10 @@ export type Prune = boolean | readonly string[]
 /** Whether anything may be deleted because the document does not name it. */
 export const prunes = (prune: Prune | undefined): boolean =>
   typeof prune === 'boolean' ? prune : prune !== undefined && prune.length > 0
+
+/** Whether a value is written as a blueprint, and not as a submission. */
+export const isBlueprint = (value: unknown): value is JsonObject =>
+  isObject(value) && ('entries' in value || 'metadata' in value)
 
 export type Blueprint = {
   readonly version: 1

@@ -38,9 +38,11 @@ export async function watchLog(url: string): Promise<{ during(work: () => Promis
       // A checkpoint removes the log behind it, but not what a slot keeps.
       await ask('SELECT pg_create_physical_replication_slot($1, true)', [slot])
       const from = await end()
-      await work()
-      const tables = z.array(tableRow).parse(await ask(text, [from, await end(), regular]))
-      await ask('SELECT pg_drop_replication_slot($1)', [slot])
+      const read = async () => {
+        await work()
+        return z.array(tableRow).parse(await ask(text, [from, await end(), regular]))
+      }
+      const tables = await read().finally(() => ask('SELECT pg_drop_replication_slot($1)', [slot]))
       const sum = (of: 'rows' | 'entries' | 'bytes') => tables.reduce((total, each) => total + each[of], 0)
       return {
         ...{ rows: sum('rows'), entries: sum('entries'), bytes: sum('bytes') },

@@ -169,34 +169,6 @@ CREATE INDEX "run_objects_model_name_idx" ON "run_objects"("model", "name");
 -- Renames are few.
 CREATE INDEX "run_objects_renamed" ON "run_objects"("model", "was") WHERE "was" IS NOT NULL;
 
--- The keys are found first, so that no plan joins a whole table: a plan for any number of rows expects that LIMIT leaves a
--- tenth of it. And a younger row between old ones, as of a clock that was set back, does not end the work: it goes on
--- until a part of the table has no old row, or the portion is full.
-CREATE OR REPLACE FUNCTION "delete_old_audit_rows"("days" integer, "portion" integer) RETURNS integer
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-  "cutoff" timestamptz := now() - make_interval(days => "days");
-  "after" bigint := 0;
-  "old" bigint[];
-  "deleted" integer := 0;
-BEGIN
-  IF "days" < 30 THEN
-    RAISE EXCEPTION 'audit rows are kept for 30 days or more' USING ERRCODE = 'invalid_parameter_value';
-  END IF;
-  -- In the order of their keys, which is that of their times: the table needs no index for this.
-  FOR part IN 1..20 LOOP
-    SELECT max("pk"), (array_agg("pk" ORDER BY "pk") FILTER (WHERE "at" < "cutoff"))[1:"portion" - "deleted"]
-      INTO "after", "old"
-      FROM (SELECT "pk", "at" FROM public."audit_rows" WHERE "pk" > "after" ORDER BY "pk" LIMIT 1000) first;
-    EXIT WHEN "old" IS NULL;
-    WITH gone AS (DELETE FROM public."audit_rows" WHERE "pk" = ANY ("old") RETURNING "pk"),
-    objects AS (DELETE FROM public."run_objects" WHERE "audit_pk" = ANY (ARRAY(SELECT "pk" FROM gone)))
-    SELECT "deleted" + count(*) INTO "deleted" FROM gone;
-    EXIT WHEN "deleted" >= "portion";
-  END LOOP;
-  RETURN "deleted";
-END $$;
-
 -- What was changed past the service, as of the last look of a worker.
 CREATE TABLE "outside_changes" (
     "model" TEXT NOT NULL,
