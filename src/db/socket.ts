@@ -21,7 +21,8 @@ export class BatchingSocket extends Socket {
 
 /**
  * A socket that closes itself after a time without any data of the server. It suits connections with regular data of the server,
- * and those that are cheap to replace.
+ * and those that are cheap to replace. It emits no 'error': the driver reports the lost connection, unless it is closing it, and
+ * then BullMQ has no listener any more.
  */
 export class ImpatientSocket extends Socket {
   constructor(silentMs: number) {
@@ -31,7 +32,7 @@ export class ImpatientSocket extends Socket {
     const watch = setInterval(() => {
       silentTicks = this.bytesRead === seen ? silentTicks + 1 : 0
       seen = this.bytesRead
-      if (silentTicks >= ticks) this.destroy(new Error(`the server was silent for ${silentMs} ms`))
+      if (silentTicks >= ticks) this.destroy()
     }, silentMs / ticks)
     watch.unref()
     this.once('close', () => clearInterval(watch))
