@@ -102,5 +102,5 @@ async function byPg(name: string): Promise<void> {
 
 const write = through === 'pg' ? byPg : byPrisma
 console.log(JSON.stringify(await measure(load, (number) => write(`${prefix}-${number}`))))
-await pool.end()
-await db.$disconnect()
+// Prisma ends the pool when it has used it.
+await (through === 'pg' ? pool.end() : db.$disconnect())

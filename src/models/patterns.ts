@@ -1,7 +1,9 @@
 import { RE2JS, RE2JSException, RE2JSSyntaxException } from 're2js'
+import { type OperatorRules, operatorRules } from './operator-rules.ts'
 import { parse, partsOf } from './pattern-nodes.ts'
 import { pathsError } from './pattern-paths.ts'
 import { hostError } from './redirect-hosts.ts'
+import { remembered } from './remembered.ts'
 import type { Syntax } from './syntax.ts'
 
 /** Constructs of other engines, by their first characters: RE2 has none of them, since it matches in linear time. */
@@ -54,7 +56,13 @@ const portable =
  * own, some of which backtrack: so it has one way to match a text, or few. All hosts that it matches belong to one owner: another
  * owner would get codes and tokens (docs/adr/0120-hosts-of-redirect-patterns.md).
  */
-export const redirectPattern: Syntax = (text) => {
+export const redirectPattern: Syntax = (text) =>
+  byRules.getOrInsertComputed(operatorRules() ?? noRules, () => remembered(patternError))(text)
+
+const noRules = {}
+const byRules = new WeakMap<OperatorRules | typeof noRules, Syntax>()
+
+function patternError(text: string): string | undefined {
   const invalid = regularExpression(text)
   if (invalid !== undefined) return invalid
   if (text.length > maxLength) return `May have at most ${maxLength} characters.`

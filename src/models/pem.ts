@@ -1,4 +1,5 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { remembered } from './remembered.ts'
 import type { Syntax } from './syntax.ts'
 
 const certificateBlock = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
@@ -41,7 +42,7 @@ export function isSelfSigned(pem: string): boolean {
 }
 
 /** The type of the certificate's key, or of the first one of a chain: `rsa`, `ec`, `ed25519`. */
-export const keyTypeOf = (pem: string): string | undefined => readCertificate(pem)?.publicKey.asymmetricKeyType
+export const keyTypeOf = remembered((pem) => readCertificate(pem)?.publicKey.asymmetricKeyType)
 
 /** The end of the certificate, or of the first one of a chain; undefined for a text that is no certificate. */
 export function endOfCertificate(pem: string): Date | undefined {
