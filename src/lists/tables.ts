@@ -19,8 +19,8 @@ type Table<Model extends Prisma.ModelName> = {
 /** Models that are listed. `checkList` compares them with the database at start. */
 const tables = {
   User: { name: 'users', unique: ['pk', 'uuid', 'username'] },
-  Group: { name: 'groups', unique: ['pk', 'numPk', 'name'] },
-  TotpDevice: { name: 'totp_devices', unique: ['pk', 'uuid'] },
+  Group: { name: 'groups', unique: ['pk', 'name'] },
+  TotpDevice: { name: 'totp_devices', unique: ['pk'] },
   UserConsent: { name: 'user_consents', unique: ['pk'], ties: ['expires'] },
   Run: { name: 'runs', unique: ['id'], ties: ['createdAt'] },
   Token: { name: 'tokens', unique: ['pk', 'identifier'] },

@@ -23,6 +23,9 @@ DROP INDEX IF EXISTS "audit_rows_by_time", "audit_rows_by_user", "audit_rows_by_
 DROP INDEX IF EXISTS "row_counts_table_name_rows_idx", "idempotency_keys_created_at_idx", "installation_id_key",
   "run_attempts_by_record";
 
+-- A sequence and random keys: no statement looks for them.
+DROP INDEX IF EXISTS "groups_num_pk_key", "totp_devices_uuid_key";
+
 -- A search of runs reads their titles.
 DROP TRIGGER IF EXISTS "runs_keep_titles" ON "runs";
 DROP FUNCTION IF EXISTS "keep_run_title"();
