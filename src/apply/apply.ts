@@ -1,5 +1,4 @@
 import type { EngineReader, EngineTx } from '../db/engine-tx.ts'
-import { prunes } from '../document/document.ts'
 import { permissionNames } from '../models/registry.ts'
 import type { Actor, ActorKeys } from '../permissions.ts'
 import { leftEmpty, type NamedRow, orphansOf } from '../plan/claims.ts'
@@ -16,7 +15,6 @@ import type { AuditedChange } from './audit.ts'
 import type { Change } from './changes.ts'
 import { changeOf, execute, lock, lockRows } from './execute.ts'
 import type { Finding, Objection, Skipped } from './finding.ts'
-import { removal } from './follow.ts'
 import { changesOfLosses, objectOf } from './history.ts'
 import { judge } from './judge.ts'
 import { ReferenceNames } from './reference-names.ts'
@@ -94,8 +92,7 @@ export async function apply(
   const generated: Record<string, Readonly<Record<string, string>>> = {}
   const review = mode === 'plan' || reviewed !== undefined ? new Review(engine.keyring, reviewed) : undefined
 
-  const following = await expected(tx, engine, plan, submitter, conditions)
-  await lock(tx, [...plan.steps, ...following.map((row) => removal(row))])
+  await lock(tx, plan.steps, conditions)
   const reading = currentActor(tx, submitter).then(orGone)
   let hadSuperuser: boolean | undefined
   let written = 0
@@ -193,26 +190,6 @@ function withEntries(): (finding: Finding) => Change {
     if (entry !== null) next = entry + 1
     return isNext ? change : { ...change, entry }
   }
-}
-
-/**
- * The rows that will follow from the document, as far as they are known before anything is locked. So all locks are taken in one
- * order: two documents that prune or replace do not deadlock.
- */
-async function expected(
-  tx: EngineTx,
-  engine: Engine,
-  plan: Plan,
-  submitter: Actor | ActorKeys,
-  conditions: Conditions,
-): Promise<NamedRow[]> {
-  if (!prunes(conditions.prune) && !conditions.replaceProvider) return []
-  const actor = orGone(await currentActor(tx, submitter))
-  const rows: NamedRow[] = []
-  for await (const { cause, ...finding } of judge(new Loader(tx, engine.registry), { engine, plan, actor, conditions }))
-    if ((cause === 'pruned' || cause === 'replaced') && 'row' in finding && finding.row !== undefined)
-      rows.push({ model: finding.step.model, pk: finding.row.pk, name: finding.label })
-  return rows
 }
 
 const keyOf = ({ row, identity }: Finding): string | number | undefined => row?.pk ?? identity?.pk

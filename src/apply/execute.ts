@@ -5,7 +5,8 @@ import { nameLock } from '../db/locks.ts'
 import type { Model } from '../models/define.ts'
 import type { NamedRow } from '../plan/claims.ts'
 import type { Step } from '../plan/compile.ts'
-import type { Engine } from '../plan/engine.ts'
+import { type Conditions, type Engine, unconditional } from '../plan/engine.ts'
+import { ownerFor, prunedOwners } from '../plan/owners.ts'
 import { quoted } from '../plan/statements.ts'
 import { type Origin, referenceRowsOf, toChangedRow, toNewRow } from '../plan/storage.ts'
 import { waysToFind } from '../plan/ways-to-find.ts'
@@ -18,16 +19,29 @@ import { Overtaken, Refusal } from './refusal.ts'
 import type { Explain, Writes } from './writes.ts'
 
 /**
- * Waits for other transactions that write the same names, or that write rights. All take the locks in one order, and
- * before they write a row, so that they do not deadlock. Waits for the database only for a document that names many.
+ * Waits for other transactions that write the same names, or that write rights. A document that prunes the rows of an owner also
+ * waits for those that write rows for this owner, and they for it. All take the locks in one order, and before they write a row,
+ * so that they do not deadlock. Waits for the database only for a document that names many.
  *
  * @throws {Refusal} for more names than PostgreSQL can lock
  */
-export async function lock(tx: EngineTx, steps: readonly Step[]): Promise<void> {
+export async function lock(
+  tx: EngineTx,
+  steps: readonly Step[],
+  request: Pick<Conditions, 'owner' | 'prune'> = unconditional,
+): Promise<void> {
   const keys = [...new Set(steps.flatMap(locksOf))].sort()
   if (keys.length > alwaysFit) await refuseTooMany(tx, keys.length)
   if (steps.some(decidesRights)) lockRights(tx)
-  tx.send({ text: 'SELECT pg_advisory_xact_lock(k) FROM unnest($1::bigint[]) k', values: [keys] })
+  const pruned = new Set(prunedOwners(request))
+  const named = steps.flatMap((step) => (step.model.isLabelled === true ? (ownerFor(step, request) ?? []) : []))
+  const owners = [...pruned.union(new Set(named))].map((owner) => [nameLock('owner', [owner]), !pruned.has(owner)])
+  const all = [...owners.sort(), ...keys.map((key) => [key, false])]
+  tx.send({
+    text: `SELECT CASE WHEN shared THEN pg_advisory_xact_lock_shared(k) ELSE pg_advisory_xact_lock(k) END
+      FROM unnest($1::bigint[], $2::boolean[]) AS l(k, shared)`,
+    values: [all.map(([key]) => key), all.map(([, isShared]) => isShared)],
+  })
 }
 
 /** Locks rows that follow from a document by their names and by their keys, because a row may be renamed meanwhile. */

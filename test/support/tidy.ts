@@ -314,7 +314,7 @@ export const filesAreShort: Rule = (files) =>
 const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2325,
   'src/api': 1580,
-  'src/apply': 2850,
+  'src/apply': 2841,
   'src/cli': 5517,
   'src/dashboard': 4609,
   'src/db': 1996,
