@@ -312,14 +312,14 @@ export const filesAreShort: Rule = (files) =>
  * needs it, with the reason.
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
-  src: 2325,
+  src: 2322,
   'src/api': 1580,
   'src/apply': 2841,
   'src/cli': 5517,
   'src/dashboard': 4609,
   'src/db': 1996,
   'src/document': 1844,
-  'src/http': 2750,
+  'src/http': 2706,
   'src/lists': 1716,
   'src/models': 2766,
   'src/openapi': 1372,
