@@ -41,10 +41,12 @@ const random = [
   'test/rights/{gains,last-superuser}.test.ts',
 ]
 
-/** All rights by every kind of caller, lists of very many rows, all characters: minutes of requests that are alike. */
+/** All rights by every kind of caller, very many rows, slow readers, all characters: minutes of requests that are alike. */
 const wide = [
   'test/api/authorization/{blueprints,dashboard,groups,objects,owners,tokens}.test.ts',
-  'test/api/lists/{many,values}.test.ts',
+  'test/api/lists/{many,slow-reader,values}.test.ts',
+  'test/api/one-callers-load.test.ts',
+  'test/dashboard/sizes.test.ts',
   'test/models/all-names.test.ts',
   'test/simulation/simulation.test.ts',
 ]
