@@ -60,25 +60,27 @@ export const sendHelp = `${fileHelp}  --owner LABEL        you manage the applic
   --timeout SECONDS    how long to wait for the outcome of each file (default 120)
 `
 
-/** The option of the commands that also take a former run. */
-export const runOption = { run: text } as const
+/** The options of the commands that may put unnamed fields back to their defaults, and take a former run. */
+export const runOptions = { ...sendOptions, run: text, reset: flag } as const
 
-/** The option of the commands that may put unnamed fields back to their defaults. */
-export const resetOption = { reset: flag } as const
+export const planOptions = { ...runOptions, out: text } as const
+export const applyOptions = { ...runOptions, 'no-wait': flag, 'if-match': text, 'plan-file': text } as const
+export const diffOptions = { ...sendOptions, all: flag } as const
+export const allOptions = { ...planOptions, ...applyOptions, ...diffOptions } as const
 
-export const resetHelp = `  --reset              fields that the files do not name go back to their defaults, except for secrets, generated values and members
-`
-
-export const runHelp = `  --run ID             instead of files: the document of a former run, as the service stored it
+export const runHelp = `${sendHelp}  --reset              fields that the files do not name go back to their defaults, except for secrets, generated values and members
+  --run ID             instead of files: the document of a former run, as the service stored it
 `
 
 /** @throws {UsageError} */
 export const readTimeoutMs = (text: string | undefined, defaultS = 120): number =>
   1_000 * readCount('--timeout', text, { initial: defaultS, max: 86_400, what: 'number of seconds' })
 
+export const isRunId = (text: string): boolean => /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(text)
+
 /** @throws {UsageError} */
 export function readRunId(text: string): string {
-  if (/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(text)) return text
+  if (isRunId(text)) return text
   throw new UsageError(`${JSON.stringify(text.slice(0, 100))} is no id of a run: gatewright runs lists them.`)
 }
 

@@ -1,43 +1,37 @@
 import { isBlueprint } from '../document/document.ts'
+import { placesIn } from '../document/nodes.ts'
 import { withPlaces } from '../document/places.ts'
+import type { TagError } from '../document/tags.ts'
+import { isTag } from '../document/tags.ts'
 import { readForm } from '../document/yaml.ts'
-import { detailOf, ErrorList, Problem } from '../errors.ts'
-import { parseJson } from '../http/body.ts'
-import type { Registry } from '../models/registry.ts'
+import { detailOf, type ErrorDetail, ErrorList } from '../errors.ts'
+import { isObject } from '../json-object.ts'
+import { loadRegistry, type Registry } from '../models/registry.ts'
 import { compile } from '../plan/compile.ts'
-import { errorsOfEntries, readSent } from '../plan/read-blueprint.ts'
+import { errorsOfEntries } from '../plan/read-blueprint.ts'
 import { toBlueprint } from '../plan/submission.ts'
-import { errorLines } from './client.ts'
-import { type Located, locate, type SourceFile } from './places.ts'
+import { type Located, linesOf, type SourceFile, toPath, withLines } from './places.ts'
 
 /** The checks of the service that need no database: the form of a file, and its fields against the models of this version. */
 
-type Sent = { readonly form: 'submission' | 'blueprint'; readonly body: string }
-
-export async function errorsOf(document: SourceFile & Sent, registry: Registry): Promise<Located> {
-  try {
-    const { value, errors } = errorsIn(document, registry)
-    const placed = withPlaces(errors.list, { value, text: undefined, registry })
-    return await locate(document, placed.map(detailOf), errorLines(errors.tree()))
-  } catch (error) {
-    if (!(error instanceof Problem)) throw error
-    const lines = error.fields === undefined ? [error.message] : errorLines(error.fields)
-    return await locate(document, error.errors?.map(detailOf) ?? [], lines)
-  }
+/** The errors of a file, each with its place. */
+export async function errorsOf(source: SourceFile): Promise<Located> {
+  return located(source, errorsIn(source.value, await loadRegistry()))
 }
 
-/** @throws {Problem} for a file that cannot be read as a document */
-function errorsIn({ form, body }: Sent, registry: Registry): { value: unknown; errors: ErrorList } {
-  if (form === 'blueprint') {
-    const { value } = readSent(body)
-    return { value, errors: errorsOfValue(value, registry) }
-  }
-  const { value, errors } = parseJson(Buffer.from(body))
-  return { value, errors: new ErrorList().include([errors]).include([errorsOfValue(value, registry)]) }
+/** Gives errors their places in the file. */
+export async function located(source: SourceFile, errors: ErrorList): Promise<Located> {
+  const details = await detailsOf(source, errors)
+  return { errors: [...linesOf(source.file, details), ...[errors.unlisted ?? []].flat()], details }
+}
+
+async function detailsOf(source: SourceFile, { list }: ErrorList): Promise<readonly ErrorDetail[]> {
+  const placed = withPlaces(list, { value: source.value, text: undefined, registry: await loadRegistry() })
+  return withLines(source, placed.map(detailOf))
 }
 
 /** The errors of a blueprint or a submission, which may hold tags that have no value. */
-export function errorsOfValue(value: unknown, registry: Registry): ErrorList {
+function errorsIn(value: unknown, registry: Registry): ErrorList {
   if (!isBlueprint(value)) return toBlueprint(value, registry).plan.errors
   const errors = new ErrorList()
   const blueprint = readForm(value, errors)
@@ -45,4 +39,37 @@ export function errorsOfValue(value: unknown, registry: Registry): ErrorList {
   return errors.include([
     blueprint === undefined ? errorsOfEntries(sent, registry) : compile(blueprint, registry).errors,
   ])
+}
+
+/** The most errors that are listed. An export of a large installation has hundreds of variables: each is a line. */
+const maxListed = 500
+
+/** All errors of a file in which tags have no value: those of the tags, and those of the rest without them. */
+export async function errorsBesideTags(source: SourceFile, tagErrors: readonly TagError[]): Promise<Located> {
+  const { file, text, value } = source
+  const placeAt = placesIn(text)
+  const ofTags = tagErrors.map(
+    ({ message, offset = 0 }): ErrorDetail => ({ code: 'syntax', message, pointer: '', ...placeAt(offset) }),
+  )
+  const found = isObject(value) ? await detailsOf(source, errorsIn(value, await loadRegistry())) : []
+  const all = [...ofTags, ...found.filter((detail) => !isOfTag(detail, value))].sort(
+    (one, other) => (one.line ?? 0) - (other.line ?? 0) || (one.column ?? 0) - (other.column ?? 0),
+  )
+  const details = all.slice(0, maxListed)
+  const more = all.length - details.length
+  return {
+    errors: [...linesOf(file, details), ...(more === 0 ? [] : [`${more} more errors are not listed.`])],
+    details,
+  }
+}
+
+/** Whether an error concerns a value that is missing because its tag has none. */
+function isOfTag({ code, pointer }: ErrorDetail, value: unknown): boolean {
+  if (code.startsWith('unknown_')) return false
+  let node = value
+  for (const part of toPath(pointer)) {
+    if (isTag(node)) return true
+    node = typeof node === 'object' && node !== null ? (node as Record<string, unknown>)[part] : undefined
+  }
+  return isTag(node)
 }

@@ -7,10 +7,9 @@ import { z } from 'zod'
 import { type ClientConfig, readClientConfig } from '../config.ts'
 import { versionPath } from '../paths.ts'
 import { Unreachable, UsageError } from './exit.ts'
-import { isLocal } from './local.ts'
-import { noAnswer } from './no-answer.ts'
+import { type NoAnswer, noAnswer } from './no-answer.ts'
 import { inOptions } from './options-for-headers.ts'
-import { fetchThrough, type HttpProxy, proxyFor } from './proxy.ts'
+import { fetchThrough, isLocal, proxyFor } from './proxy.ts'
 import { readUpTo } from './read-up-to.ts'
 
 /** A running Gatewright, by its HTTP API. */
@@ -18,17 +17,15 @@ export type Client = {
   readonly url: string
   /** The label in GATEWRIGHT_OWNER. */
   readonly owner: string | null
-  /** The ID in GATEWRIGHT_REQUEST_ID. */
-  readonly requestId: string | null
   /** The last document that was sent to be applied, whose outcome no answer has reported yet. */
   submitted(): Submitted | null
   /**
    * Sends one request, once.
    *
    * @param path a path below the prefix of the API, or with it, like those in answers
-   * @throws {Lost} when there is no answer
+   * @returns the reason when there is no answer
    */
-  send(method: 'GET' | 'POST' | 'PUT', path: string, request?: Request): Promise<Answer>
+  send(method: 'GET' | 'POST' | 'PUT', path: string, request?: Request): Promise<Answer | NoAnswer>
 }
 
 /** `run`: its path, once an answer named it. */
@@ -49,24 +46,8 @@ export type Answer = {
   readonly headers: Headers
 }
 
-/** No answer came. */
-export class Lost extends Error {
-  override readonly name = 'Lost'
-  /** Whether the service may have received the request. */
-  readonly isSent: boolean
-  /** Whether another try makes no difference. */
-  readonly isFinal: boolean
-  constructor(message: string, facts: { isSent: boolean; isFinal: boolean; cause: unknown }) {
-    super(message, { cause: facts.cause })
-    this.isSent = facts.isSent
-    this.isFinal = facts.isFinal
-  }
-}
-
-export function asLost(error: unknown): Lost {
-  if (error instanceof Lost) return error
-  throw error
-}
+/** Whether no answer came. */
+export const isLost = (answer: Answer | NoAnswer): answer is NoAnswer => 'isSent' in answer
 
 /** A server that takes longer is asked again, under the same key. */
 const longestTryMs = 60_000
@@ -76,7 +57,7 @@ const maxAnswerBytes = 33_554_432
  * @param url the URL of the service, which may stand below a path
  * @param path a path of the API, or a whole one from an answer
  */
-export function addressOf(url: string, path: string): URL {
+function addressOf(url: string, path: string): URL {
   const base = new URL(url).pathname.replace(/\/+$/, '')
   if (path.startsWith(`${base}${versionPath}/`)) return new URL(path, url)
   return new URL(path.startsWith(`${versionPath}/`) ? `${base}${path}` : `${base}${versionPath}${path}`, url)
@@ -87,7 +68,6 @@ export async function openClient(): Promise<Client> {
   const config = readClientConfig()
   const { url, owner, requestId } = config
   const authorization = `Bearer ${await readToken(config)}`
-  const whole = (path: string) => addressOf(url, path)
   const common = { authorization, ...(requestId !== null && { 'x-request-id': requestId }) }
   const proxy = proxyFor(url)
   const ask = proxy === null ? fetch : await fetchThrough(proxy)
@@ -95,7 +75,6 @@ export async function openClient(): Promise<Client> {
   const client: Client = {
     url,
     owner,
-    requestId,
     submitted: () => submitted,
     async send(method, path, { headers = {}, body, isYaml = false, withinMs = longestTryMs } = {}) {
       const signal = AbortSignal.timeout(Math.max(1, Math.ceil(Math.min(withinMs, longestTryMs))))
@@ -105,7 +84,7 @@ export async function openClient(): Promise<Client> {
       if (isApply) submitted = { requestId: own['x-request-id'] ?? '', run: null }
       try {
         const type = isYaml ? 'application/yaml' : 'application/json'
-        const response = await ask(whole(path), {
+        const response = await ask(addressOf(url, path), {
           method,
           headers: { ...headers, ...own, ...common, ...(body !== undefined && { 'content-type': type }) },
           ...(body !== undefined && { body }),
@@ -118,7 +97,7 @@ export async function openClient(): Promise<Client> {
         }
         return { status: response.status, headers: response.headers, body: await readJson(response) }
       } catch (error) {
-        throw toLost(url, error, proxy)
+        return noAnswer(url, error, proxy)
       }
     },
   }
@@ -139,11 +118,6 @@ async function readJson(response: Response): Promise<unknown> {
   } catch {
     return null
   }
-}
-
-function toLost(url: string, error: unknown, proxy: HttpProxy | null): Lost {
-  const { message, ...facts } = noAnswer(url, error, proxy)
-  return new Lost(message, facts)
 }
 
 /** @throws {UsageError} where the token could be read on the network, or belongs to another address */
@@ -210,7 +184,7 @@ export const read = async <Schema extends z.ZodType>(
   patience: Patience = {},
 ): Promise<z.output<Schema>> => readAnswer(client, await sendUntilAnswered(client, 'GET', path, patience), schema)
 
-type Patience = {
+export type Patience = {
   readonly withinMs?: number
   readonly onWait?: (why: string) => void
   readonly headers?: Readonly<Record<string, string>>
@@ -230,13 +204,13 @@ export async function sendUntilAnswered(
   const endsAt = performance.now() + withinMs
   for (let tries = 0; ; tries += 1) {
     const leftMs = endsAt - performance.now()
-    const answer = await client.send(method, path, { withinMs: leftMs, headers }).catch(asLost)
-    const isLost = answer instanceof Lost
-    if (!isLost && !isLater(answer.status)) return answer
-    const why = isLost ? answer.message : refusalOf(answer).join(' ')
-    if (leftMs <= 0 || (isLost && answer.isFinal)) throw new Unreachable(isLost ? `${why}.` : why)
+    const answer = await client.send(method, path, { withinMs: leftMs, headers })
+    const isAway = isLost(answer)
+    if (!isAway && !isLater(answer.status)) return answer
+    const why = isAway ? answer.message : refusalOf(answer).join(' ')
+    if (leftMs <= 0 || (isAway && answer.isFinal)) throw new Unreachable(isAway ? `${why}.` : why)
     onWait(why)
-    await backOff(tries, leftMs, isLost ? undefined : answer)
+    await backOff(tries, leftMs, isAway ? undefined : answer)
   }
 }
 

@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import type { ErrorDetail } from '../errors.ts'
-import { type Answer, asLost, backOff, type Client, codeOf, isLater, Lost, refusalOf } from './client.ts'
+import { type Answer, backOff, type Client, codeOf, isLater, isLost, refusalOf } from './client.ts'
 import { Unreachable, UsageError } from './exit.ts'
-import type { Document, FormerRun } from './inputs.ts'
-import { detailsOf } from './places.ts'
+import { detailsOf, type Part } from './places.ts'
 import { type Change, followRun, isFine, type Run, readRun } from './runs.ts'
 
 /** Sends a document once, under one Idempotency-Key, and finds its outcome, through restarts of the service. */
@@ -36,12 +35,27 @@ export type Delivered = {
   readonly etag: string | null
 }
 
+/** A document on its way to the service. */
+export type Sendable = {
+  /** Its name in output and in plan files. */
+  readonly file: string
+  readonly method: 'PUT' | 'POST'
+  readonly path: string
+  /** Absent for a former run: the service has its document. */
+  readonly body?: string
+  readonly isYaml: boolean
+  /** The owner in the request. */
+  readonly owner: string | undefined
+  /** Its files; none for a former run. */
+  readonly parts: readonly Part[]
+}
+
 export type Delivery = {
   readonly mode: 'plan' | 'apply'
   /** Whether fields that the document does not name go back to their defaults. */
-  readonly isReset?: boolean
+  readonly isReset: boolean
   /** Whether objects that the owner manages and the document does not name are a difference. */
-  readonly isAll?: boolean
+  readonly isAll: boolean
   readonly headers: Readonly<Record<string, string>>
   /** Whether the answer waits for the run; false: `Prefer: respond-async`. */
   readonly waits: boolean
@@ -56,40 +70,31 @@ const asNone = (error: unknown): null => {
 
 const answered = z.object({ applied: z.boolean(), logs: z.array(z.string()) })
 
-const paths = { submission: '/core/transactional/applications/', blueprint: '/blueprints/' } as const
-
 /** Statuses that are about one request alone, when an earlier one may have been applied. */
 const aboutTheRequest = [401, 403, 404, 408, 405]
 
-type Deliverable = Pick<Document, 'form' | 'body'> | FormerRun
-
-const targetOf = (document: Deliverable) =>
-  document.form === 'run'
-    ? ({ method: 'POST', path: `/blueprints/runs/${document.id}/apply/` } as const)
-    : ({ method: 'PUT', path: paths[document.form] } as const)
-
-export async function deliver(client: Client, document: Deliverable, delivery: Delivery): Promise<Delivered> {
-  const { mode, isReset = false, headers, waits, timeoutMs, onWait } = delivery
+export async function deliver(client: Client, document: Sendable, delivery: Delivery): Promise<Delivered> {
+  const { mode, isReset, headers, waits, timeoutMs, onWait } = delivery
   const endsAt = performance.now() + timeoutMs
   const leftMs = () => endsAt - performance.now()
+  const { method, body, isYaml } = document
   const request = {
     headers: {
       ...headers,
       'idempotency-key': randomUUID(),
       ...(!waits && { prefer: 'respond-async' }),
     },
-    ...(document.form !== 'run' && { body: document.body }),
-    isYaml: document.form === 'blueprint',
+    ...(body !== undefined && { body }),
+    isYaml,
   }
-  const target = targetOf(document)
   const query = [...(mode === 'plan' ? ['dry_run=true'] : []), ...(isReset ? ['reset=true'] : [])].join('&')
-  const path = query === '' ? target.path : `${target.path}?${query}`
+  const path = query === '' ? document.path : `${document.path}?${query}`
   let mayBeApplied = false
   let run: string | null = null
   let why = ''
   for (let tries = 0; tries === 0 || leftMs() > 0; tries += 1) {
-    const answer = await client.send(target.method, path, { ...request, withinMs: leftMs() }).catch(asLost)
-    if (answer instanceof Lost) {
+    const answer = await client.send(method, path, { ...request, withinMs: leftMs() })
+    if (isLost(answer)) {
       why = `${answer.message}.`
       mayBeApplied ||= answer.isSent
       if (answer.isFinal) break
@@ -99,8 +104,8 @@ export async function deliver(client: Client, document: Deliverable, delivery: D
     }
     const { status } = answer
     if (status === 200) {
-      const result = await finished(client, answer, delivery, leftMs)
-      if (result !== null) return result
+      const { data } = answered.safeParse(answer.body)
+      if (data !== undefined) return finished(client, answer, data, delivery, leftMs)
       return undecided('unknown', { errors: [`${client.url} does not answer as Gatewright does.`], run })
     }
     if (status === 202) {
@@ -110,7 +115,10 @@ export async function deliver(client: Client, document: Deliverable, delivery: D
       why = refusalOf(answer).join(' ')
       // Without such a run, the PUT is sent again, under its key.
       const ended = run === null ? null : await followRun(client, run, { leftMs, onWait }).catch(asNone)
-      if (ended !== null && run !== null && isOutcome(ended)) return outcomeOf(ended, run, delivery)
+      if (ended !== null && isOutcome(ended)) {
+        const { logs, etag } = ended
+        return outcomeOf(delivery, { isRefused: !isFine(ended), logs, etag, path: run, run: ended })
+      }
       await backOff(tries, leftMs(), answer)
       continue
     }
@@ -142,37 +150,23 @@ const undecided = (
 const runOf = (answer: Answer): string | null =>
   z.object({ run: z.string() }).safeParse(answer.body).data?.run ?? answer.headers.get('location')
 
-/** @returns null for an answer of another program */
 async function finished(
   client: Client,
-  answer: Answer,
+  { headers }: Answer,
+  { applied, logs }: z.output<typeof answered>,
   delivery: Delivery,
   leftMs: () => number,
-): Promise<Delivered | null> {
+): Promise<Delivered> {
   const { mode, onWait } = delivery
-  const { data } = answered.safeParse(answer.body)
-  if (data === undefined) return null
-  const path = answer.headers.get('content-location')
-  const etag = answer.headers.get('etag')
-  const { applied, logs } = data
+  const path = headers.get('content-location')
+  const etag = headers.get('etag')
   const isRefused = mode === 'apply' ? !applied : etag === null
-  if (isRefused) return undecided('refused', { errors: logs, run: path })
   // The outcome does not depend on the changes: an apply stays done when they cannot be read.
   const withinMs = mode === 'apply' ? Math.min(5_000, leftMs()) : leftMs()
-  const run = path === null ? null : await readRun(client, path, { withinMs, onWait }).catch(() => null)
-  if (run === null && mode === 'plan')
+  const run = isRefused || path === null ? null : await readRun(client, path, { withinMs, onWait }).catch(() => null)
+  if (!isRefused && run === null && mode === 'plan')
     return undecided('unreachable', { errors: ['The run of the plan cannot be read.'], run: path })
-  const { changes = null, unnamed, unmanaged } = run ?? {}
-  return done(delivery, { logs, changes, unnamed, unmanaged, run: path, etag })
-}
-
-type Done = Pick<Delivered, 'logs' | 'changes' | 'unnamed' | 'unmanaged' | 'run' | 'etag'>
-
-function done({ mode, isAll = false }: Delivery, facts: Done): Delivered {
-  const isWhole = !isAll || (facts.unnamed ?? []).length === 0
-  const isUnchanged = isWhole && facts.changes?.every(({ action }) => action === 'unchanged') === true
-  const outcome = isUnchanged ? 'unchanged' : mode === 'apply' ? 'applied' : 'changes'
-  return { ...facts, outcome, errors: [], details: [] }
+  return outcomeOf(delivery, { isRefused, logs, etag, path, run })
 }
 
 /** Whether a run is the outcome. The same PUT may start one again that ended without an effect, unless a user cancelled it. */
@@ -181,9 +175,18 @@ const isOutcome = ({ state, reason, cancelled_by }: Run): boolean =>
   (state === 'failed' && reason !== 'unavailable') ||
   (state === 'cancelled' && cancelled_by != null)
 
-function outcomeOf(run: Run, path: string, delivery: Delivery): Delivered {
-  const { logs, changes, unnamed, unmanaged, etag } = run
-  return isFine(run)
-    ? done(delivery, { logs, changes, unnamed, unmanaged, run: path, etag })
-    : undecided('refused', { errors: logs, run: path })
+type Ended = Pick<Delivered, 'logs' | 'etag'> & {
+  readonly isRefused: boolean
+  readonly path: string | null
+  /** The run at the path, where it could be read. */
+  readonly run: Run | null
+}
+
+function outcomeOf({ mode, isAll }: Delivery, { isRefused, logs, etag, path, run }: Ended): Delivered {
+  if (isRefused) return undecided('refused', { errors: logs, run: path })
+  const { changes = null, unnamed, unmanaged } = run ?? {}
+  const isWhole = !isAll || (unnamed ?? []).length === 0
+  const isUnchanged = isWhole && changes?.every(({ action }) => action === 'unchanged') === true
+  const outcome = isUnchanged ? 'unchanged' : mode === 'apply' ? 'applied' : 'changes'
+  return { outcome, logs, errors: [], details: [], changes, unnamed, unmanaged, run: path, etag }
 }

@@ -20,7 +20,7 @@ import { draftOf, judged, readEntry } from './import/entry.ts'
 import { inOrder, sayMembershipsOnce } from './import/order.ts'
 import { type Skipped, type Source, sourcesIn } from './import/sources.ts'
 import { type Document, problemLines } from './inputs.ts'
-import { joinFiles } from './joined.ts'
+import { compareFiles, joinFiles } from './joined.ts'
 import { shown } from './output.ts'
 
 /** Finds the entries of documents of this API family that can be applied here, and makes a document of them. */
@@ -70,9 +70,12 @@ export async function importFiles(
     const body = printValue(found.value)
     documents.push({ file: source.name, form: 'blueprint', value: found.value, text: body, body })
   }
-  const [joined] = await joinFiles(documents, { option: undefined, setting: undefined })
-  if (joined === undefined) return { judgements, skipped, warnings, document: null }
-  if ('errors' in joined) throw new UsageError(`${joined.file}: ${joined.errors.join('\n')}`)
+  const [first] = documents
+  if (first === undefined) return { judgements, skipped, warnings, document: null }
+  const given = { label: undefined, isOption: false }
+  const [joined] =
+    documents.length === 1 ? [first] : await joinFiles((await compareFiles(documents, given)).parts, given)
+  if (joined === undefined || 'errors' in joined) throw new UsageError(`${joined?.file}: ${joined?.errors.join('\n')}`)
   const above = warnings.map((warning) => `# WARNING: ${shown(warning).replace(/\s+/g, ' ')}\n`).join('')
   return { judgements, skipped, warnings, document: `${above}${joined.body}` }
 }

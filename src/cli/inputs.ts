@@ -3,7 +3,6 @@ import { createReadStream } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
-import { z } from 'zod'
 import { documentLimits, isBlueprint } from '../document/document.ts'
 import { TagErrors } from '../document/scope.ts'
 import { holdsTag, TagError } from '../document/tags.ts'
@@ -15,7 +14,6 @@ import type { GivenValues } from './arguments.ts'
 import { mayHoldForms, withTags } from './caller-forms.ts'
 import { UsageError } from './exit.ts'
 import { readUpTo } from './read-up-to.ts'
-import { errorsBesideTags } from './tag-errors.ts'
 import { callerSide } from './tags.ts'
 
 /** The inputs of a command, read, and with the caller's tags resolved. */
@@ -29,16 +27,6 @@ export type Document = {
   readonly text: string
   /** The body to send: JSON for a submission, YAML for a blueprint. */
   readonly body: string
-}
-
-/** The document of a former run, which the service has. */
-export type FormerRun = { readonly file: string; readonly form: 'run'; readonly id: string }
-
-/** @throws {UsageError} for a text that is no id */
-export function formerRun(id: string): FormerRun {
-  const { data } = z.guid().safeParse(id)
-  if (data === undefined) throw new UsageError('--run takes the id of a run, as "gatewright runs" lists it.')
-  return { file: `run ${data}`, form: 'run', id: data }
 }
 
 /** A file that cannot be sent, with the reasons. */
@@ -151,7 +139,11 @@ async function toDocument(
   const errors = new TagErrors()
   const prepare = mayHoldForms(text) ? await formsOf(text) : undefined
   const value = readText(text, { ...caller, errors }, prepare)
-  if (errors.count > 0) return { file, ...(await errorsBesideTags({ file, text, value }, errors.list)) }
+  if (errors.count > 0) {
+    // It is loaded for errors only: a command that works starts without it.
+    const { errorsBesideTags } = await import('./check.ts')
+    return { file, ...(await errorsBesideTags({ file, text, value }, errors.list)) }
+  }
   const form = formOf(value)
   if (form === null || !isObject(value))
     return { file, errors: ['Is neither a submission (app, provider_model, provider) nor a blueprint (entries).'] }

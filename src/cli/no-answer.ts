@@ -1,5 +1,5 @@
 import { reasonOf } from '../start-error.ts'
-import { type HttpProxy, whyNotThrough } from './proxy.ts'
+import { type HttpProxy, notConnected, whyNotThrough } from './proxy.ts'
 
 /** The reason why there is no answer, in words for the caller: the remedy, and the code for a search. */
 
@@ -26,14 +26,14 @@ const explained: readonly (readonly [RegExp, string])[] = [
   [/redirect/i, 'it redirects: set GATEWRIGHT_URL to the address it redirects to'],
 ]
 
-const neverSent = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/
 const untrusted = /CERT|SELF_SIGNED|UNABLE_TO|ERR_TLS|ERR_SSL|EPROTO/
 
-type NoAnswer = {
+export type NoAnswer = {
   readonly message: string
+  /** Whether the service may have received the request. */
   readonly isSent: boolean
+  /** Whether another try makes no difference. */
   readonly isFinal: boolean
-  readonly cause: unknown
 }
 
 /** @param error that of `fetch` @param proxy the proxy in front of the service */
@@ -42,13 +42,12 @@ export function noAnswer(url: string, error: unknown, proxy: HttpProxy | null = 
   const isTimeout = error instanceof Error && error.name === 'TimeoutError'
   const reason = isTimeout ? 'no answer in time' : reasonOf(cause)
   const notThrough = proxy && whyNotThrough(proxy, url, cause)
-  if (notThrough !== null) return { ...notThrough, isSent: false, cause }
+  if (notThrough !== null) return { ...notThrough, isSent: false }
   const [, words] = explained.find(([code]) => code.test(reason)) ?? []
-  const isSent = !neverSent.test(reason) && !untrusted.test(reason)
+  const isSent = !notConnected.test(reason) && !untrusted.test(reason)
   return {
     message: words === undefined ? `${url} does not answer (${reason})` : `${url} cannot be used (${reason}): ${words}`,
     isSent,
     isFinal: reason === 'ENOTFOUND' || untrusted.test(reason) || /redirect/i.test(reason),
-    cause,
   }
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { ErrorDetail, FieldPath } from '../errors.ts'
+import type { ErrorDetail } from '../errors.ts'
 import { isObject } from '../json-object.ts'
 import type { Answer } from './client.ts'
 
@@ -19,35 +19,22 @@ export type SourceFile = { readonly file: string; readonly text: string; readonl
 
 export type Located = { readonly errors: readonly string[]; readonly details: readonly ErrorDetail[] }
 
-/**
- * Finds each error in the file by its pointer, like the service does in the text that was sent. Values inside of a tag that was
- * replaced, such as `!If`, have no line.
- *
- * @param lines those of all errors. Lines that are in no detail follow, such as the number of errors that are not listed
- */
-export async function locate(
-  source: SourceFile,
-  details: readonly ErrorDetail[],
-  lines: readonly string[],
-): Promise<Located> {
-  if (details.length === 0) return { errors: lines, details }
-  const paths = details.map(({ pointer }) => toPath(pointer))
-  const spots = await spotsIn(source, paths)
-  const located = details.map(
-    ({ line: _, column: __, source: ___, ...rest }, index): ErrorDetail => ({
-      ...rest,
-      ...(rest.pointer !== undefined && spots[index]),
-    }),
-  )
-  const others = lines.filter((line) => !details.some(({ message }) => line.includes(message)))
-  return { errors: [...located.map((each) => lineOf(source.file, each)), ...others], details: located }
+/** A file of the document that is sent. */
+export type Part = {
+  readonly document: SourceFile & { readonly form: 'submission' | 'blueprint' }
+  /** The index of its first entry in the document. */
+  readonly from: number
+  /** Its entries that are sent, with their places in the file; absent for a file that is sent as it is. */
+  readonly entries?: readonly Placed[]
 }
 
 /** A place in a file: the names and indexes on the way to it. */
 export type Place = readonly (string | number)[]
 
-/** The entries of a blueprint with their places: a list, or a mapping of lists. Undefined for anything else. */
-export function entriesIn(written: unknown): readonly { readonly entry: unknown; readonly place: Place }[] | undefined {
+export type Placed = { readonly entry: unknown; readonly place: Place }
+
+/** The entries of a blueprint: a list, or a mapping of lists. Undefined for anything else. */
+export function entriesIn(written: unknown): readonly Placed[] | undefined {
   const inList = (list: readonly unknown[], place: Place) =>
     list.map((entry, index) => ({ entry, place: [...place, index] }))
   if (Array.isArray(written)) return inList(written, ['entries'])
@@ -55,7 +42,53 @@ export function entriesIn(written: unknown): readonly { readonly entry: unknown;
   return Object.entries(written).flatMap(([name, list]) => inList(list as readonly unknown[], ['entries', name]))
 }
 
-async function spotsIn({ text, value }: SourceFile, paths: readonly FieldPath[]) {
+/**
+ * Finds each error of an answer in its file by its pointer, like the service does in the text that was sent.
+ *
+ * @param lines those of all errors. Lines that are in no detail follow, such as the number of errors that are not listed
+ */
+export async function locate(parts: readonly Part[], { errors: lines, details }: Located): Promise<Located> {
+  const errors: string[] = []
+  const found: ErrorDetail[] = []
+  for (const part of parts) {
+    const own = details.flatMap((each) => pointedIn(each, part, parts))
+    if (own.length === 0) continue
+    const placed = await withLines(part.document, own)
+    errors.push(...linesOf(part.document.file, placed))
+    found.push(...placed)
+  }
+  const others = lines.filter((line) => !found.some(({ message }) => line.includes(message)))
+  return { errors: [...errors, ...others], details: found }
+}
+
+/** @returns the error with its pointer in the file of the part; none for an error of another part */
+function pointedIn(detail: ErrorDetail, part: Part, parts: readonly Part[]): ErrorDetail[] {
+  const { document, entries, from } = part
+  if (entries === undefined) return [detail]
+  const [, , number = '', ...rest] = (detail.pointer ?? '').split('/')
+  const index = /^\/entries\/\d/.test(detail.pointer ?? '') ? Number(number) : -1
+  if (parts.findLast((each) => each.from <= index) !== part) return []
+  const place = (entries[index - from]?.place ?? []).map((each) =>
+    String(each).replaceAll('~', '~0').replaceAll('/', '~1'),
+  )
+  // The two entries of a submission are its provider and its application, with their fields.
+  return [{ ...detail, pointer: ['', ...place, ...(document.form === 'blueprint' ? rest : rest.slice(1))].join('/') }]
+}
+
+/** The errors with the lines of their pointers. Values inside of a tag that was replaced, such as `!If`, have no line. */
+export async function withLines(source: SourceFile, details: readonly ErrorDetail[]): Promise<readonly ErrorDetail[]> {
+  if (details.length === 0) return []
+  const spots = await spotsIn(
+    source,
+    details.map(({ pointer }) => toPath(pointer)),
+  )
+  return details.map(({ line: _, column: __, source: ___, ...rest }, index) => ({
+    ...rest,
+    ...(rest.pointer !== undefined && spots[index]),
+  }))
+}
+
+async function spotsIn({ text, value }: SourceFile, paths: readonly Place[]) {
   // These modules are loaded for errors only: a command that works starts without them.
   const [{ findSpots }, { lookAt }, { loadRegistry }] = await Promise.all([
     import('../document/places.ts'),
@@ -72,19 +105,21 @@ export async function locatePlace(source: SourceFile, place: Place): Promise<str
 }
 
 /** `groups.yaml:12:7 entries.3.name: May not be empty.` */
-function lineOf(file: string, { line, column, message, pointer, header, parameter }: ErrorDetail): string {
-  const place = line === undefined ? '' : `${file}:${line}:${column} `
-  const field = header ?? parameter ?? fieldOf(toPath(pointer))
-  return `${place}${field === '' ? '' : `${field}: `}${message}`
-}
+export const linesOf = (file: string, details: readonly ErrorDetail[]): string[] =>
+  details.map(({ line, column, message, pointer, header, parameter }) => {
+    const place = line === undefined ? '' : `${file}:${line}:${column} `
+    const field = header ?? parameter ?? fieldOf(toPath(pointer))
+    return `${place}${field === '' ? '' : `${field}: `}${message}`
+  })
 
 /** The field in the form of the answer: without the part of the entry. */
-function fieldOf([first, index, part, ...rest]: FieldPath): string {
+function fieldOf([first, index, part, ...rest]: readonly string[]): string {
   const isPart = first === 'entries' && (part === 'attrs' || part === 'identifiers') && rest.length > 0
   return [first, index, ...(isPart ? [] : [part]), ...rest].filter((each) => each !== undefined).join('.')
 }
 
-const toPath = (pointer = ''): FieldPath =>
+/** The names and indexes of a JSON pointer. */
+export const toPath = (pointer = ''): readonly string[] =>
   pointer
     .split('/')
     .slice(1)

@@ -22,13 +22,7 @@ export const planFile = {
 
   /** @returns the tag of a file. @throws {UsageError} when the plan file cannot be read, and for a file without a plan */
   read(path: string): (file: string) => string {
-    let text: string
-    try {
-      text = readFileSync(path, 'utf8')
-    } catch (error) {
-      throw new UsageError(`${path} cannot be read (${reasonOf(error)}).`)
-    }
-    const tags = new Map(parse(path, text).plans.map(({ file, tag }) => [file, tag]))
+    const tags = new Map(parse(path).plans.map(({ file, tag }) => [file, tag]))
     return (file) => {
       const tag = tags.get(file)
       if (tag === undefined) throw new UsageError(`${path} has no plan of ${file}: plan it, and review that plan.`)
@@ -37,10 +31,11 @@ export const planFile = {
   },
 }
 
-function parse(path: string, text: string): z.output<typeof form> {
+function parse(path: string): z.output<typeof form> {
   try {
-    return form.parse(JSON.parse(text))
-  } catch {
+    return form.parse(JSON.parse(readFileSync(path, 'utf8')))
+  } catch (error) {
+    if (error instanceof Error && 'code' in error) throw new UsageError(`${path} cannot be read (${reasonOf(error)}).`)
     throw new UsageError(`${path} is not a file that "plan --out" wrote.`)
   }
 }

@@ -1,7 +1,6 @@
 import { readProxyVariables } from '../config.ts'
 import { reasonOf } from '../start-error.ts'
 import { UsageError } from './exit.ts'
-import { isLocal } from './local.ts'
 
 /** The proxy of the environment, by the variables of curl: HTTPS_PROXY and NO_PROXY. Plain HTTP to this machine takes none. */
 
@@ -58,31 +57,9 @@ function isExempt(hostname: string, port: string, noProxy: string): boolean {
  */
 export async function fetchThrough({ url, login }: HttpProxy): Promise<typeof fetch> {
   const undici = await import('undici')
-  const clientFactory = (origin: URL, options: object) => {
-    const pool = new undici.Pool(origin, options)
-    const connect = pool.connect.bind(pool)
-    // undici's error for another status ends as "Request was cancelled", without the status.
-    const connectOrSay = async (asked: Parameters<typeof connect>[0]) => {
-      const answered = await connect(asked)
-      if (answered.statusCode === 200) return answered
-      answered.socket.on('error', () => {}).destroy()
-      throw new RefusedByProxy(answered.statusCode)
-    }
-    return Object.assign(pool, { connect: connectOrSay as typeof pool.connect })
-  }
-  const dispatcher = new undici.ProxyAgent({ uri: url, clientFactory, ...(login !== null && { token: login }) })
+  const dispatcher = new undici.ProxyAgent({ uri: url, ...(login !== null && { token: login }) })
   const through = (input: string | URL, init: object) => undici.fetch(input, { ...init, dispatcher })
   return through as unknown as typeof fetch
-}
-
-/** The error of a proxy that answered CONNECT and opened no connection. */
-class RefusedByProxy extends Error {
-  override readonly name = 'RefusedByProxy'
-  readonly status: number
-  constructor(status: number) {
-    super(`the proxy answered ${status}`)
-    this.status = status
-  }
 }
 
 /** The reason why the proxy gave no answer; null where it is not the cause. @param error the cause of that of `fetch` */
@@ -93,24 +70,30 @@ export function whyNotThrough(
 ): { readonly message: string; readonly isFinal: boolean } | null {
   const { host, hostname } = new URL(service)
   const reason = reasonOf(error)
-  const isAway = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/.test(reason)
-  if (isAway) {
-    const remedy = `correct HTTPS_PROXY, or name ${hostname} in NO_PROXY if it is reached without a proxy`
+  const without = `name ${hostname} in NO_PROXY`
+  if (notConnected.test(reason))
     return {
-      message: `the proxy ${url} of HTTPS_PROXY does not answer (${reason}): ${remedy}`,
+      message: `the proxy ${url} of HTTPS_PROXY does not answer (${reason}): correct HTTPS_PROXY, or ${without} if it is reached without a proxy`,
       isFinal: reason === 'ENOTFOUND',
     }
-  }
-  if (!(error instanceof RefusedByProxy)) return null
-  const { status } = error
-  if (status === 407) {
-    const wants = `wants a login (407): write it into HTTPS_PROXY, as USER:PASSWORD@${new URL(url).host}`
-    const refuses =
-      'refuses the login of HTTPS_PROXY (407): correct it; signs such as @ and : in it are percent-encoded'
-    return { message: `the proxy ${url} ${login === null ? wants : refuses}`, isFinal: true }
-  }
-  return {
-    message: `the proxy ${url} of HTTPS_PROXY gives no way to ${host} (${status}): have it allowed there, or name ${hostname} in NO_PROXY`,
-    isFinal: status < 500,
-  }
+  // undici has the status in this message alone, below an error "Request was cancelled".
+  const [, answered] = /^Proxy response \((\d+)\)/.exec(String(Object(Object(error).cause).message)) ?? []
+  if (answered === undefined) return null
+  const status = Number(answered)
+  if (status !== 407)
+    return {
+      message: `the proxy ${url} of HTTPS_PROXY gives no way to ${host} (${status}): have it allowed there, or ${without}`,
+      isFinal: status < 500,
+    }
+  const remedy =
+    login === null
+      ? `wants a login (407): write it into HTTPS_PROXY, as USER:PASSWORD@${new URL(url).host}`
+      : 'refuses the login of HTTPS_PROXY (407): correct it; signs such as @ and : in it are percent-encoded'
+  return { message: `the proxy ${url} ${remedy}`, isFinal: true }
 }
+
+/** The codes of errors before anything was sent. */
+export const notConnected = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/
+
+/** Whether the service is on this machine: requests to it cross no network. */
+export const isLocal = (url: string): boolean => /^(localhost|127(\.\d+){3}|\[::1\])$/.test(new URL(url).hostname)

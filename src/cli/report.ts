@@ -2,7 +2,7 @@ import { differences } from '../sides.ts'
 import type { Delivered, Outcome } from './deliver.ts'
 import { type ExitCode, exitCodes, worst } from './exit.ts'
 import { type Colour, type Output, shown } from './output.ts'
-import type { Change, FieldChange } from './runs.ts'
+import { type Change, type FieldChange, idOf } from './runs.ts'
 import { byFile, type FilePart, totalsOf, totalsText } from './totals.ts'
 
 /** The results of a command over files, as lines and as JSON. */
@@ -82,8 +82,6 @@ export function printResult(
 /** The lines of the log. An unchanged file has one line of its own. */
 export const logsOf = ({ outcome, logs, changes }: Result): readonly string[] =>
   outcome === 'unchanged' && changes !== null ? [] : logs
-
-export const idOf = (run: string): string => run.split('/').findLast((part) => part !== '') ?? run
 
 function paintDiff(output: Output, line: string): string {
   const text = `${indent}${shown(line)}`

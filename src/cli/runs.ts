@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
-import { type Client, read, readAnswer, sendUntilAnswered } from './client.ts'
+import { type Client, type Patience, read, readAnswer, sendUntilAnswered } from './client.ts'
 
 /** Runs of the API. Fields that this version does not know are ignored: the service may be newer. */
 
@@ -31,14 +31,14 @@ const runHead = z.object({
 })
 
 /** A run of a list: it has the first lines of a log. A service of an earlier version has all lines, and no more members. */
-export const runSummary = runHead.extend({
+const runSummary = runHead.extend({
   summary: z.string().optional(),
   logs: z.array(z.string()),
   log_lines: z.int().optional(),
 })
 
-/** The answer of `/core/users/me/`. Submitter and request ID together find a job: any caller may send any ID. */
-export const me = z.object({ user: z.object({ pk: z.int(), system_permissions: z.array(z.string()) }) })
+const runPage = z.object({ results: z.array(runSummary) })
+const me = z.object({ user: z.object({ pk: z.int(), system_permissions: z.array(z.string()) }) })
 
 const progress = z.object({ done: z.int(), total: z.int() })
 
@@ -78,13 +78,22 @@ export function wordOf(run: Outcome): string {
   return run.mode === 'plan' ? 'planned' : 'applied'
 }
 
+/** The id in the path of a run. */
+export const idOf = (path: string): string => path.split('/').findLast((part) => part !== '') ?? path
+
 /** The path of a run without its document, which is not shown and takes longest to read. */
 const withoutBlueprint = (path: string): string => `${path}?include_blueprint=false`
 
 export const readRun = (client: Client, path: string, options: Patience = {}): Promise<Run> =>
   read(client, withoutBlueprint(path), run, options)
 
-type Patience = { readonly withinMs?: number; readonly onWait?: (why: string) => void }
+/** The first runs of a list, the newest first. @param query its filters and its length */
+export const readRuns = async (client: Client, query: Readonly<Record<string, string>>, patience: Patience) =>
+  (await read(client, `/blueprints/runs/?${new URLSearchParams(query)}`, runPage, patience)).results
+
+/** The user of the token. Submitter and request ID together find a job: any caller may send any ID. */
+export const readMe = async (client: Client, patience: Patience) =>
+  (await read(client, '/core/users/me/', me, patience)).user
 
 type Following = {
   readonly leftMs: () => number

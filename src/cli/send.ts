@@ -1,59 +1,43 @@
 import { ownerLabel } from '../models/fields.ts'
 import { messageOf, whyNoMessage } from '../runs/message.ts'
-import {
-  type readArguments,
-  readCount,
-  readGiven,
-  readTimeoutMs,
-  type resetOption,
-  type runOption,
-  type sendOptions,
-} from './arguments.ts'
-import { type Client, openClient } from './client.ts'
-import { type Delivered, type Delivery, deliver } from './deliver.ts'
+import { type allOptions, isRunId, type readArguments, readCount, readGiven, readTimeoutMs } from './arguments.ts'
+import { openClient } from './client.ts'
+import { type Delivered, deliver, type Sendable } from './deliver.ts'
 import { UsageError } from './exit.ts'
-import { type Document, type FormerRun, formerRun, isUnreadable, readInputs, type Unreadable } from './inputs.ts'
-import { type Joined, joinFiles, locateJoined, type OwnerGiven, ownerOf, ownOwner, prunedBy } from './joined.ts'
+import { type Document, isUnreadable, readInputs, type Unreadable } from './inputs.ts'
 import { inOptions } from './options-for-headers.ts'
 import { type Output, openOutput } from './output.ts'
+import { type OwnerGiven, ownerOf, ownOwner, prunedBy } from './owners.ts'
 import { locate } from './places.ts'
+import { planFile } from './plan-file.ts'
 import { codeOfResults, emptyResult, outcomesOf, printResult, printTotals, type Result, toJson } from './report.ts'
 import { writeSummary } from './summary.ts'
 
 /** The parts that `plan`, `apply` and `diff` share: the files are sent as one document, or each on its own. */
 
-type SendValues = Partial<
-  ReturnType<typeof readArguments<typeof sendOptions & typeof runOption & typeof resetOption>>['values']
->
-
-export type Sending = {
-  readonly title: string
-  readonly mode: Delivery['mode']
-  readonly waits?: boolean
-  /** Whether each field that changes is shown. */
-  readonly isDiff?: boolean
-  /** Whether the files shall name all objects. */
-  readonly isAll?: boolean
-  /** The tag of the plan that was reviewed. @throws {UsageError} when there is none for the file */
-  readonly tagFor?: (file: string, count: number) => string | null
-  /** Called with the results of all files. */
-  readonly done?: (results: readonly Result[], client: Client) => void
-}
+/** The values of the options that one of the commands has. */
+type SendValues = Partial<ReturnType<typeof readArguments<typeof allOptions>>['values']>
 
 /** @returns the exit code */
-export async function sendFiles(paths: readonly string[], values: SendValues, sending: Sending): Promise<number> {
-  const { title, mode, waits = true, isDiff = false, isAll = false, tagFor = () => null, done } = sending
+export async function sendFiles(
+  title: 'plan' | 'apply' | 'diff',
+  paths: readonly string[],
+  values: SendValues,
+): Promise<number> {
+  const { all: isAll = false, run, out } = values
+  const mode = title === 'apply' ? 'apply' : 'plan'
+  const isDiff = title === 'diff'
   const timeoutMs = readTimeoutMs(values.timeout)
-  const isReset = values.reset === true
+  const tagFor = tagsOf(values['if-match'] ?? null, values['plan-file'])
   const option = checkedOwner('--owner', values.owner)
-  const { run } = values
   if (paths.length > 0 && run !== undefined) throw new UsageError('Use either files or --run.')
   const inputs =
     run === undefined ? await readInputs(paths, readGiven(values)) : { documents: [], secrets: new Set<string>() }
   const output = openOutput(inputs.secrets)
   const client = await openClient()
-  const given = { option, setting: checkedOwner('GATEWRIGHT_OWNER', client.owner ?? undefined) }
-  const documents = run === undefined ? await toSend(inputs.documents, values, given, isAll) : [formerRun(run)]
+  const setting = checkedOwner('GATEWRIGHT_OWNER', client.owner ?? undefined)
+  const given = { label: option ?? setting, isOption: option !== undefined }
+  const documents = run === undefined ? await toSend(inputs.documents, values, given) : [formerRun(run, option)]
   const tags = documents.map(({ file }) => tagFor(file, documents.length))
   const results: Result[] = []
   // The totals come before the results. The results of several documents that are applied are printed at once.
@@ -66,8 +50,7 @@ export async function sendFiles(paths: readonly string[], values: SendValues, se
     if (isListed) print(result)
   }
   // Nothing is sent until every file can be sent. An apply stops at the first file that is not applied.
-  const isBroken = (mode === 'apply' || values.each !== true) && documents.some((each) => isUnreadable(each))
-  let isStopped = isBroken
+  let isStopped = (mode === 'apply' || values.each !== true) && documents.some((each) => isUnreadable(each))
   for (const [index, document] of documents.entries()) {
     output.progress(index, documents.length, document.file)
     const { file } = document
@@ -76,17 +59,16 @@ export async function sendFiles(paths: readonly string[], values: SendValues, se
       add({ file, ...redacted({ ...emptyResult, errors, details }, output), outcome: 'refused' })
     } else if (isStopped) add({ file, ...emptyResult, outcome: 'not tried' })
     else {
-      const headers = headersOf(values, ownerSent(document, given), tags[index] ?? null)
       const delivered = await deliver(client, document, {
         mode,
-        isReset,
+        isReset: values.reset === true || isAll,
         isAll,
-        headers,
-        waits,
+        headers: headersOf(values, document.owner, tags[index] ?? null),
+        waits: values['no-wait'] !== true,
         timeoutMs,
         onWait: output.waiting,
       })
-      const located = await placesOf(document, delivered)
+      const located = await locate(document.parts, delivered)
       add({ ...redacted({ ...delivered, ...located }, output), file, ...partsOf(document) })
       isStopped =
         ['unknown', 'unreachable'].includes(delivered.outcome) ||
@@ -94,7 +76,7 @@ export async function sendFiles(paths: readonly string[], values: SendValues, se
     }
   }
   output.progress(documents.length, documents.length, '')
-  done?.(results, client)
+  if (out !== undefined) planFile.write(out, client.url, results)
   if (!isListed && values.json !== true) printTotals(output, results, mode === 'apply')
   if (!isListed) for (const result of results) print(result)
   if (isListed && values.json !== true) printTotals(output, results, true)
@@ -102,42 +84,67 @@ export async function sendFiles(paths: readonly string[], values: SendValues, se
   return codeOfResults(results)
 }
 
-/** The owner in the request: a run, and a file that names one, have their own. */
-function ownerSent(document: Document | Joined | FormerRun, { option, setting }: OwnerGiven): string | undefined {
-  if (document.form === 'run') return option
-  if ('parts' in document) return document.owner
-  return option ?? (ownOwner(document) === undefined ? setting : undefined)
+/** The tags of the plans that were reviewed. @throws {UsageError} for both, and for a text that is no tag */
+function tagsOf(tag: string | null, file: string | undefined) {
+  if (tag !== null && file !== undefined) throw new UsageError('Use either --if-match or --plan-file.')
+  if (tag !== null && !/^"?[\w-]{22}"?$/.test(tag))
+    throw new UsageError('--if-match takes the tag of a plan, of 22 characters.')
+  const read = file === undefined ? null : planFile.read(file)
+  return (name: string, count: number): string | null => {
+    if (tag !== null && count > 1) throw new UsageError('A tag is of one plan: with --each, use --plan-file.')
+    return read === null ? tag : read(name)
+  }
 }
+
+/** The document of a former run, which the service has. It has an owner of its own. @throws {UsageError} */
+function formerRun(id: string, owner: string | undefined): Sendable {
+  if (!isRunId(id)) throw new UsageError('--run takes the id of a run, as "gatewright runs" lists it.')
+  return { file: `run ${id}`, method: 'POST', path: `/blueprints/runs/${id}/apply/`, isYaml: false, owner, parts: [] }
+}
+
+const paths = { submission: '/core/transactional/applications/', blueprint: '/blueprints/' } as const
+
+const toPut = ({ file, form, body }: Pick<Document, 'file' | 'form' | 'body'>) =>
+  ({ file, method: 'PUT', path: paths[form], body, isYaml: form === 'blueprint' }) as const
 
 /** @throws {UsageError} when `--each` would delete objects that other files of an owner name */
 async function toSend(
   inputs: readonly (Document | Unreadable)[],
   values: SendValues,
   given: OwnerGiven,
-  isAll: boolean,
-): Promise<readonly (Document | Joined | Unreadable)[]> {
+): Promise<readonly (Sendable | Unreadable)[]> {
   const isEach = values.each === true
   if (values['keep-going'] === true && !isEach) throw new UsageError('--keep-going is for --each.')
   const readable = inputs.filter((each): each is Document => !isUnreadable(each))
-  if (isEach) refuseEach(readable, given, isAll)
-  if (readable.length < 2) return inputs
-  const { contradictions } = await import('./declared.ts')
-  const refused = new Map(
-    [...inputs.filter((each) => isUnreadable(each)), ...(await contradictions(readable))].map(
-      (each) => [each.file, each] as const,
-    ),
-  )
-  if (refused.size > 0) return inputs.map((each) => refused.get(each.file) ?? each)
-  return isEach ? inputs : joinFiles(readable, given)
+  if (isEach) refuseEach(readable, given, values.all === true)
+  const refused = inputs.filter((each) => isUnreadable(each))
+  if (readable.length > 1) {
+    const { compareFiles, joinFiles } = await import('./joined.ts')
+    const compared = await compareFiles(readable, given)
+    refused.push(...compared.refused)
+    if (refused.length === 0 && !isEach) {
+      const joined = await joinFiles(compared.parts, given)
+      for (const each of joined) {
+        if (!isUnreadable(each)) return [{ ...toPut(each), parts: each.parts, owner: each.owner }]
+        refused.push(each)
+      }
+    }
+  }
+  const byFile = new Map(refused.map((each) => [each.file, each]))
+  return inputs.map((each) => {
+    if (isUnreadable(each)) return each
+    const wrong = byFile.get(each.file)
+    if (wrong !== undefined) return wrong
+    const owner = given.isOption || ownOwner(each) === undefined ? given.label : undefined
+    return { ...toPut(each), owner, parts: [{ document: each, from: 0 }] }
+  })
 }
 
 /** Refuses options with `--each` that concern all files of an owner together. */
 function refuseEach(documents: readonly Document[], given: OwnerGiven, isAll: boolean): void {
   const whole = documents.flatMap((each) => (isAll ? [ownerOf(each, given)] : prunedBy(each, given)))
   for (const owner of new Set(whole)) {
-    const about = documents.filter(
-      (each) => ownerOf(each, given) === owner || (owner !== undefined && prunedBy(each, given).includes(owner)),
-    )
+    const about = documents.filter((each) => [ownerOf(each, given), ...prunedBy(each, given)].includes(owner))
     if (about.length < 2) continue
     throw new UsageError(
       isAll
@@ -147,15 +154,10 @@ function refuseEach(documents: readonly Document[], given: OwnerGiven, isAll: bo
   }
 }
 
-const placesOf = async (document: Document | Joined | FormerRun, { details, errors }: Delivered) => {
-  if (document.form === 'run') return {}
-  return 'parts' in document ? locateJoined(document, { details, errors }) : locate(document, details, errors)
+function partsOf({ parts }: Sendable): Pick<Result, 'parts'> {
+  if (parts.length < 2) return {}
+  return { parts: parts.map(({ document: { file }, entries = [], from }) => ({ file, from, count: entries.length })) }
 }
-
-const partsOf = (document: Document | Joined | FormerRun): Pick<Result, 'parts'> =>
-  'parts' in document
-    ? { parts: document.parts.map(({ document: { file }, entries, from }) => ({ file, from, count: entries.length })) }
-    : {}
 
 /** Prints the last lines, in the form that the caller wants. */
 export function finish(

@@ -1,4 +1,4 @@
-import { flag, readArguments, sendHelp, sendOptions } from '../arguments.ts'
+import { diffOptions, readArguments, sendHelp } from '../arguments.ts'
 import { sendFiles } from '../send.ts'
 
 /** `gatewright diff`: compares the installation with the files, field by field. */
@@ -11,10 +11,7 @@ ${sendHelp}  --all                the files are all that there is: fields that t
                        the owner manages and no file has is listed
 `
 
-const options = { ...sendOptions, all: flag } as const
-
 export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = readArguments(args, options)
-  const { all: isAll = false, ...others } = values
-  return sendFiles(positionals, { ...others, reset: isAll }, { title: 'diff', mode: 'plan', isDiff: true, isAll })
+  const { values, positionals } = readArguments(args, diffOptions)
+  return sendFiles('diff', positionals, values)
 }

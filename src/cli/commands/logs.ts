@@ -1,11 +1,10 @@
-import { z } from 'zod'
 import { endWithoutReader } from '../../without-reader.ts'
 import { flag, readArguments, readRunId, readTimeoutMs, text } from '../arguments.ts'
-import { type Client, openClient, read } from '../client.ts'
+import { type Client, openClient } from '../client.ts'
 import { type ExitCode, exitCodes, UsageError } from '../exit.ts'
 import { inOptions } from '../options-for-headers.ts'
 import { openOutput, shown } from '../output.ts'
-import { followRun, isFine, isOver, type Run, readRun, runSummary, wordOf } from '../runs.ts'
+import { followRun, isFine, isOver, type Run, readRun, readRuns, wordOf } from '../runs.ts'
 
 /** `gatewright logs`: shows the outcome of one run. */
 
@@ -46,11 +45,8 @@ export async function run(args: readonly string[]): Promise<number> {
   return codeOf(found)
 }
 
-const latest = z.object({ results: z.array(runSummary) })
-
 async function newest(client: Client, withinMs: number): Promise<string> {
-  const { results } = await read(client, '/blueprints/runs/?page_size=1', latest, { withinMs })
-  const [first] = results
+  const [first] = await readRuns(client, { page_size: '1' }, { withinMs })
   if (first === undefined) throw new UsageError('There are no runs.')
   return first.id
 }

@@ -1,5 +1,4 @@
-import { readArguments, resetHelp, resetOption, runHelp, runOption, sendHelp, sendOptions, text } from '../arguments.ts'
-import { planFile } from '../plan-file.ts'
+import { planOptions, readArguments, runHelp } from '../arguments.ts'
 import { sendFiles } from '../send.ts'
 
 /** `gatewright plan`: shows the effects that an apply would have. */
@@ -9,19 +8,10 @@ export const usage = `gatewright plan FILE... | --run ID [OPTIONS]
 Reports what apply would do, and changes nothing. The files are one document, in their order: a file may name
 what another one creates. The tag of a plan is for "apply --if-match TAG", which then does exactly what was planned.
 
-${sendHelp}${resetHelp}${runHelp}  --out FILE           writes the tag, for "apply --plan-file FILE"
+${runHelp}  --out FILE           writes the tag, for "apply --plan-file FILE"
 `
 
-const options = { ...sendOptions, ...runOption, ...resetOption, out: text } as const
-
 export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = readArguments(args, options)
-  const { out } = values
-  return sendFiles(positionals, values, {
-    title: 'plan',
-    mode: 'plan',
-    done: (results, { url }) => {
-      if (out !== undefined) planFile.write(out, url, results)
-    },
-  })
+  const { values, positionals } = readArguments(args, planOptions)
+  return sendFiles('plan', positionals, values)
 }

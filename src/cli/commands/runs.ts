@@ -1,9 +1,8 @@
-import { z } from 'zod'
 import { flag, readArguments, readCount, readTimeoutMs, text } from '../arguments.ts'
-import { openClient, read } from '../client.ts'
+import { openClient } from '../client.ts'
 import { exitCodes, UsageError } from '../exit.ts'
 import { openOutput, shown } from '../output.ts'
-import { me, type RunSummary, runSummary, wordOf } from '../runs.ts'
+import { type RunSummary, readMe, readRuns, wordOf } from '../runs.ts'
 
 /** `gatewright runs`: lists runs with their outcomes. */
 
@@ -38,37 +37,23 @@ const options = {
   json: flag,
 } as const
 
-/** The parameter of the list for each of these options. */
-const filters = {
-  state: 'state',
-  mode: 'mode',
-  slug: 'slug',
-  owner: 'owner',
-  search: 'search',
-  'request-id': 'request_id',
-  submitter: 'submitter',
-  changed: 'object',
-} as const
-
-const page = z.object({ results: z.array(runSummary) })
+/** The parameters of the list that have another name than their option. */
+const parameters: Readonly<Record<string, string>> = { 'request-id': 'request_id', changed: 'object' }
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, options)
   if (positionals.length > 0) throw new UsageError('runs takes no names: gatewright logs ID prints one run.')
-  const limit = readCount('--limit', values.limit, { initial: 20, max: 100 })
-  const query = new URLSearchParams({ page_size: String(limit) })
-  for (const [option, parameter] of Object.entries(filters)) {
-    const value = values[option as keyof typeof filters]
-    if (value !== undefined) query.set(parameter, value)
-  }
-  const withinMs = readTimeoutMs(values.timeout, 30)
+  const { limit, timeout, json, ...filters } = values
+  const query: Record<string, string> = { page_size: String(readCount('--limit', limit, { initial: 20, max: 100 })) }
+  for (const [option, value] of Object.entries(filters)) query[parameters[option] ?? option] = value
+  const withinMs = readTimeoutMs(timeout, 30)
   const output = openOutput()
-  const [client, within] = [await openClient(), { withinMs, onWait: output.waiting }]
-  if (values['request-id'] !== undefined && values.submitter === undefined)
-    query.set('submitter', String((await read(client, '/core/users/me/', me, within)).user.pk))
-  const { results } = await read(client, `/blueprints/runs/?${query}`, page, within)
-  if (values.json === true) output.json(JSON.stringify(results, null, 2))
-  else for (const each of results) output.line(lineOf(each))
+  const client = await openClient()
+  const within = { withinMs, onWait: output.waiting }
+  if (query.request_id !== undefined) query.submitter ??= String((await readMe(client, within)).pk)
+  const found = await readRuns(client, query, within)
+  if (json === true) output.json(JSON.stringify(found, null, 2))
+  else for (const each of found) output.line(lineOf(each))
   return exitCodes.done
 }
 

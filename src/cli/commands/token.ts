@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { flag, readArguments, readCount, readTimeoutMs, text, texts } from '../arguments.ts'
-import { type Answer, type Client, Lost, openClient, readAnswer } from '../client.ts'
+import { type Answer, type Client, isLost, openClient, readAnswer } from '../client.ts'
 import { exitCodes, Unreachable, UsageError } from '../exit.ts'
 import { openOutput, shown } from '../output.ts'
 
@@ -69,14 +69,11 @@ async function once(
   path: string,
   request: { readonly body?: string; readonly withinMs: number },
 ): Promise<Answer> {
-  try {
-    return await client.send(method, path, request)
-  } catch (error) {
-    if (!(error instanceof Lost)) throw error
-    const isNothingDone = method === 'POST' && !error.isSent
-    const what = isNothingDone
+  const answer = await client.send(method, path, request)
+  if (!isLost(answer)) return answer
+  const what =
+    method === 'POST' && !answer.isSent
       ? 'Nothing was created.'
       : `The token ${identifier} may have been created, and its key cannot be shown: delete it, and create another.`
-    throw new Unreachable(`${error.message}. ${what}`)
-  }
+  throw new Unreachable(`${answer.message}. ${what}`)
 }

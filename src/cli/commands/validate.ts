@@ -1,8 +1,7 @@
-import { loadRegistry } from '../../models/registry.ts'
 import { fileHelp, fileOptions, readArguments, readGiven } from '../arguments.ts'
 import { errorsOf } from '../check.ts'
-import { contradictions } from '../declared.ts'
 import { type Document, isUnreadable, readInputs } from '../inputs.ts'
+import { compareFiles } from '../joined.ts'
 import { openOutput } from '../output.ts'
 import { codeOfResults, emptyResult, printResult, type Result } from '../report.ts'
 import { finish, redacted } from '../send.ts'
@@ -20,15 +19,13 @@ export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, fileOptions)
   const { documents, secrets } = await readInputs(positionals, readGiven(values))
   const output = openOutput(secrets)
-  const registry = await loadRegistry()
   const results: Result[] = []
   const readable = documents.filter((each): each is Document => !isUnreadable(each))
-  const twice = new Map((await contradictions(readable)).map((each) => [each.file, each.errors]))
+  const { refused } = await compareFiles(readable, { label: undefined, isOption: false })
+  const twice = new Map(refused.map((each) => [each.file, each.errors]))
   for (const document of documents) {
     const { file } = document
-    const { errors: found, details } = isUnreadable(document)
-      ? { errors: document.errors, details: document.details ?? [] }
-      : await errorsOf(document, registry)
+    const { errors: found, details = [] } = isUnreadable(document) ? document : await errorsOf(document)
     const errors = [...found, ...(twice.get(file) ?? [])]
     const outcome = errors.length === 0 ? 'valid' : 'refused'
     results.push({ ...redacted({ ...emptyResult, errors, details }, output), file, outcome })

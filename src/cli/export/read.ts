@@ -4,7 +4,7 @@ import type { Registry } from '../../models/registry.ts'
 import { type Client, read } from '../client.ts'
 import { UsageError } from '../exit.ts'
 import { shown } from '../output.ts'
-import { me } from '../runs.ts'
+import { readMe } from '../runs.ts'
 import { keysIn, Rows } from './rows.ts'
 
 /** Reads the rows of an export through the HTTP API, page by page. */
@@ -184,7 +184,7 @@ async function refuseMissing(
   { client, registry, timeoutMs, onWait }: Reading,
   wanted: readonly Target[],
 ): Promise<void> {
-  const { user } = await read(client, '/core/users/me/', me, { withinMs: timeoutMs, onWait })
+  const user = await readMe(client, { withinMs: timeoutMs, onWait })
   // One that is bound to owners, such as `view_application@team-a`, shows their rows.
   const held = new Set(user.system_permissions.map((each) => each.split('@', 1).join()))
   const models = wanted.flatMap((target) => registry.targets.get(target)?.models ?? [])
