@@ -1,5 +1,4 @@
-import { randomUUID } from 'node:crypto'
-import { lstatSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { wantsPlainOutput } from '../config.ts'
 import { hidden, withoutPasswords } from '../hidden.ts'
 import { reasonOf } from '../start-error.ts'
@@ -124,29 +123,21 @@ function redactor(secrets: ReadonlySet<string>): (text: string) => string {
   }
 }
 
-/** Writes a file as a whole: a present file stays unchanged until the new text is on the disk. @throws {UsageError} */
-export function replaceFile(file: string, text: string): void {
-  // A pipe cannot be replaced, and a link shall stay one.
-  if (lstatSync(file, { throwIfNoEntry: false })?.isFile() === false) {
-    writeOut(file, text)
-    return
-  }
-  const beside = `${file}.${randomUUID()}.part`
-  try {
-    writeFileSync(beside, text)
-    renameSync(beside, file)
-  } catch (error) {
-    rmSync(beside, { force: true })
-    throw new UsageError(`${file} cannot be written (${reasonOf(error)}).`)
-  }
-}
-
 /** @throws {UsageError} */
-export function writeOut(file: string, text: string, mode = 0o644): void {
+export const writeOut = (file: string, text: string): void =>
+  attempt(`${file} cannot be written`, () => {
+    try {
+      writeFileSync(file, text)
+    } catch (error) {
+      if (!isOfReader(error)) throw error
+    }
+  })
+
+/** Works with files. @param what begins the message when it fails @throws {UsageError} */
+export function attempt(what: string, work: () => void): void {
   try {
-    writeFileSync(file, text, { mode })
+    work()
   } catch (error) {
-    if (isOfReader(error)) return
-    throw new UsageError(`${file} cannot be written (${reasonOf(error)}).`)
+    throw new UsageError(`${what} (${reasonOf(error)}).`)
   }
 }

@@ -3,14 +3,14 @@ import { ownerLabel } from '../../models/fields.ts'
 import { loadRegistry, type Registry } from '../../models/registry.ts'
 import { flag, readArguments, readTimeoutMs, text, texts } from '../arguments.ts'
 import { openClient } from '../client.ts'
-import { type ExitCode, exitCodes, UsageError } from '../exit.ts'
-import { type Chosen, choose, listed, toExport } from '../export/entries.ts'
-import { toFiles, type Written, writeFiles } from '../export/folder.ts'
+import { exitCodes, UsageError } from '../exit.ts'
+import { type Chosen, choose, entriesOf, listed } from '../export/entries.ts'
+import { toFiles, writeFiles } from '../export/folder.ts'
 import { withOtherOwner } from '../export/layout.ts'
-import { checkEntries, printExport } from '../export/print.ts'
-import { type Target, targetOf, targets, withRows } from '../export/read.ts'
-import { labelOf, naturalKey, type Row } from '../export/rows.ts'
-import { type Output, openOutput, replaceFile } from '../output.ts'
+import { printExport } from '../export/print.ts'
+import { targets, withRows } from '../export/read.ts'
+import { labelOf, naturalKey, type Row, type Rows } from '../export/rows.ts'
+import { openOutput, writeOut } from '../output.ts'
 
 /** `gatewright export`: writes the configuration as one blueprint or as a folder of them. */
 
@@ -45,48 +45,42 @@ export async function run(args: readonly string[]): Promise<number> {
   const output = openOutput()
   const onRead = (count: number, of: number) => output.progress(count, of, 'rows')
   const reading = { client: await openClient(), registry, timeoutMs, onWait: output.waiting, onRead }
-  const isNarrow = owner !== undefined || applications !== undefined
-  const whole = targets.filter(
-    (target) => !isNarrow && registry.targets.get(target)?.models.every((model) => models.includes(model)),
-  )
-  const selection = { models: new Set(models.map(({ name }) => name)), owner, applications }
-  const wanted = {
-    targets: targetsFor(
-      registry,
-      applications === undefined ? models : [...models, ...(registry.targets.get('application')?.models ?? [])],
-    ),
-    owner,
-    applications,
-    check: (countOf: (some: readonly Target[]) => number) => directory ?? checkEntries(countOf(whole)),
-  }
-  const isJson = values.json === true
-  if (directory !== undefined)
-    return withRows(reading, wanted, (rows) => {
-      const chosen = choose(rows, selection)
-      const written = writeFiles(directory, toFiles(rows, chosen))
-      return report(output, directory, { chosen, written, others: withOtherOwner(rows, chosen.rows) }, isJson)
-    })
-  const made = await withRows(reading, wanted, (rows) => toExport(rows, selection))
-  const text = printExport(made.entries, made.variables, { owner })
-  if (out !== undefined) replaceFile(out, text)
-  if (isJson) output.json(jsonOf(made, out === undefined ? { document: text } : { file: out }))
-  else if (out === undefined) process.stdout.write(text)
-  for (const note of notesOf(made)) output.note(note)
+  const selection = { models, owner, applications, isOneDocument: directory === undefined }
+  const { chosen, where, notes } = await withRows(reading, selection, (rows): Exported => {
+    const chosen = choose(rows, selection)
+    if (directory !== undefined) return toFolder(directory, rows, chosen)
+    const document = printExport(entriesOf(rows, chosen.rows, { ...chosen, owner }), chosen.variables, { owner })
+    if (out !== undefined) writeOut(out, document)
+    return { chosen, where: out === undefined ? { document } : { file: out }, notes: notesOf(chosen) }
+  })
+  if (values.json === true) output.json(jsonOf(chosen, where))
+  else if (where.document !== undefined) process.stdout.write(where.document)
+  for (const note of notes) output.note(note)
   return exitCodes.done
 }
 
-type Folder = { readonly chosen: Chosen; readonly written: Written; readonly others: readonly Row[] }
+/** @property where the members of `--json` with what was written */
+type Exported = {
+  readonly chosen: Chosen
+  readonly where: Readonly<Record<string, unknown>> & { readonly document?: string }
+  readonly notes: readonly string[]
+}
 
-function report(output: Output, folder: string, { chosen, written, others }: Folder, isJson: boolean): ExitCode {
-  const { files, others: left } = written
+function toFolder(directory: string, rows: Rows, chosen: Chosen): Exported {
+  const files = toFiles(rows, chosen)
+  const others = writeFiles(directory, files)
   const named = files.map(({ path, owner, entries }) => ({ file: path, owner: owner ?? null, entries }))
-  if (isJson) output.json(jsonOf(chosen, { directory: folder, files: named, other_files: left }))
-  output.note(`${files.length} files below ${folder}`)
-  for (const note of notesOf(chosen)) output.note(note)
-  for (const note of titled('Has another owner than its application', others.map(labelOf))) output.note(note)
   const stale = 'These stand there too, and are not of this export. Remove those whose objects are gone'
-  for (const note of titled(stale, left)) output.note(note)
-  return exitCodes.done
+  return {
+    chosen,
+    where: { directory, files: named, other_files: others },
+    notes: [
+      `${files.length} files below ${directory}`,
+      ...notesOf(chosen),
+      ...titled('Has another owner than its application', withOtherOwner(rows, chosen.rows).map(labelOf)),
+      ...titled(stale, others),
+    ],
+  }
 }
 
 /** The owner, in the form that the service stores. */
@@ -96,12 +90,9 @@ function readOwner(sent: string | undefined): string | undefined {
   return owner
 }
 
-const exported = (registry: Registry): readonly Model[] =>
-  targets.flatMap((target) => registry.targets.get(target)?.models ?? [])
-
 /** @throws {UsageError} for a name that is no exported model */
 function readModels(registry: Registry, only: readonly string[] | undefined): readonly Model[] {
-  const all = exported(registry)
+  const all = targets.flatMap((target) => registry.targets.get(target)?.models ?? [])
   if (only === undefined) return all
   const words = only.flatMap((part) => part.split(',')).map((word) => word.trim())
   return words.flatMap((word) => {
@@ -110,17 +101,6 @@ function readModels(registry: Registry, only: readonly string[] | undefined): re
     const known = new Set([...targets, ...all.map(({ resource }) => resource)])
     throw new UsageError(`--only: ${JSON.stringify(word.slice(0, 100))} is none of ${[...known].join(', ')}.`)
   })
-}
-
-/** The lists of these models, and of all models to which they may refer. */
-function targetsFor(registry: Registry, models: readonly Model[]): readonly Target[] {
-  const needed = new Set(models)
-  for (const model of needed)
-    for (const { reference } of model.fields.values()) {
-      const target = reference === undefined ? undefined : targetOf(registry, reference)
-      for (const other of target === undefined ? [] : (registry.targets.get(target)?.models ?? [])) needed.add(other)
-    }
-  return targets.filter((target) => [...needed].some((model) => model.target === target))
 }
 
 /** The notes about facts that are not in the text. */

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { Find, KeyOf } from '../../document/document.ts'
 import { masked } from '../../document/mask.ts'
 import { Expression } from '../../document/tags.ts'
@@ -7,19 +6,11 @@ import { dependenciesFirst } from '../dependencies-first.ts'
 import { UsageError } from '../exit.ts'
 import { shown } from '../output.ts'
 import type { ExportedEntry } from './print.ts'
-import { Changed, targetOf, targets } from './read.ts'
-import { byText, identifiersOf, keysIn, labelOf, naturalKey, type Row, type Rows } from './rows.ts'
+import { Changed, isNarrow, type Selection, targetOf, targets } from './read.ts'
+import { byText, digestOf, identifiersOf, keysIn, labelOf, naturalKey, type Row, type Rows } from './rows.ts'
 import { nameVariables, type Variable } from './variables.ts'
 
 /** Converts rows to entries of a document, in an order in which each reference is to an earlier entry. */
-
-export type Selection = {
-  readonly models: ReadonlySet<string>
-  /** The label: only rows that are managed under it are exported, with those to which they refer. */
-  readonly owner: string | undefined
-  /** The slugs: only these applications are exported, with the rows to which they refer. */
-  readonly applications?: readonly string[] | undefined
-}
 
 /** The rows that are exported, in an order in which each reference is to an earlier one. */
 export type Chosen = {
@@ -28,14 +19,6 @@ export type Chosen = {
   readonly variables: readonly Variable[]
   /** Rows that these refer to, and that are not among them. */
   readonly outside: readonly Row[]
-}
-
-export type Export = Chosen & { readonly entries: readonly ExportedEntry[] }
-
-/** The chosen rows as one document. @throws the errors of `choose` and `entriesOf` */
-export function toExport(rows: Rows, selection: Selection): Export {
-  const chosen = choose(rows, selection)
-  return { ...chosen, entries: entriesOf(rows, chosen.rows, { ...chosen, owner: selection.owner }) }
 }
 
 /**
@@ -68,7 +51,7 @@ export function entriesOf(
   part: readonly Row[],
   { variables, owner }: Pick<Chosen, 'variables'> & { readonly owner: string | undefined },
 ): ExportedEntry[] {
-  const named = new Map(variables.map((variable) => [placeOf(variable), variable]))
+  const ofRows = Map.groupBy(variables, (variable) => variable.row)
   const within = new Set(part)
   const referred = referredByAll(rows, part)
   const errors: string[] = []
@@ -78,7 +61,7 @@ export function entriesOf(
     const attrs: Record<string, unknown> = {}
     for (const field of row.model.fields.values()) {
       if (identifiers.includes(field.name) || !isExported(rows, field) || row.isGenerated) continue
-      const variable = named.get(placeOf({ row, field }))
+      const variable = ofRows.get(row)?.find((each) => each.field === field)
       const value = variable === undefined ? plainValue(row.values, field) : toEnv(variable)
       if (value === undefined && field.required) errors.push(`${labelOf(row)} has no ${field.name}, which is required.`)
       if (value === undefined) continue
@@ -115,9 +98,10 @@ const ambiguous = (row: Row): string =>
 const isExported = ({ registry }: Rows, { reference }: Field): boolean =>
   reference === undefined || targetOf(registry, reference) !== undefined
 
-function chosenOf(rows: Rows, { models, owner, applications }: Selection): ReadonlySet<Row> {
-  const isChosen = ({ model }: Row) => models.has(model.name)
-  if (owner === undefined && applications === undefined) return new Set(rows.all.filter(isChosen))
+function chosenOf(rows: Rows, selection: Selection): ReadonlySet<Row> {
+  const { models, owner, applications } = selection
+  const isChosen = ({ model }: Row) => models.includes(model)
+  if (!isNarrow(selection)) return new Set(rows.all.filter(isChosen))
   const isOwned = (row: Row) => row.model.isLabelled === true && (owner === undefined || row.owner === owner)
   const chosen = new Set(
     applications === undefined ? rows.all.filter(isOwned) : withProviders(rows, applications).filter(isOwned),
@@ -172,9 +156,6 @@ function inOrder(rows: Rows, chosen: ReadonlySet<Row>): readonly Row[] {
   return dependenciesFirst(all, (row) => [...referredBy(rows, row)].filter((other) => chosen.has(other)))
 }
 
-const placeOf = ({ row, field }: Pick<Variable, 'row' | 'field'>): string =>
-  JSON.stringify([row.model.table, row.pk, field.name])
-
 /** The value of a secret. One that the service generates is rotated here: a file that is applied again keeps the new one. */
 function toEnv({ name, mayBeEmpty, field }: Variable) {
   const env = new Expression('!Env', mayBeEmpty ? [name, ''] : name)
@@ -203,9 +184,4 @@ function referencesOf(rows: Rows, chosen: ReadonlySet<Row>, row: Row, field: Fie
   return field.storage.in === 'link' ? items.sort((one, other) => byText(textOf(one), textOf(other))) : items
 }
 
-const idOf = (row: Row): string => {
-  const digest = createHash('sha256')
-    .update(JSON.stringify([row.model.name, naturalKey(row)]))
-    .digest('hex')
-  return `${row.model.resource}-${digest.slice(0, 16)}`
-}
+const idOf = (row: Row): string => `${row.model.resource}-${digestOf(row)}`

@@ -5,6 +5,7 @@ import { type Client, read } from '../client.ts'
 import { UsageError } from '../exit.ts'
 import { shown } from '../output.ts'
 import { readMe } from '../runs.ts'
+import { checkEntries } from './print.ts'
 import { keysIn, Rows } from './rows.ts'
 
 /** Reads the rows of an export through the HTTP API, page by page. */
@@ -43,16 +44,18 @@ export type Reading = {
   readonly onRead: (rows: number, of: number) => void
 }
 
-/** The rows to read. */
-export type Wanted = {
-  readonly targets: readonly Target[]
-  /** The label: only applications and providers under it are read, with the rows to which they refer. */
+/** What is exported. */
+export type Selection = {
+  readonly models: readonly Model[]
+  /** The label: only rows that are managed under it, with those to which they refer. */
   readonly owner?: string | undefined
-  /** The slugs: only these applications are read, with the rows to which they refer. */
+  /** The slugs: only these applications with their providers, and the rows to which they refer. */
   readonly applications?: readonly string[] | undefined
-  /** Refuses more rows than are possible, before they are read. @param countOf the number of rows of some targets */
-  readonly check: (countOf: (some: readonly Target[]) => number) => void
+  /** Whether it is one document, which may have so many entries only. */
+  readonly isOneDocument: boolean
 }
+
+export const isNarrow = ({ owner, applications }: Selection): boolean => (owner ?? applications) !== undefined
 
 /** The error of rows that changed while they were read, so that the parts do not fit. */
 export class Changed extends Error {
@@ -70,19 +73,22 @@ type Result = Page['results'][number]
 type Query = readonly (readonly [name: string, value: string])[]
 
 /**
- * Calls `use` with the requested rows. Rows that do not fit, because they changed meanwhile, are read again.
+ * Calls `use` with the selected rows, and those to which they refer. Rows that do not fit, because they changed meanwhile, are
+ * read again.
  *
- * @throws {UsageError} for rows that the caller may not read, that this program does not know, or that do not stop changing
+ * @throws {UsageError} for rows that the caller may not read, that this program does not know, or that do not stop changing, and
+ * for more than fit into one document
  */
 export async function withRows<Answer>(
   reading: Reading,
-  wanted: Wanted,
-  use: (rows: Rows) => Promise<Answer> | Answer,
+  selection: Selection,
+  use: (rows: Rows) => Answer,
 ): Promise<Answer> {
-  await refuseMissing(reading, wanted.targets)
+  const wanted = targetsOf(reading.registry, selection)
+  await refuseMissing(reading, wanted)
   for (let tries = 1; ; tries += 1)
     try {
-      return await use(await readAll(reading, wanted))
+      return use(await readAll(reading, selection, wanted))
     } catch (error) {
       if (!(error instanceof Changed)) throw error
       if (tries === limits.readings) throw new UsageError(`${error.message}. Try again when less is changed.`)
@@ -90,15 +96,28 @@ export async function withRows<Answer>(
     }
 }
 
+/** The lists of the selected models, and of all models to which they may refer. */
+function targetsOf(registry: Registry, { models, applications }: Selection): readonly Target[] {
+  const modelsOf = (target: string | undefined) => registry.targets.get(target ?? '')?.models ?? []
+  const needed = new Set([...models, ...(applications === undefined ? [] : modelsOf('application'))])
+  for (const { fields } of needed)
+    for (const { reference } of fields.values())
+      for (const other of reference === undefined ? [] : modelsOf(targetOf(registry, reference))) needed.add(other)
+  return targets.filter((target) => [...needed].some((model) => model.target === target))
+}
+
 /** Reads all lists. The first page of each comes first: too many rows are found before the long work. */
-async function readAll(reading: Reading, wanted: Wanted): Promise<Rows> {
+async function readAll(reading: Reading, selection: Selection, wanted: readonly Target[]): Promise<Rows> {
   const { registry } = reading
   const parts: Part[] = []
-  for (const target of wanted.targets) parts.push(...(await openParts(reading, wanted, target)))
-  const countOf = (some: readonly Target[]) =>
-    parts.filter(({ target }) => some.includes(target)).reduce((sum, { first }) => sum + first.pagination.count, 0)
-  wanted.check(countOf)
-  const total = countOf(wanted.targets)
+  for (const target of wanted)
+    for (const query of startsOf(registry, selection, target))
+      parts.push({ target, query, first: await readPage(reading, target, query, 1) })
+  const countOf = (some: readonly Part[]) => some.reduce((sum, { first }) => sum + first.pagination.count, 0)
+  const isWhole = ({ target }: Part) =>
+    registry.targets.get(target)?.models.every((model) => selection.models.includes(model))
+  if (selection.isOneDocument && !isNarrow(selection)) checkEntries(countOf(parts.filter(isWhole)))
+  const total = countOf(parts)
   const rows = new Rows(registry)
   const add = ({ results }: Page, target: Target) => {
     const models = registry.targets.get(target)?.models ?? []
@@ -106,8 +125,8 @@ async function readAll(reading: Reading, wanted: Wanted): Promise<Rows> {
     reading.onRead(Math.min(rows.all.length, total), total)
   }
   for (const part of parts) for await (const each of pagesOf(reading, part)) add(each, part.target)
-  if (wanted.owner !== undefined || wanted.applications !== undefined)
-    for (const target of wanted.targets.toReversed())
+  if (isNarrow(selection))
+    for (const target of wanted.toReversed())
       for await (const each of missingOf(reading, rows, target)) add(each, target)
   return rows
 }
@@ -116,19 +135,11 @@ async function readAll(reading: Reading, wanted: Wanted): Promise<Rows> {
 type Part = { readonly target: Target; readonly query: Query; readonly first: Page }
 
 /** The parts of a target that are read before the references of other rows are known. */
-async function openParts(reading: Reading, { owner, applications }: Wanted, target: Target): Promise<Part[]> {
-  const open = async (query: Query): Promise<Part> => ({
-    target,
-    query,
-    first: await readPage(reading, lists[target], query, 1),
-  })
-  const isWhole = (owner === undefined && applications === undefined) || !isFoundByKey(reading.registry, target)
-  if (isWhole) return [await open([])]
-  if (applications !== undefined && target === 'application')
-    return Promise.all(applications.map((slug) => open([['slug', slug]])))
-  if (applications === undefined && owner !== undefined && (target === 'application' || target === 'provider'))
-    return [await open([['owner', owner]])]
-  return []
+function startsOf(registry: Registry, selection: Selection, target: Target): readonly Query[] {
+  const { owner, applications } = selection
+  if (!isNarrow(selection) || !isFoundByKey(registry, target)) return [[]]
+  if (applications !== undefined) return target === 'application' ? applications.map((slug) => [['slug', slug]]) : []
+  return target === 'application' || target === 'provider' ? [[['owner', String(owner)]]] : []
 }
 
 /** Whether rows of a target can be named without reading all: no two have the same name. */
@@ -138,15 +149,14 @@ const isFoundByKey = (registry: Registry, target: Target): boolean =>
   )
 
 async function* pagesOf(reading: Reading, { target, query, first }: Part): AsyncGenerator<Page> {
-  const path = lists[target]
   const expected = first.pagination.count
   const seen = new Set<string | number>()
   for (let [number, current] = [1, first]; ; number += 1) {
-    if (number > 1) current = await readPage(reading, path, query, number)
+    if (number > 1) current = await readPage(reading, target, query, number)
     const { pagination, results } = current
     for (const { pk } of results) seen.add(pk)
     if (pagination.count !== expected || seen.size < Math.min(number * limits.pageSize, expected))
-      throw new Changed(`${path} changed while it was read`)
+      throw new Changed(`${lists[target]} changed while it was read`)
     yield current
     if (pagination.next <= number) return
   }
@@ -155,14 +165,12 @@ async function* pagesOf(reading: Reading, { target, query, first }: Part): Async
 /** The rows of a target that others refer to and that were not read; then those that these refer to. */
 async function* missingOf(reading: Reading, rows: Rows, target: Target): AsyncGenerator<Page> {
   const asked = new Set<unknown>()
-  for (let keys = [...keysOf(rows, target)]; keys.length > 0; keys = [...keysOf(rows, target)]) {
-    const missing = keys.filter((pk) => !asked.has(pk))
+  for (;;) {
+    const missing = [...keysOf(rows, target)].filter((pk) => !asked.has(pk)).slice(0, limits.keys)
     if (missing.length === 0) return
     for (const pk of missing) asked.add(pk)
-    for (let at = 0; at < missing.length; at += limits.keys) {
-      const query = missing.slice(at, at + limits.keys).map((pk) => ['pk', String(pk)] as const)
-      yield await readPage(reading, lists[target], query, 1)
-    }
+    const query = missing.map((pk) => ['pk', String(pk)] as const)
+    yield await readPage(reading, target, query, 1)
   }
 }
 
@@ -180,10 +188,7 @@ function keysOf(rows: Rows, target: Target): Set<unknown> {
 }
 
 /** Names all permissions that are missing, so that the caller can make a token with all of them at once. @throws {UsageError} */
-async function refuseMissing(
-  { client, registry, timeoutMs, onWait }: Reading,
-  wanted: readonly Target[],
-): Promise<void> {
+async function refuseMissing({ client, registry, timeoutMs, onWait }: Reading, wanted: readonly Target[]) {
   const user = await readMe(client, { withinMs: timeoutMs, onWait })
   // One that is bound to owners, such as `view_application@team-a`, shows their rows.
   const held = new Set(user.system_permissions.map((each) => each.split('@', 1).join()))
@@ -195,11 +200,11 @@ async function refuseMissing(
 }
 
 /** The order is by key: a row that is added or renamed moves few others. */
-function readPage({ client, timeoutMs, onWait }: Reading, path: string, query: Query, number: number): Promise<Page> {
+function readPage({ client, timeoutMs, onWait }: Reading, target: Target, query: Query, number: number): Promise<Page> {
   const asked = new URLSearchParams({ ordering: 'pk', page: `${number}`, page_size: `${limits.pageSize}` })
-  if (path === lists.group) asked.set('include_users', 'false')
+  if (target === 'group') asked.set('include_users', 'false')
   for (const [name, value] of query) asked.append(name, value)
-  return read(client, `${path}?${asked}`, page, { withinMs: timeoutMs, onWait })
+  return read(client, `${lists[target]}?${asked}`, page, { withinMs: timeoutMs, onWait })
 }
 
 const update = 'Use the program of the version that the service has.'

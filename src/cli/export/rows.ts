@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { Field, Model, Values } from '../../models/define.ts'
 import { uuid } from '../../models/fields.ts'
 import type { Registry } from '../../models/registry.ts'
@@ -101,6 +102,13 @@ export function identifiersOf({ model, values }: Row): readonly string[] {
 /** The values by which the row differs from others of its model, in any installation. */
 export const naturalKey = (row: Row): Readonly<Record<string, unknown>> =>
   Object.fromEntries(identifiersOf(row).map((field) => [field, row.values[field]]))
+
+/** A text that no other row has, in any installation. */
+export const digestOf = (row: Row): string =>
+  createHash('sha256')
+    .update(JSON.stringify([row.model.name, naturalKey(row)]))
+    .digest('hex')
+    .slice(0, 16)
 
 /** `provider oauth2 "Grafana"` */
 export const labelOf = (row: Row): string =>

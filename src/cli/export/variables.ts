@@ -1,6 +1,5 @@
-import { createHash } from 'node:crypto'
 import type { Field } from '../../models/define.ts'
-import { labelOf, naturalKey, type Row } from './rows.ts'
+import { digestOf, labelOf, naturalKey, type Row } from './rows.ts'
 
 /** The variables in place of secrets. Their names follow from the rows alone. */
 
@@ -34,15 +33,10 @@ export function nameVariables(secrets: readonly Secret[]): readonly Variable[] {
 
 /** The possible names, from short to long. Only this field of this row has the last one. */
 function candidatesOf({ row, field }: Secret): string[] {
-  const key = naturalKey(row)
-  const name = asVariable(Object.values(key).join(' '))
+  const name = asVariable(Object.values(naturalKey(row)).join(' '))
   const short = [name, asVariable(field.name)].join('_')
   const long = [asVariable(row.model.resource), name, asVariable(field.name)].filter((part) => part !== '').join('_')
-  const digest = createHash('sha256')
-    .update(JSON.stringify([row.model.name, key]))
-    .digest('hex')
-    .slice(0, 16)
-  const names = [...(name === '' ? [] : [short]), long, `${long}_${digest.toUpperCase()}`]
+  const names = [...(name === '' ? [] : [short]), long, `${long}_${digestOf(row).toUpperCase()}`]
   return names.map((each) => `${prefix}${each}`)
 }
 
