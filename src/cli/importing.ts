@@ -14,8 +14,18 @@ import { isDeferred } from '../plan/deferred.ts'
 import { lookupsIn } from '../plan/lookups.ts'
 import { UsageError } from './exit.ts'
 import { lostAccess } from './import/access.ts'
-import { knownIn } from './import/adapt.ts'
-import { type Draft, dropInside, dropItems, fieldsOf, leaveOut, type Own, sentence, whyNeeded } from './import/draft.ts'
+import { knownEntries } from './import/adapt.ts'
+import {
+  type Draft,
+  dropInside,
+  dropItems,
+  fieldsOf,
+  leaveOut,
+  leftIn,
+  type Own,
+  sentence,
+  whyNeeded,
+} from './import/draft.ts'
 import { draftOf, judged, readEntry } from './import/entry.ts'
 import { inOrder, sayMembershipsOnce } from './import/order.ts'
 import { type Skipped, type Source, sourcesIn } from './import/sources.ts'
@@ -119,7 +129,7 @@ function importDocument(
     return { name: file, why: why ?? noBlueprint, isWrong: why !== undefined }
   }
   const drafts = entries.map(draftOf)
-  const known = knownIn(drafts, registry)
+  const known = knownEntries(drafts, registry)
   for (const draft of drafts) readEntry(draft, { known, failed })
   sayMembershipsOnce(drafts)
   const ordered = inOrder(drafts)
@@ -143,28 +153,21 @@ type Left = Draft & { readonly own: Own }
 
 const isLeft = (draft: Draft): draft is Left => draft.own !== undefined && draft.reasons.length === 0
 
-function entryOf(own: Own, asWritten = (value: unknown) => value): JsonObject {
-  const { model, fields } = own
-  const attrs: Record<string, unknown> = {}
-  for (const [name, value] of Object.entries(own.attrs)) {
+/** @param kept the indexes of the items of a list that are in it */
+function entryOf({ model, fields, attrs }: Own, kept: typeof leftIn = leftIn): JsonObject {
+  const all: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(attrs)) {
     const [field = '', word] = name.split('.')
-    attrs[field] = word === undefined ? asWritten(value) : { ...fieldsOf(attrs[field]), [word]: asWritten(value) }
+    const written = Array.isArray(value) ? kept(value).map((index) => value[index]) : value
+    all[field] = word === undefined ? written : { ...fieldsOf(all[field]), [word]: written }
   }
-  return { model: model.name, ...fields, attrs }
+  return { model: model.name, ...fields, attrs: all }
 }
 
 function judgementOf({ entry, model, name, leftOut, ignored, reasons }: Draft, file: string): Judgement {
-  const isRefused = reasons.length > 0
-  const outcome = isRefused ? 'cannot' : leftOut.length > 0 ? 'partly' : 'applies'
-  return {
-    file,
-    entry,
-    model,
-    name,
-    reasons,
-    outcome,
-    ...(isRefused ? { leftOut: [], ignored: [] } : { leftOut, ignored }),
-  }
+  const of = { file, entry, model, name, reasons }
+  if (reasons.length > 0) return { ...of, outcome: 'cannot', leftOut: [], ignored: [] }
+  return { ...of, outcome: leftOut.length > 0 ? 'partly' : 'applies', leftOut, ignored }
 }
 
 /** Checks the other entries until none is refused: a refused entry takes those along that refer to it. */
@@ -173,12 +176,12 @@ function refuseUnfit(drafts: readonly Draft[], registry: Registry): void {
     refuseReferrers(drafts)
     const left = drafts.filter(isLeft)
     if (left.length === 0) return
-    const judge = (asJudged: (value: unknown) => unknown) => {
-      const entries = left.map(({ own, id }) => judged(entryOf(own, asJudged), id))
-      return compile(readDocument({ version: 1, entries }), registry).errors
+    const judge = (kept: typeof leftIn) => {
+      const entries = left.map(({ own, id }) => judged(entryOf(own, kept), id))
+      return { kept, errors: compile(readDocument({ version: 1, entries }), registry).errors }
     }
-    const ofKnown = judge((value) => (Array.isArray(value) ? placesKnown(value).map((index) => value[index]) : value))
-    const errors = ofKnown.any ? ofKnown : judge((value) => value)
+    const ofKnown = judge(knownIn)
+    const { kept, errors } = ofKnown.errors.any ? ofKnown : judge(leftIn)
     if (!errors.any) return
     const refused = new Map<string, string>()
     for (const { path, code, message } of errors.list) {
@@ -190,10 +193,10 @@ function refuseUnfit(drafts: readonly Draft[], registry: Registry): void {
       const [name, ...inside] = Object.hasOwn(attrs, edited) ? [edited, ...rest.slice(1)] : [String(field), ...rest]
       const [item, ...inItem] = inside
       const list = attrs[name]
-      const isItem = Array.isArray(list) && typeof item === 'number' && item < list.length
-      if (isItem && errors === ofKnown) inside[0] = placesKnown(list)[item] ?? item
+      const at = Array.isArray(list) && typeof item === 'number' ? kept(list)[item] : undefined
+      if (at !== undefined) inside[0] = at
       if (code === 'unknown_field' && inside.length > 0) dropInside(draft, name, inside)
-      else if (isItem) refused.getOrInsert(`${index} ${name} ${inside[0]}`, sentence(inItem, message))
+      else if (at !== undefined) refused.getOrInsert(`${index} ${name} ${at}`, sentence(inItem, message))
       else if (whyNeeded(draft.own, name) !== undefined || !Object.hasOwn(attrs, name))
         draft.reasons.push(sentence(path.slice(2), message))
       else refused.getOrInsert(`${index} ${name}`, sentence(inside, message))
@@ -207,10 +210,10 @@ function refuseUnfit(drafts: readonly Draft[], registry: Registry): void {
   }
 }
 
-/** The indexes of the items of a list that are checked: an item that only the caller knows would prevent the check of all. */
-function placesKnown(list: readonly unknown[]): number[] {
-  const known = [...list.keys()].filter((index) => !isDeferred([list[index]]))
-  return known.length > 0 ? known : [...list.keys()]
+/** Those of items whose value is known: one that only the caller knows would prevent the check of all. */
+function knownIn(list: readonly unknown[]): number[] {
+  const known = leftIn(list).filter((index) => !isDeferred([list[index]]))
+  return known.length > 0 ? known : leftIn(list)
 }
 
 /** Removes entries that cannot be applied from lists, and refuses entries that need one. */

@@ -12,7 +12,7 @@ import { type Entry, type Known, labelOf, withOurNames } from './references.ts'
 /** Converts an entry of another service of this API family to the form that it has here. */
 
 /** The entries of the document, by the values with which other entries look them up. */
-export function knownIn(drafts: readonly Draft[], registry: Registry): Known {
+export function knownEntries(drafts: readonly Draft[], registry: Registry): Known {
   const entries = new Map<string, Entry[]>()
   for (const { id, model, sent } of drafts) {
     const table = tableOf(model, registry)

@@ -21,15 +21,13 @@ export type Draft = {
   readonly reasons: string[]
   /** The converted entry; undefined when it cannot be read as one. */
   own?: Own
-  /** The earlier indexes of the items that are left in a list, by field. */
-  readonly places: Map<string, readonly number[]>
 }
 
 export type Own = {
   readonly model: Model
   /** All fields but the model and the attributes. */
   readonly fields: JsonObject
-  /** The attributes. Those of an edit of a list are `users.add` and `users.remove`. */
+  /** The attributes. Those of an edit of a list are `users.add` and `users.remove`. Lists have `dropped` for items left out. */
   readonly attrs: Record<string, unknown>
 }
 
@@ -43,6 +41,13 @@ export const sentence = (path: FieldPath, message: string): string =>
 /** The field of an attribute: `users`, or `users.add`. */
 export const fieldFor = ({ model }: Own, name: string): Field | undefined => model.fields.get(name.split('.')[0] ?? '')
 
+/** Stands in a list for an item that is left out, so that the others keep their places. */
+export const dropped = Symbol('dropped')
+
+/** The indexes of the items that are left in a list. */
+export const leftIn = (list: readonly unknown[]): number[] =>
+  [...list.keys()].filter((index) => list[index] !== dropped)
+
 /**
  * Leaves items out of a list. The field is left out where no item is left: an empty list would remove the present items.
  *
@@ -53,16 +58,16 @@ export function dropItems(
   name: string,
   whyOf: (item: unknown, index: number) => string | undefined,
 ): void {
-  const { own, places, leftOut } = draft
-  const list = own?.attrs[name]
-  if (own === undefined || !Array.isArray(list)) return
-  const at = places.get(name) ?? [...list.keys()]
-  const whys = list.map(whyOf)
-  for (const [index, why] of whys.entries()) if (why) leftOut.push(`${name}.${at[index]}: ${why}`)
-  const isKept = (_: unknown, index: number) => whys[index] === undefined
-  places.set(name, at.filter(isKept))
-  own.attrs[name] = list.filter(isKept)
-  if (list.length > 0 && !whys.includes(undefined)) leaveOut(draft, name)
+  const list = draft.own?.attrs[name]
+  if (draft.own === undefined || !Array.isArray(list)) return
+  const items = [...list]
+  for (const index of leftIn(list)) {
+    const why = whyOf(list[index], index)
+    if (why) draft.leftOut.push(`${name}.${index}: ${why}`)
+    if (why !== undefined) items[index] = dropped
+  }
+  draft.own.attrs[name] = items
+  if (list.length > 0 && leftIn(items).length === 0) leaveOut(draft, name)
 }
 
 /** Leaves a field out. @param why the reason; omitted where its items have their own */
@@ -104,9 +109,8 @@ export function whyNeeded(own: Own, name: string): string | undefined {
 }
 
 /** Leaves a field inside of a field out. */
-export function dropInside({ own, leftOut, places }: Draft, name: string, path: readonly (string | number)[]): void {
+export function dropInside({ own, leftOut }: Draft, name: string, path: readonly (string | number)[]): void {
   const holder = path.slice(0, -1).reduce<unknown>((inner, part) => Reflect.get(Object(inner), part), own?.attrs[name])
   Reflect.deleteProperty(Object(holder), path.at(-1) ?? '')
-  const [index = '', ...inside] = path
-  leftOut.push(`${[name, places.get(name)?.[Number(index)] ?? index, ...inside].join('.')}: Unknown field.`)
+  leftOut.push(`${[name, ...path].join('.')}: Unknown field.`)
 }

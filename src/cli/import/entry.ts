@@ -30,7 +30,6 @@ export function draftOf(sent: unknown, entry: number): Draft {
     leftOut: [],
     ignored: [],
     reasons: [],
-    places: new Map(),
     id: typeof own === 'string' && own !== '' ? own : `${theirs.slice(theirs.indexOf('.') + 1)} of entry ${entry}`,
     sent: isObject(sent) && !isTag(sent) ? { ...sent, id: own ?? null } : sent,
   }
@@ -112,11 +111,10 @@ function readField(draft: Draft, own: Own, name: string, reading: Reading, field
   })
   const list = attrs[name]
   if (!Array.isArray(list)) return
-  const places = draft.places.get(name) ?? []
   attrs[name] = list.map((item, index) => {
     const { redirect_uri_type: type, ...others } = fieldsOf(item)
     if (type !== forLogins) return byNameAlone(item, field)
-    draft.ignored.push(`${name}.${places[index]}.redirect_uri_type: all of them are for logins`)
+    draft.ignored.push(`${name}.${index}.redirect_uri_type: all of them are for logins`)
     return others
   })
 }
