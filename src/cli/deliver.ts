@@ -35,6 +35,9 @@ export type Delivered = {
   readonly etag: string | null
 }
 
+/** What is known before anything is sent. */
+export const emptyResult = { logs: [], errors: [], details: [], changes: null, run: null, etag: null } as const
+
 /** A document on its way to the service. */
 export type Sendable = {
   /** Its name in output and in plan files. */
@@ -60,7 +63,7 @@ export type Delivery = {
   /** Whether the answer waits for the run; false: `Prefer: respond-async`. */
   readonly waits: boolean
   readonly timeoutMs: number
-  readonly onWait: (why: string, progress?: Run['progress']) => void
+  readonly onWait: (why: string) => void
 }
 
 const asNone = (error: unknown): null => {
@@ -99,18 +102,14 @@ export async function deliver(client: Client, document: Sendable, delivery: Deli
       mayBeApplied ||= answer.isSent
       if (answer.isFinal) break
       onWait(answer.message)
-      await backOff(tries, leftMs())
-      continue
-    }
-    const { status } = answer
-    if (status === 200) {
+    } else if (answer.status === 200) {
       const { data } = answered.safeParse(answer.body)
       if (data !== undefined) return finished(client, answer, data, delivery, leftMs)
-      return undecided('unknown', { errors: [`${client.url} does not answer as Gatewright does.`], run })
-    }
-    if (status === 202) {
+      const errors = [`${client.url} does not answer as Gatewright does.`]
+      return { ...emptyResult, outcome: 'unknown', errors, run }
+    } else if (answer.status === 202) {
       run = runOf(answer) ?? run
-      if (!waits && codeOf(answer) === 'accepted') return undecided('accepted', { errors: [], run })
+      if (!waits && codeOf(answer) === 'accepted') return { ...emptyResult, outcome: 'accepted', run }
       mayBeApplied = true
       why = refusalOf(answer).join(' ')
       // Without such a run, the PUT is sent again, under its key.
@@ -119,33 +118,27 @@ export async function deliver(client: Client, document: Sendable, delivery: Deli
         const { logs, etag } = ended
         return outcomeOf(delivery, { isRefused: !isFine(ended), logs, etag, path: run, run: ended })
       }
-      await backOff(tries, leftMs(), answer)
-      continue
-    }
-    if (isLater(status)) {
+    } else if (isLater(answer.status)) {
       why = refusalOf(answer).join(' ')
       // A proxy gives no reason, and may have passed the request on.
-      if (codeOf(answer) === null) mayBeApplied = true
+      mayBeApplied ||= codeOf(answer) === null
       onWait(why)
-      await backOff(tries, leftMs(), answer)
-      continue
-    }
-    run = answer.headers.get('content-location') ?? run
-    const isUnclear = status >= 500 && !answer.headers.has('content-location')
-    if (isUnclear || (mayBeApplied && aboutTheRequest.includes(status))) {
+    } else {
+      const { status, headers } = answer
+      const errors = refusalOf(answer)
+      run = headers.get('content-location') ?? run
+      const isUnclear = status >= 500 && !headers.has('content-location')
+      if (!isUnclear && !(mayBeApplied && aboutTheRequest.includes(status)))
+        return { ...emptyResult, outcome: 'refused', errors, run, details: detailsOf(answer), status }
       mayBeApplied = true
-      why = `${refusalOf(answer).join(' ')} (${status})`
+      why = `${errors.join(' ')} (${status})`
       break
     }
-    return { ...undecided('refused', { errors: refusalOf(answer), run }), details: detailsOf(answer), status }
+    await backOff(tries, leftMs(), isLost(answer) ? undefined : answer)
   }
-  return undecided(mayBeApplied && mode === 'apply' ? 'unknown' : 'unreachable', { errors: [why], run })
+  const outcome = mayBeApplied && mode === 'apply' ? 'unknown' : 'unreachable'
+  return { ...emptyResult, outcome, errors: [why], run }
 }
-
-const undecided = (
-  outcome: Outcome,
-  { errors, run }: { readonly errors: readonly string[]; readonly run: string | null },
-): Delivered => ({ outcome, logs: [], errors, details: [], changes: null, run, etag: null })
 
 const runOf = (answer: Answer): string | null =>
   z.object({ run: z.string() }).safeParse(answer.body).data?.run ?? answer.headers.get('location')
@@ -165,7 +158,7 @@ async function finished(
   const withinMs = mode === 'apply' ? Math.min(5_000, leftMs()) : leftMs()
   const run = isRefused || path === null ? null : await readRun(client, path, { withinMs, onWait }).catch(() => null)
   if (!isRefused && run === null && mode === 'plan')
-    return undecided('unreachable', { errors: ['The run of the plan cannot be read.'], run: path })
+    return { ...emptyResult, outcome: 'unreachable', errors: ['The run of the plan cannot be read.'], run: path }
   return outcomeOf(delivery, { isRefused, logs, etag, path, run })
 }
 
@@ -183,10 +176,10 @@ type Ended = Pick<Delivered, 'logs' | 'etag'> & {
 }
 
 function outcomeOf({ mode, isAll }: Delivery, { isRefused, logs, etag, path, run }: Ended): Delivered {
-  if (isRefused) return undecided('refused', { errors: logs, run: path })
+  if (isRefused) return { ...emptyResult, outcome: 'refused', errors: logs, run: path }
   const { changes = null, unnamed, unmanaged } = run ?? {}
   const isWhole = !isAll || (unnamed ?? []).length === 0
   const isUnchanged = isWhole && changes?.every(({ action }) => action === 'unchanged') === true
   const outcome = isUnchanged ? 'unchanged' : mode === 'apply' ? 'applied' : 'changes'
-  return { outcome, logs, errors: [], details: [], changes, unnamed, unmanaged, run: path, etag }
+  return { ...emptyResult, outcome, logs, changes, unnamed, unmanaged, run: path, etag }
 }

@@ -25,8 +25,8 @@ export type Output = {
   json(text: string): void
   /** A line on standard error. */
   note(text: string): void
-  /** Prints the reason of a wait: on a terminal each time, with a bar for progress, elsewhere once for each reason. */
-  waiting(why: string, progress?: { readonly done: number; readonly total: number } | null): void
+  /** Prints the reason of a wait: on a terminal in the place of the one before, elsewhere once for each reason. */
+  waiting(why: string): void
   /** Prints the progress, on a terminal only. */
   progress(done: number, total: number, what: string): void
   /** Hides values from variables and files of the caller. */
@@ -37,51 +37,35 @@ export type Output = {
 export function openOutput(secrets: ReadonlySet<string> = new Set()): Output {
   const isPlain = wantsPlainOutput()
   const hasColour = process.stdout.isTTY === true && !isPlain
-  const hasBar = process.stderr.isTTY === true && !isPlain
+  const isTerminal = process.stderr.isTTY === true && !isPlain
   const hide = redactor(secrets)
   const noted = new Set<string>()
-  let barLength = 0
-  const clearBar = () => {
-    if (barLength > 0) process.stderr.write(`\r${' '.repeat(barLength)}\r`)
-    barLength = 0
-  }
-  const showBar = (text: string) => {
+  let hasStatus = false
+  /** Writes the line that the next output replaces. Empty: there is none any more. */
+  const status = (text: string) => {
     const cut = shown(hide(text)).slice(0, Math.max(20, (process.stderr.columns ?? 80) - 1))
-    clearBar()
-    process.stderr.write(cut)
-    barLength = cut.length
+    if (hasStatus || cut !== '') process.stderr.write(`\r\u001b[K${cut}`)
+    hasStatus = cut !== ''
+  }
+  const print = (stream: NodeJS.WriteStream, text: string) => {
+    status('')
+    stream.write(`${text}\n`)
   }
   return {
     paint: (colour, text) => (hasColour ? `\u001b[${colours[colour]}m${text}\u001b[0m` : text),
-    line(text) {
-      clearBar()
-      process.stdout.write(`${hide(text)}\n`)
-    },
-    json(text) {
-      clearBar()
-      process.stdout.write(`${text}\n`)
-    },
-    note(text) {
-      clearBar()
-      process.stderr.write(`${shown(hide(text))}\n`)
-    },
-    waiting(why, progress) {
-      if (hasBar) showBar(progress == null ? `waiting: ${why}` : `${barOf(progress)} ${why}`)
-      else if (noted.size < 50 && !noted.has(why)) process.stderr.write(`waiting: ${shown(hide(why))}\n`)
+    line: (text) => print(process.stdout, hide(text)),
+    json: (text) => print(process.stdout, text),
+    note: (text) => print(process.stderr, shown(hide(text))),
+    waiting(why) {
+      if (isTerminal) status(`waiting: ${why}`)
+      else if (noted.size < 50 && !noted.has(why)) print(process.stderr, `waiting: ${shown(hide(why))}`)
       noted.add(why)
     },
     progress(done, total, what) {
-      if (!hasBar || total < 2) return
-      if (done === total) return clearBar()
-      showBar(`${barOf({ done, total })} ${done}/${total} ${what}`)
+      if (isTerminal && total > 1) status(done === total ? '' : `${done}/${total} ${what}`)
     },
     redact: hide,
   }
-}
-
-function barOf({ done, total }: { readonly done: number; readonly total: number }): string {
-  const filled = Math.round((20 * Math.min(done, total)) / Math.max(1, total))
-  return `[${'#'.repeat(filled)}${' '.repeat(20 - filled)}]`
 }
 
 /** The shortest text that is hidden: a shorter one would hide parts of unrelated words. */
@@ -104,17 +88,11 @@ function formsOf(secret: string): string[] {
 /** Texts whose redaction is remembered: the changes of a document repeat names. */
 const mostRemembered = 10_000
 
-/** The secrets, the longest first: one may hold another. The set of secrets grows while files are read. */
+/** @returns a function that hides the secrets, the longest first: one may hold another */
 function redactor(secrets: ReadonlySet<string>): (text: string) => string {
-  let known = -1
-  let forms: readonly string[] = []
+  const forms = [...new Set([...secrets].flatMap(formsOf))].sort((one, other) => other.length - one.length)
   const remembered = new Map<string, string>()
   return (text) => {
-    if (known !== secrets.size) {
-      known = secrets.size
-      forms = [...new Set([...secrets].flatMap(formsOf))].sort((one, other) => other.length - one.length)
-      remembered.clear()
-    }
     const before = remembered.get(text)
     if (before !== undefined) return before
     const found = forms.reduce((rest, secret) => rest.replaceAll(secret, hidden), withoutPasswords(text))

@@ -14,15 +14,6 @@ export type Result = Omit<Delivered, 'outcome'> & {
   readonly outcome: Outcome | 'valid' | 'not tried'
 }
 
-export const emptyResult = {
-  logs: [],
-  errors: [],
-  details: [],
-  changes: null,
-  run: null,
-  etag: null,
-} as const
-
 const looks: Readonly<Record<Result['outcome'], { colour: Colour; code: ExitCode }>> = {
   applied: { colour: 'green', code: exitCodes.done },
   valid: { colour: 'green', code: exitCodes.done },

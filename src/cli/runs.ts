@@ -97,7 +97,7 @@ export const readMe = async (client: Client, patience: Patience) =>
 
 type Following = {
   readonly leftMs: () => number
-  readonly onWait: (why: string, progress?: Run['progress']) => void
+  readonly onWait: (why: string) => void
 }
 
 const waitS = 25
@@ -116,7 +116,7 @@ export async function followRun(client: Client, path: string, { leftMs, onWait }
     const answer = await sendUntilAnswered(client, 'GET', withoutBlueprint(path), patience)
     if (answer.status !== 304 || found === undefined) found = readAnswer(client, answer, run)
     if (isOver(found) || leftMs() <= 1) return found
-    onWait(whereItIs(found), found.progress)
+    onWait(whereItIs(found))
     const etag = answer.headers.get('etag')
     headers = etag === null ? {} : { 'if-none-match': etag, prefer: `wait=${waitS}` }
     await delay(Math.max(1, Math.min(pauseMs, leftMs())))

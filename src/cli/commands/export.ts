@@ -8,8 +8,8 @@ import { type Chosen, choose, entriesOf, listed } from '../export/entries.ts'
 import { toFiles, writeFiles } from '../export/folder.ts'
 import { withOtherOwner } from '../export/layout.ts'
 import { printExport } from '../export/print.ts'
-import { targets, withRows } from '../export/read.ts'
-import { labelOf, naturalKey, type Row, type Rows } from '../export/rows.ts'
+import { withRows } from '../export/read.ts'
+import { labelOf, naturalKey, type Row, type Rows, targets } from '../export/rows.ts'
 import { openOutput, writeOut } from '../output.ts'
 
 /** `gatewright export`: writes the configuration as one blueprint or as a folder of them. */

@@ -1,9 +1,10 @@
 import { fileHelp, fileOptions, readArguments, readGiven } from '../arguments.ts'
 import { errorsOf } from '../check.ts'
+import { emptyResult } from '../deliver.ts'
 import { type Document, isUnreadable, readInputs } from '../inputs.ts'
 import { compareFiles } from '../joined.ts'
 import { openOutput } from '../output.ts'
-import { codeOfResults, emptyResult, printResult, type Result } from '../report.ts'
+import { codeOfResults, printResult, type Result } from '../report.ts'
 import { finish, redacted } from '../send.ts'
 
 /** `gatewright validate`: runs the checks of the service that need no database. */

@@ -6,8 +6,8 @@ import { dependenciesFirst } from '../dependencies-first.ts'
 import { UsageError } from '../exit.ts'
 import { shown } from '../output.ts'
 import type { ExportedEntry } from './print.ts'
-import { Changed, isNarrow, type Selection, targetOf, targets } from './read.ts'
-import { byText, digestOf, identifiersOf, keysIn, labelOf, naturalKey, type Row, type Rows } from './rows.ts'
+import { isNarrow, type Selection } from './read.ts'
+import { byText, digestOf, identifiersOf, labelOf, naturalKey, type Row, type Rows, targetOf, targets } from './rows.ts'
 import { nameVariables, type Variable } from './variables.ts'
 
 /** Converts rows to entries of a document, in an order in which each reference is to an earlier entry. */
@@ -60,7 +60,9 @@ export function entriesOf(
     const identifiers = identifiersOf(row)
     const attrs: Record<string, unknown> = {}
     for (const field of row.model.fields.values()) {
-      if (identifiers.includes(field.name) || !isExported(rows, field) || row.isGenerated) continue
+      if (identifiers.includes(field.name) || row.isGenerated) continue
+      // Users are no configuration: fields with users are left out.
+      if (field.reference !== undefined && targetOf(rows.registry, field) === undefined) continue
       const variable = ofRows.get(row)?.find((each) => each.field === field)
       const value = variable === undefined ? plainValue(row.values, field) : toEnv(variable)
       if (value === undefined && field.required) errors.push(`${labelOf(row)} has no ${field.name}, which is required.`)
@@ -80,7 +82,7 @@ export function entriesOf(
 }
 
 const referredByAll = (rows: Rows, some: readonly Row[]): ReadonlySet<Row> =>
-  new Set(some.flatMap((row) => [...referredBy(rows, row)]))
+  new Set(some.flatMap((row) => rows.referred(row)))
 
 const maxListed = 20
 
@@ -94,10 +96,6 @@ export const listed = (lines: readonly string[]): string =>
 const ambiguous = (row: Row): string =>
   `More than one ${row.model.displayName} has ${JSON.stringify(naturalKey(row))}: a document cannot tell them apart. Rename one.`
 
-/** Users are no configuration: fields with users are left out. */
-const isExported = ({ registry }: Rows, { reference }: Field): boolean =>
-  reference === undefined || targetOf(registry, reference) !== undefined
-
 function chosenOf(rows: Rows, selection: Selection): ReadonlySet<Row> {
   const { models, owner, applications } = selection
   const isChosen = ({ model }: Row) => models.includes(model)
@@ -108,7 +106,7 @@ function chosenOf(rows: Rows, selection: Selection): ReadonlySet<Row> {
   )
   // The set grows while it is walked: added rows are visited too.
   for (const row of chosen)
-    for (const other of referredBy(rows, row)) if (other.model.isLabelled !== true) chosen.add(other)
+    for (const other of rows.referred(row)) if (other.model.isLabelled !== true) chosen.add(other)
   return new Set([...chosen].filter(isChosen))
 }
 
@@ -125,22 +123,7 @@ function withProviders(rows: Rows, slugs: readonly string[]): Row[] {
 
 /** The providers of an application. */
 export const providersOf = (rows: Rows, application: Row): Row[] =>
-  [...referredBy(rows, application)].filter(({ model }) => model.isLabelled === true)
-
-/** The rows that a row refers to, in the order of its fields. */
-function* referredBy(rows: Rows, row: Row): Generator<Row> {
-  if (row.isGenerated) return
-  for (const field of row.model.fields.values()) {
-    if (field.reference === undefined || !isExported(rows, field)) continue
-    for (const pk of keysIn(row.values[field.name])) yield foundBy(rows, row, field, pk)
-  }
-}
-
-function foundBy(rows: Rows, row: Row, { name, reference }: Field, pk: unknown): Row {
-  const found = rows.find(reference?.target ?? '', pk)
-  if (found === undefined) throw new Changed(`${shown(labelOf(row))} has a ${name} that was not read`)
-  return found
-}
+  rows.referred(application).filter(({ model }) => model.isLabelled === true)
 
 /** Orders rows by model and name, each after the rows to which it refers. */
 function inOrder(rows: Rows, chosen: ReadonlySet<Row>): readonly Row[] {
@@ -153,7 +136,7 @@ function inOrder(rows: Rows, chosen: ReadonlySet<Row>): readonly Row[] {
         place(one) - place(other) || byText(one.name, other.name) || byText(text, otherText),
     )
   const all = sorted.map(({ row }) => row)
-  return dependenciesFirst(all, (row) => [...referredBy(rows, row)].filter((other) => chosen.has(other)))
+  return dependenciesFirst(all, (row) => rows.referred(row).filter((other) => chosen.has(other)))
 }
 
 /** The value of a secret. One that the service generates is rotated here: a file that is applied again keeps the new one. */
@@ -173,7 +156,7 @@ function plainValue(values: Values, { name, schema, initial, secret }: Field): u
 function referencesOf(rows: Rows, chosen: ReadonlySet<Row>, row: Row, field: Field): unknown {
   const value = row.values[field.name]
   const tagFor = (pk: unknown) => {
-    const other = foundBy(rows, row, field, pk)
+    const other = rows.find(row, { field, pk })
     const name = rows.nameOf(other)
     if (name !== undefined) return name
     return chosen.has(other) ? new KeyOf(idOf(other)) : new Find(other.model.name, naturalKey(other))

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { providersOf } from './entries.ts'
-import type { Target } from './read.ts'
-import { labelOf, type Row, type Rows } from './rows.ts'
+import { labelOf, type Row, type Rows, type Target } from './rows.ts'
 
 /**
  * The files of a folder, with their rows. The paths follow from the rows of each file alone, so that an export after a change

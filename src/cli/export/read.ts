@@ -1,36 +1,14 @@
 import { z } from 'zod'
-import type { Model, Reference } from '../../models/define.ts'
+import type { Model } from '../../models/define.ts'
 import type { Registry } from '../../models/registry.ts'
 import { type Client, read } from '../client.ts'
 import { UsageError } from '../exit.ts'
 import { shown } from '../output.ts'
 import { readMe } from '../runs.ts'
 import { checkEntries } from './print.ts'
-import { keysIn, Rows } from './rows.ts'
+import { Changed, lists, Rows, type Target, targetOf, targets } from './rows.ts'
 
 /** Reads the rows of an export through the HTTP API, page by page. */
-
-/** The lists, by reference target, in the order in which their rows are printed. */
-const lists = {
-  flow: '/flows/instances/',
-  propertymapping: '/propertymappings/all/',
-  certificatekeypair: '/crypto/certificatekeypairs/',
-  role: '/rbac/roles/',
-  group: '/core/groups/',
-  provider: '/providers/all/',
-  application: '/core/applications/',
-} as const
-
-export type Target = keyof typeof lists
-
-export const targets = Object.keys(lists) as readonly Target[]
-
-/** The list that has the rows of a reference; undefined when none is exported. */
-export const targetOf = (registry: Registry, { target }: Pick<Reference, 'target'>): Target | undefined => {
-  // A target may be a part of the rows of another: then all of its models are models of the other too.
-  const [model] = registry.targets.get(target)?.models ?? []
-  return targets.find((each) => each === model?.target)
-}
 
 /** `keys`: those of one request, for the filter `pk`. */
 const limits = { pageSize: 500, keys: 100, readings: 3 } as const
@@ -56,11 +34,6 @@ export type Selection = {
 }
 
 export const isNarrow = ({ owner, applications }: Selection): boolean => (owner ?? applications) !== undefined
-
-/** The error of rows that changed while they were read, so that the parts do not fit. */
-export class Changed extends Error {
-  override readonly name = 'Changed'
-}
 
 const key = z.union([z.string(), z.int()])
 const page = z.object({
@@ -101,8 +74,7 @@ function targetsOf(registry: Registry, { models, applications }: Selection): rea
   const modelsOf = (target: string | undefined) => registry.targets.get(target ?? '')?.models ?? []
   const needed = new Set([...models, ...(applications === undefined ? [] : modelsOf('application'))])
   for (const { fields } of needed)
-    for (const { reference } of fields.values())
-      for (const other of reference === undefined ? [] : modelsOf(targetOf(registry, reference))) needed.add(other)
+    for (const field of fields.values()) for (const other of modelsOf(targetOf(registry, field))) needed.add(other)
   return targets.filter((target) => [...needed].some((model) => model.target === target))
 }
 
@@ -175,17 +147,12 @@ async function* missingOf(reading: Reading, rows: Rows, target: Target): AsyncGe
 }
 
 /** Keys in references to a target without their rows. */
-function keysOf(rows: Rows, target: Target): Set<unknown> {
-  const missing = new Set<unknown>()
-  for (const { model, values, isGenerated } of rows.all) {
-    if (isGenerated) continue
-    for (const { name, reference } of model.fields.values()) {
-      if (reference === undefined || targetOf(rows.registry, reference) !== target) continue
-      for (const pk of keysIn(values[name])) if (rows.find(reference.target, pk) === undefined) missing.add(pk)
-    }
-  }
-  return missing
-}
+const keysOf = (rows: Rows, target: Target): Set<unknown> =>
+  new Set(
+    rows.all
+      .flatMap((row) => rows.references(row))
+      .flatMap((each) => (each.target === target && rows.get(each) === undefined ? [each.pk] : [])),
+  )
 
 /** Names all permissions that are missing, so that the caller can make a token with all of them at once. @throws {UsageError} */
 async function refuseMissing({ client, registry, timeoutMs, onWait }: Reading, wanted: readonly Target[]) {

@@ -2,8 +2,36 @@ import { createHash } from 'node:crypto'
 import type { Field, Model, Values } from '../../models/define.ts'
 import { uuid } from '../../models/fields.ts'
 import type { Registry } from '../../models/registry.ts'
+import { shown } from '../output.ts'
 
 /** The rows that were read, by key and by name. */
+
+/** The lists, by reference target, in the order in which their rows are printed. */
+export const lists = {
+  flow: '/flows/instances/',
+  propertymapping: '/propertymappings/all/',
+  certificatekeypair: '/crypto/certificatekeypairs/',
+  role: '/rbac/roles/',
+  group: '/core/groups/',
+  provider: '/providers/all/',
+  application: '/core/applications/',
+} as const
+
+export type Target = keyof typeof lists
+
+export const targets = Object.keys(lists) as readonly Target[]
+
+/** The list that has the rows to which a field refers; undefined for other fields, and for what is not exported. */
+export const targetOf = (registry: Registry, { reference }: Pick<Field, 'reference'>): Target | undefined => {
+  // A target may be a part of the rows of another: then all of its models are models of the other too.
+  const [model] = registry.targets.get(reference?.target ?? '')?.models ?? []
+  return targets.find((each) => each === model?.target)
+}
+
+/** The error of rows that changed while they were read, so that the parts do not fit. */
+export class Changed extends Error {
+  override readonly name = 'Changed'
+}
 
 export type Row = {
   readonly pk: string | number
@@ -17,6 +45,8 @@ export type Row = {
   /** The fields with secrets that the service has. */
   readonly secrets: readonly Field[]
 }
+
+type Reference = { readonly field: Field; readonly target: Target; readonly pk: unknown }
 
 export class Rows {
   readonly #all: Row[] = []
@@ -57,9 +87,31 @@ export class Rows {
     for (const set of model.identifiers) addTo(this.#identified, identityOf(row, set))
   }
 
-  /** @param target a reference target */
-  find(target: string, pk: unknown): Row | undefined {
-    return this.#byKey.get(`${this.registry.targets.get(target)?.table} ${pk}`)
+  /** The keys in a row of what is exported, in the order of its fields. */
+  references(row: Row): Reference[] {
+    if (row.isGenerated) return []
+    return [...row.model.fields.values()].flatMap((field) => {
+      const target = targetOf(this.registry, field)
+      const keys = target === undefined ? [] : [row.values[field.name]].flat()
+      return keys.flatMap((pk) => (target === undefined || (pk ?? null) === null ? [] : [{ field, target, pk }]))
+    })
+  }
+
+  /** The row of a reference, where it was read. */
+  get({ field: { reference }, pk }: Omit<Reference, 'target'>): Row | undefined {
+    return this.#byKey.get(`${this.registry.targets.get(reference?.target ?? '')?.table} ${pk}`)
+  }
+
+  /** The row of a reference in another row. @throws {Changed} when it was not read */
+  find(row: Row, reference: Omit<Reference, 'target'>): Row {
+    const found = this.get(reference)
+    if (found === undefined) throw new Changed(`${shown(labelOf(row))} has a ${reference.field.name} that was not read`)
+    return found
+  }
+
+  /** The rows to which a row refers. @throws {Changed} */
+  referred(row: Row): Row[] {
+    return this.references(row).map((each) => this.find(row, each))
   }
 
   /** The name by which a document refers to the row; undefined when the text has another meaning, or another row has it too. */
@@ -79,9 +131,6 @@ export class Rows {
 
 /** A row of a list. */
 export type Result = { readonly pk: string | number } & Readonly<Record<string, unknown>>
-
-/** The keys in a field that refers to others. */
-export const keysIn = (value: unknown): unknown[] => [value].flat().filter((pk) => (pk ?? null) !== null)
 
 const addTo = (counts: Map<string, number>, key: string): void => void counts.set(key, (counts.get(key) ?? 0) + 1)
 
