@@ -16,9 +16,3 @@ export class UsageError extends Error {
 export class Unreachable extends Error {
   override readonly name = 'Unreachable'
 }
-
-const urgency: readonly ExitCode[] = [exitCodes.unknown, exitCodes.refused, exitCodes.changes, exitCodes.done]
-
-/** The exit code for several outcomes: unknown ones are reported before refused ones. */
-export const worst = (codes: readonly ExitCode[]): ExitCode =>
-  urgency.find((code) => codes.includes(code)) ?? exitCodes.done

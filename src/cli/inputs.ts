@@ -45,8 +45,6 @@ export type Inputs = {
 
 export const isUnreadable = <Other extends object>(input: Other | Unreadable): input is Unreadable => 'errors' in input
 
-export const standardInput = 'standard input'
-
 const limits = { files: 10_000, folderDepth: 16, filesAtOnce: 16 } as const
 
 const extensions = /\.(ya?ml|json)$/i
@@ -95,46 +93,39 @@ async function filesBelow(folder: string, depth: number): Promise<string[]> {
 type Reading = GivenValues & { readonly secrets: Set<string> }
 
 async function readInput(path: string, reading: Reading): Promise<Document | Unreadable> {
-  const file = path === '-' ? standardInput : path
+  const file = nameOf(path)
+  const found = await readTextOf(path)
+  if ('why' in found) return { file, errors: [found.why] }
   try {
-    const bytes = await readBytes(path)
-    return await toDocument(file, bytes, { ...reading, folder: path === '-' ? '.' : dirname(path) })
+    return await toDocument(file, found.text, { ...reading, folder: path === '-' ? '.' : dirname(path) })
   } catch (error) {
-    if (error instanceof TagError) {
-      const { place, message } = error
-      const at = place === undefined ? 'The file ' : `${file}:${place.line}:${place.column} `
-      return { file, errors: [`${at}${message}`] }
-    }
     if (error instanceof Problem) return { file, errors: problemLines(file, error) }
-    if (error instanceof Error && 'code' in error) return { file, errors: [`Cannot be read (${reasonOf(error)}).`] }
-    throw error
+    if (!(error instanceof TagError)) throw error
+    const { place, message } = error
+    const at = place === undefined ? 'The file ' : `${file}:${place.line}:${place.column} `
+    return { file, errors: [`${at}${message}`] }
   }
 }
 
-const readBytes = (path: string) =>
-  readUpTo(
-    path === '-' ? process.stdin : createReadStream(path),
-    documentLimits.bytes,
-    () => new Problem('invalid', `Is longer than ${documentLimits.bytes} bytes.`),
-  )
+export const nameOf = (path: string): string => (path === '-' ? 'standard input' : path)
 
-/** The text of one file, with its tags. @throws {UsageError} */
-export async function readOne(path: string): Promise<string> {
-  const bytes = await readBytes(path).catch((error: unknown) => {
-    if (error instanceof Problem) throw new UsageError(`${path}: ${error.message}`)
-    throw new UsageError(`${path} cannot be read (${reasonOf(error)}).`)
-  })
-  if (!isUtf8(bytes)) throw new UsageError(`${path} is not UTF-8.`)
-  return bytes.toString('utf8')
+/** The text of one file, with its tags. @returns the reason when it cannot be read */
+export async function readTextOf(path: string): Promise<{ readonly text: string } | { readonly why: string }> {
+  const tooLong = new Problem('invalid', `Is longer than ${documentLimits.bytes} bytes.`)
+  try {
+    const stream = path === '-' ? process.stdin : createReadStream(path)
+    const bytes = await readUpTo(stream, documentLimits.bytes, () => tooLong)
+    return isUtf8(bytes) ? { text: bytes.toString('utf8').replace(/^\uFEFF/, '') } : { why: 'Is not UTF-8.' }
+  } catch (error) {
+    return { why: error === tooLong ? tooLong.message : `Cannot be read (${reasonOf(error)}).` }
+  }
 }
 
 async function toDocument(
   file: string,
-  bytes: Buffer,
+  text: string,
   scope: Reading & { readonly folder: string },
 ): Promise<Document | Unreadable> {
-  if (!isUtf8(bytes)) return { file, errors: ['Is not UTF-8.'] }
-  const text = bytes.toString('utf8').replace(/^\uFEFF/, '')
   const { caller, isUsed } = callerSide(scope)
   const errors = new TagErrors()
   const prepare = mayHoldForms(text) ? await formsOf(text) : undefined

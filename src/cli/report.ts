@@ -1,6 +1,6 @@
 import { differences } from '../sides.ts'
 import type { Delivered, Outcome } from './deliver.ts'
-import { type ExitCode, exitCodes, worst } from './exit.ts'
+import { type ExitCode, exitCodes } from './exit.ts'
 import { type Colour, type Output, shown } from './output.ts'
 import { type Change, type FieldChange, idOf } from './runs.ts'
 import { byFile, type FilePart, totalsOf, totalsText } from './totals.ts'
@@ -26,8 +26,12 @@ const looks: Readonly<Record<Result['outcome'], { colour: Colour; code: ExitCode
   unreachable: { colour: 'red', code: exitCodes.unknown },
 }
 
-export const codeOfResults = (results: readonly Result[]): ExitCode =>
-  worst(results.map(({ outcome }) => looks[outcome].code))
+/** The exit code for several outcomes: unknown ones are reported before refused ones. */
+export function codeOfResults(results: readonly Result[]): ExitCode {
+  const codes = results.map(({ outcome }) => looks[outcome].code)
+  const { unknown, refused, changes, done } = exitCodes
+  return [unknown, refused, changes].find((code) => codes.includes(code)) ?? done
+}
 
 /** The next step after an outcome, where it is not obvious. */
 const advice: Partial<Readonly<Record<Result['outcome'], string>>> = {
@@ -134,24 +138,14 @@ export const toJson = (results: readonly Result[]): string =>
     {
       exit: codeOfResults(results),
       totals: totalsOf(results),
-      results: results.map(({ unnamed, unmanaged, ...result }) => {
-        const { file, parts, outcome, status, logs, errors, details, changes, run, etag } = result
-        return {
-          file,
-          files: parts?.map((part) => part.file) ?? [file],
-          outcome,
-          status: status ?? null,
-          logs,
-          errors,
-          details,
-          changes,
-          run,
-          etag,
-          unnamed: unnamed ?? null,
-          unmanaged: unmanaged ?? [],
-          parts: byFile(result).map((part) => ({ file: part.file, outcome: part.outcome })),
-        }
-      }),
+      results: results.map((result) => ({
+        ...result,
+        files: result.parts?.map(({ file }) => file) ?? [result.file],
+        status: result.status ?? null,
+        unnamed: result.unnamed ?? null,
+        unmanaged: result.unmanaged ?? [],
+        parts: byFile(result).map(({ file, outcome }) => ({ file, outcome })),
+      })),
     },
     null,
     2,

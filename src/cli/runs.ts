@@ -2,11 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import { type Client, type Patience, read, readAnswer, sendUntilAnswered } from './client.ts'
 
-/** Runs of the API. Fields that this version does not know are ignored: the service may be newer. */
-
-const fieldChange = z.union([z.object({ from: z.unknown(), to: z.unknown() }), z.string()])
+/** Runs of the API. Other members, also of a newer service, are kept for `--json`. */
 
 const key = z.record(z.string(), z.unknown())
+const fieldChange = z.union([z.object({ from: z.unknown(), to: z.unknown() }), z.string()])
 
 const change = z.object({
   model: z.string(),
@@ -16,7 +15,7 @@ const change = z.object({
   entry: z.int().nullish(),
 })
 
-const runHead = z.object({
+const runSummary = z.looseObject({
   id: z.string(),
   state: z.string(),
   title: z.string(),
@@ -24,35 +23,22 @@ const runHead = z.object({
   applied: z.boolean().nullable(),
   reason: z.string().nullable(),
   submitter_name: z.string().nullable(),
-  attempts: z.int(),
   created_at: z.string(),
-  started_at: z.string().nullable(),
-  finished_at: z.string().nullable(),
 })
 
-/** A run of a list: it has the first lines of a log. A service of an earlier version has all lines, and no more members. */
-const runSummary = runHead.extend({
-  summary: z.string().optional(),
-  logs: z.array(z.string()),
-  log_lines: z.int().optional(),
-})
-
-const runPage = z.object({ results: z.array(runSummary) })
-const me = z.object({ user: z.object({ pk: z.int(), system_permissions: z.array(z.string()) }) })
-
-const progress = z.object({ done: z.int(), total: z.int() })
-
-export const run = runHead.extend({
+export const run = runSummary.extend({
   logs: z.array(z.string()),
   /** The user who cancelled it. */
   cancelled_by: z.string().nullish(),
-  progress: progress.nullish(),
+  progress: z.object({ done: z.int(), total: z.int() }).nullish(),
   changes: z.array(change),
   unnamed: z.array(z.object({ model: z.string(), key, owner: z.string() })).nullish(),
   unmanaged: z.array(z.object({ model: z.string(), key, fields: z.array(z.string()) })).nullish(),
   etag: z.string().nullable(),
-  generated: z.record(z.string(), z.record(z.string(), z.string())),
 })
+
+const runPage = z.object({ results: z.array(runSummary) })
+const me = z.object({ user: z.object({ pk: z.int(), system_permissions: z.array(z.string()) }) })
 
 export type Change = z.output<typeof change>
 export type FieldChange = z.output<typeof fieldChange>

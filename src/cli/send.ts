@@ -175,15 +175,15 @@ export function redacted<Found extends Pick<Delivered, 'logs' | 'errors' | 'deta
   delivered: Found,
   { redact }: Output,
 ): Found {
+  const hide = <Value>(value: Value): Value =>
+    JSON.parse(JSON.stringify(value, (_, each) => (typeof each === 'string' ? redact(each) : each)))
   const { logs, errors, details, changes } = delivered
-  const inside = (_: string, value: unknown) => (typeof value === 'string' ? redact(value) : value)
-  const worded = details.map((detail) => ({ ...detail, message: inOptions(detail.message) }))
   return {
     ...delivered,
-    logs: logs.map((text) => redact(inOptions(text))),
-    errors: errors.map((text) => redact(inOptions(text))),
-    details: JSON.parse(JSON.stringify(worded, inside)),
-    changes: changes === null ? null : JSON.parse(JSON.stringify(changes, inside)),
+    logs: hide(logs.map(inOptions)),
+    errors: hide(errors.map(inOptions)),
+    details: hide(details.map((detail) => ({ ...detail, message: inOptions(detail.message) }))),
+    changes: hide(changes),
   }
 }
 

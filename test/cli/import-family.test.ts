@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { byManaged, byTitle, ownFlow, shippedMappings } from '../../src/cli/import/names.ts'
+import { byManaged, byTitle, ownFlow } from '../../src/cli/import/names.ts'
 import { importFiles } from '../../src/cli/importing.ts'
 import { loadRegistry } from '../../src/models/registry.ts'
 import { installation } from '../support/installation.ts'
@@ -84,7 +84,10 @@ test('each shipped mapping that is named stands here, and so does each flow', as
   const managed = (await on.db.propertyMapping.findMany({ where: { managed: { startsWith: 'gatewright/' } } })).map(
     (each) => each.managed,
   )
-  expect(managed.toSorted()).toEqual(shippedMappings(registry).toSorted())
+  const named = [...registry.kinds.values()].flatMap(({ provider: { kind, elsewhere } }) =>
+    (elsewhere?.shipped ?? []).map((name) => `gatewright/${kind}/${name}`),
+  )
+  expect(managed.toSorted()).toEqual(named.toSorted())
   for (const slug of ['default-enrollment-flow', 'default-recovery-flow', 'default-authenticator-totp-setup'])
     expect(await on.db.flow.count({ where: { slug: ownFlow(slug) ?? '' } })).toBe(1)
   expect(ownFlow('our-own-flow')).toBeUndefined()

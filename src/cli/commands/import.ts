@@ -1,9 +1,9 @@
 import { loadRegistry } from '../../models/registry.ts'
-import { readArguments, readContext } from '../arguments.ts'
+import { flag, readArguments, readContext, text, texts } from '../arguments.ts'
 import { type ExitCode, exitCodes, UsageError } from '../exit.ts'
 import type { Skipped } from '../import/sources.ts'
 import { type Given, type Imported, importFiles, type Judgement } from '../importing.ts'
-import { filesOf, readOne, standardInput } from '../inputs.ts'
+import { filesOf, nameOf, readTextOf } from '../inputs.ts'
 import { type Output, openOutput, shown, writeOut } from '../output.ts'
 
 /** `gatewright import`: converts a document of another service of this API family. */
@@ -25,18 +25,14 @@ them. The exit code is 1 unless all entries apply as they are, and all files can
   --json               one JSON document on standard output
 `
 
-const options = {
-  out: { type: 'string' },
-  context: { type: 'string', multiple: true },
-  json: { type: 'boolean' },
-} as const
+const options = { out: text, context: texts, json: flag } as const
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, options)
   if (positionals.length === 0) throw new UsageError('import takes files and folders, or - for standard input.')
   const context = readContext(values.context)
   const files = await Promise.all(positionals.map((path) => (path === '-' ? [path] : filesOf(path))))
-  const given = await Promise.all(files.flat().map((path, _, { length }) => read(path, length === 1)))
+  const given = await Promise.all(files.flat().map(read))
   const imported = await importFiles(given, context, await loadRegistry())
   const { out } = values
   if (out !== undefined && imported.document !== null) writeOut(out, imported.document)
@@ -47,15 +43,9 @@ export async function run(args: readonly string[]): Promise<number> {
   return exit
 }
 
-const nameOf = (path: string): string => (path === '-' ? standardInput : path)
-
-async function read(path: string, isOnly: boolean): Promise<Given | Skipped> {
-  try {
-    return { name: nameOf(path), text: await readOne(path) }
-  } catch (error) {
-    if (!(error instanceof UsageError) || isOnly) throw error
-    return { name: path, why: error.message, isWrong: true }
-  }
+async function read(path: string): Promise<Given | Skipped> {
+  const [name, found] = [nameOf(path), await readTextOf(path)]
+  return 'text' in found ? { name, text: found.text } : { name, why: `${name}: ${found.why}`, isWrong: true }
 }
 
 const codeOf = ({ judgements, skipped }: Imported): ExitCode =>

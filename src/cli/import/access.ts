@@ -1,18 +1,16 @@
 import { Find, KeyOf } from '../../document/document.ts'
-import type { JsonObject } from '../../json-object.ts'
-import { type Draft, fieldsOf } from './draft.ts'
+import type { Draft } from './draft.ts'
 
 /** Bindings decide there who may use an application. They have no counterpart here. */
 
 /** @returns a sentence for each application to which a binding of the document restricted the access */
-export function lostAccess(drafts: readonly Pick<Draft, 'sent'>[]): string[] {
-  const all = drafts.map(({ sent }) => asEntry(sent))
+export function lostAccess(drafts: readonly Entry[]): string[] {
   // Bindings name users by numbers, and all others by UUIDs.
   const keyOf = ({ model, fields: { pk } }: Entry) =>
     typeof pk === 'string' || isCalled(model, 'core.user') ? (pk ?? null) : null
-  const named = all.flatMap((entry) => [[entry.id, entry] as const, [keyOf(entry), entry] as const])
-  const byId = new Map(named.filter(([id]) => (id ?? null) !== null))
-  const lost = all.flatMap(({ model, state, fields }) => {
+  const byId = new Map<unknown, Entry>(drafts.flatMap((entry) => [[entry.id, entry] as const, [keyOf(entry), entry]]))
+  byId.delete(null)
+  const lost = drafts.flatMap(({ model, state, fields }) => {
     if (!isCalled(model, 'policies.policybinding') || state === 'absent' || fields.enabled === false) return []
     const application = applicationOf(fields.target, byId)
     return application === undefined ? [] : [{ application, who: whoOf(fields, byId) }]
@@ -23,15 +21,9 @@ export function lostAccess(drafts: readonly Pick<Draft, 'sent'>[]): string[] {
   })
 }
 
-type Entry = { readonly model: unknown; readonly id: unknown; readonly state: unknown; readonly fields: JsonObject }
+type Entry = Pick<Draft, 'model' | 'id' | 'state' | 'fields'>
 
-const isCalled = (model: unknown, name: string): boolean =>
-  typeof model === 'string' && /^[^_.]+_(.+)$/.exec(model.toLowerCase())?.[1] === name
-
-function asEntry(value: unknown): Entry {
-  const { model, id, state, attrs, identifiers } = fieldsOf(value)
-  return { model, id, state, fields: { ...fieldsOf(attrs), ...fieldsOf(identifiers) } }
-}
+const isCalled = (model: string, name: string): boolean => /^[^_.]+_(.+)$/.exec(model.toLowerCase())?.[1] === name
 
 type ById = ReadonlyMap<unknown, Entry>
 
@@ -45,7 +37,7 @@ function applicationOf(target: unknown, byId: ById): string | undefined {
   return 'an application or flow'
 }
 
-function whoOf(fields: JsonObject, byId: ById): string {
+function whoOf(fields: Entry['fields'], byId: ById): string {
   const [kind] = ['group', 'user', 'policy'].filter((each) => (fields[each] ?? null) !== null)
   if (kind === undefined) return 'what it does not name'
   return `${fields.negate === true ? 'all but ' : ''}the ${kind} ${nameOf(fields[kind], byId)}`

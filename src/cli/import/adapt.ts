@@ -14,11 +14,9 @@ import { type Entry, type Known, labelOf, withOurNames } from './references.ts'
 /** The entries of the document, by the values with which other entries look them up. */
 export function knownEntries(drafts: readonly Draft[], registry: Registry): Known {
   const entries = new Map<string, Entry[]>()
-  for (const { id, model, sent } of drafts) {
+  for (const { id, model, state, fields } of drafts) {
     const table = tableOf(model, registry)
-    const { attrs, identifiers, state } = fieldsOf(sent)
     if (table === undefined || state === 'absent') continue
-    const fields = { ...fieldsOf(attrs), ...fieldsOf(identifiers) }
     const entry = { id, kind: ownModel(model, registry)?.kind, fields }
     entries.set(id, [entry])
     for (const [name, value] of Object.entries(fields))

@@ -13,6 +13,9 @@ export type Draft = {
   /** The id for `!KeyOf`: its own, or one that it is given. */
   readonly id: string
   readonly sent: unknown
+  readonly state: unknown
+  /** The attributes and identifiers that were sent. */
+  readonly fields: JsonObject
   /** The parts that are left out of the entry, each with the reason. */
   readonly leftOut: string[]
   /** The parts without a meaning here: the entry is the same without them. */

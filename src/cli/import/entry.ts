@@ -16,9 +16,9 @@ import { byNameAlone, fieldsWithoutKeys, isUuid, type Known, otherKind, whyLost,
 /** Converts one entry of the other service. */
 
 export function draftOf(sent: unknown, entry: number): Draft {
-  const { model, id, identifiers, attrs } = fieldsOf(sent)
-  const called = { ...fieldsOf(identifiers), ...fieldsOf(attrs) }
-  const [name = ''] = [...Object.values(fieldsOf(identifiers)), called.name, called.slug, called.username].filter(
+  const { model, id, state, identifiers, attrs } = fieldsOf(sent)
+  const fields = { ...fieldsOf(attrs), ...fieldsOf(identifiers) }
+  const [name = ''] = [...Object.values(fieldsOf(identifiers)), fields.name, fields.slug, fields.username].filter(
     (each): each is string => typeof each === 'string' && !isUuid(each),
   )
   const theirs = typeof model === 'string' ? model : ''
@@ -27,6 +27,8 @@ export function draftOf(sent: unknown, entry: number): Draft {
     entry,
     model: theirs,
     name,
+    state,
+    fields,
     leftOut: [],
     ignored: [],
     reasons: [],

@@ -72,12 +72,6 @@ function shipped({ provider: { kind, elsewhere } }: ProviderModel, name: string)
   return elsewhere?.shipped.includes(name) === true ? `gatewright/${kind}/${name}` : null
 }
 
-/** `managed` of all mappings that are shipped here. */
-export const shippedMappings = ({ kinds }: Registry): string[] =>
-  [...kinds.values()].flatMap((model) =>
-    (model.provider.elsewhere?.shipped ?? []).flatMap((name) => shipped(model, name) ?? []),
-  )
-
 /** The kind of a mapping that is shipped here. */
 export const kindOf = (managed: string): string | undefined => /^gatewright\/(\w+)\//.exec(managed)?.[1]
 
