@@ -63,28 +63,21 @@ export async function importFiles(
   registry: Registry,
 ): Promise<Imported> {
   const sources = files.flatMap((file) => ('why' in file ? [file] : sourcesIn(file.name, file.text)))
-  const judgements: Judgement[] = []
-  const skipped: Skipped[] = []
-  const warnings: string[] = []
-  const documents: Document[] = []
-  for (const source of sources) {
-    const found = 'why' in source ? source : importSource(source, context, registry)
-    if ('why' in found) {
-      if (sources.length === 1 && (found.isWrong || found.why === noBlueprint)) throw new UsageError(found.why)
-      skipped.push(found)
-      continue
-    }
-    judgements.push(...found.judgements)
-    warnings.push(...found.warnings)
-    if (found.value === null) continue
-    const body = printValue(found.value)
-    documents.push({ file: source.name, form: 'blueprint', value: found.value, text: body, body })
-  }
-  const [first] = documents
-  if (first === undefined) return { judgements, skipped, warnings, document: null }
+  const results = sources.map((source) => ('why' in source ? source : importSource(source, context, registry)))
+  const skipped = results.filter((each) => 'why' in each)
+  const [first] = skipped
+  if (sources.length === 1 && (first?.isWrong || first?.why === noBlueprint)) throw new UsageError(first.why)
+  const parts = results.filter((each): each is Part => !('why' in each))
+  const documents = parts.flatMap(({ name, value }): Document[] => {
+    if (value === null) return []
+    const body = printValue(value)
+    return [{ file: name, form: 'blueprint', value, text: body, body }]
+  })
+  const [judgements, warnings] = [parts.flatMap((each) => each.judgements), parts.flatMap((each) => each.warnings)]
+  if (documents.length === 0) return { judgements, skipped, warnings, document: null }
   const given = { label: undefined, isOption: false }
   const [joined] =
-    documents.length === 1 ? [first] : await joinFiles((await compareFiles(documents, given)).parts, given)
+    documents.length === 1 ? documents : await joinFiles((await compareFiles(documents, given)).parts, given)
   if (joined === undefined || 'errors' in joined) throw new UsageError(`${joined?.file}: ${joined?.errors.join('\n')}`)
   const above = warnings.map((warning) => `# WARNING: ${shown(warning).replace(/\s+/g, ' ')}\n`).join('')
   return { judgements, skipped, warnings, document: `${above}${joined.body}` }
@@ -92,7 +85,7 @@ export async function importFiles(
 
 const noBlueprint = 'This is no blueprint of version 1 with entries.'
 
-type Part = Pick<Imported, 'judgements' | 'warnings'> & { readonly value: Readonly<Record<string, unknown>> | null }
+type Part = Pick<Source, 'name'> & Pick<Imported, 'judgements' | 'warnings'> & { readonly value: JsonObject | null }
 
 function importSource(source: Source, context: ReadonlyMap<string, string>, registry: Registry): Part | Skipped {
   try {
@@ -146,7 +139,7 @@ function importDocument(
   )
   const value = { version: 1, ...Object.fromEntries(head.map((name) => [name, header[name]])), entries: kept }
   const judgements = drafts.map((draft) => judgementOf(draft, file))
-  return { judgements, warnings: lostAccess(drafts), value: kept.length === 0 ? null : value }
+  return { name: file, judgements, warnings: lostAccess(drafts), value: kept.length === 0 ? null : value }
 }
 
 type Left = Draft & { readonly own: Own }

@@ -13,22 +13,20 @@ const form = z.object({
   plans: z.array(z.object({ file: z.string(), tag: z.string() })).max(10_000),
 })
 
-export const planFile = {
-  /** A file that was refused has no tag, so that it cannot be applied by the plan. @throws {UsageError} */
-  write(path: string, url: string, results: readonly Result[]): void {
-    const plans = results.flatMap(({ file, etag }) => (etag === null ? [] : [{ file, tag: etag.replaceAll('"', '') }]))
-    writeOut(path, `${JSON.stringify({ version: 1, url, plans } satisfies z.input<typeof form>, null, 2)}\n`)
-  },
+/** A file that was refused has no tag, so that it cannot be applied by the plan. @throws {UsageError} */
+export function writePlans(path: string, url: string, results: readonly Result[]): void {
+  const plans = results.flatMap(({ file, etag }) => (etag === null ? [] : [{ file, tag: etag.replaceAll('"', '') }]))
+  writeOut(path, `${JSON.stringify({ version: 1, url, plans } satisfies z.input<typeof form>, null, 2)}\n`)
+}
 
-  /** @returns the tag of a file. @throws {UsageError} when the plan file cannot be read, and for a file without a plan */
-  read(path: string): (file: string) => string {
-    const tags = new Map(parse(path).plans.map(({ file, tag }) => [file, tag]))
-    return (file) => {
-      const tag = tags.get(file)
-      if (tag === undefined) throw new UsageError(`${path} has no plan of ${file}: plan it, and review that plan.`)
-      return tag
-    }
-  },
+/** @returns the tag of a file. @throws {UsageError} when the plan file cannot be read, and for a file without a plan */
+export function readPlans(path: string): (file: string) => string {
+  const tags = new Map(parse(path).plans.map(({ file, tag }) => [file, tag]))
+  return (file) => {
+    const tag = tags.get(file)
+    if (tag === undefined) throw new UsageError(`${path} has no plan of ${file}: plan it, and review that plan.`)
+    return tag
+  }
 }
 
 function parse(path: string): z.output<typeof form> {

@@ -9,7 +9,7 @@ import { inOptions } from './options-for-headers.ts'
 import { type Output, openOutput } from './output.ts'
 import { type OwnerGiven, ownerOf, ownOwner, prunedBy } from './owners.ts'
 import { locate } from './places.ts'
-import { planFile } from './plan-file.ts'
+import { readPlans, writePlans } from './plan-file.ts'
 import { codeOfResults, outcomesOf, printResult, printTotals, type Result, toJson } from './report.ts'
 import { writeSummary } from './summary.ts'
 
@@ -76,7 +76,7 @@ export async function sendFiles(
     }
   }
   output.progress(documents.length, documents.length, '')
-  if (out !== undefined) planFile.write(out, client.url, results)
+  if (out !== undefined) writePlans(out, client.url, results)
   if (!isListed && values.json !== true) printTotals(output, results, mode === 'apply')
   if (!isListed) for (const result of results) print(result)
   if (isListed && values.json !== true) printTotals(output, results, true)
@@ -89,7 +89,7 @@ function tagsOf(tag: string | null, file: string | undefined) {
   if (tag !== null && file !== undefined) throw new UsageError('Use either --if-match or --plan-file.')
   if (tag !== null && !/^"?[\w-]{22}"?$/.test(tag))
     throw new UsageError('--if-match takes the tag of a plan, of 22 characters.')
-  const read = file === undefined ? null : planFile.read(file)
+  const read = file === undefined ? null : readPlans(file)
   return (name: string, count: number): string | null => {
     if (tag !== null && count > 1) throw new UsageError('A tag is of one plan: with --each, use --plan-file.')
     return read === null ? tag : read(name)

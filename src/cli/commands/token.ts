@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { flag, readArguments, readCount, readTimeoutMs, text, texts } from '../arguments.ts'
-import { type Answer, type Client, isLost, openClient, readAnswer } from '../client.ts'
+import { isLost, openClient, readAnswer } from '../client.ts'
 import { exitCodes, Unreachable, UsageError } from '../exit.ts'
 import { openOutput, shown } from '../output.ts'
 
@@ -22,6 +22,7 @@ const options = { user: text, days: text, description: text, owner: texts, timeo
 
 const dayMs = 86_400_000
 const created = z.object({ identifier: z.string(), expires: z.string().nullable() })
+const viewed = z.object({ key: z.string() })
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, options)
@@ -40,13 +41,18 @@ export async function run(args: readonly string[]): Promise<number> {
   const withinMs = readTimeoutMs(values.timeout, 60)
   const client = await openClient()
   const output = openOutput()
-  const token = readAnswer(client, await once(client, identifier, 'POST', '/core/tokens/', { body, withinMs }), created)
-  const path = `/core/tokens/${encodeURIComponent(token.identifier)}/view_key/`
-  const { key } = readAnswer(
-    client,
-    await once(client, identifier, 'GET', path, { withinMs }),
-    z.object({ key: z.string() }),
-  )
+  // Neither request can be repeated: a token is created once, and its key viewed once.
+  const once = async <Schema extends z.ZodType>(method: 'GET' | 'POST', path: string, schema: Schema) => {
+    const answer = await client.send(method, path, { withinMs, ...(method === 'POST' && { body }) })
+    if (!isLost(answer)) return readAnswer(client, answer, schema)
+    const what =
+      method === 'POST' && !answer.isSent
+        ? 'Nothing was created.'
+        : `The token ${identifier} may have been created, and its key cannot be shown: delete it, and create another.`
+    throw new Unreachable(`${answer.message}. ${what}`)
+  }
+  const token = await once('POST', '/core/tokens/', created)
+  const { key } = await once('GET', `/core/tokens/${encodeURIComponent(token.identifier)}/view_key/`, viewed)
   if (values.json === true) output.json(JSON.stringify({ ...token, key }))
   else {
     output.line(shown(key))
@@ -59,21 +65,4 @@ export async function run(args: readonly string[]): Promise<number> {
 function readUser(text: string): string | number {
   if (text === '') throw new UsageError('--user takes a username or a key.')
   return /^\d+$/.test(text) ? readCount('--user', text, { initial: 1, max: 999_999 }) : text
-}
-
-/** Neither request can be repeated: a token is created once, and its key viewed once. */
-async function once(
-  client: Client,
-  identifier: string,
-  method: 'GET' | 'POST',
-  path: string,
-  request: { readonly body?: string; readonly withinMs: number },
-): Promise<Answer> {
-  const answer = await client.send(method, path, request)
-  if (!isLost(answer)) return answer
-  const what =
-    method === 'POST' && !answer.isSent
-      ? 'Nothing was created.'
-      : `The token ${identifier} may have been created, and its key cannot be shown: delete it, and create another.`
-  throw new Unreachable(`${answer.message}. ${what}`)
 }

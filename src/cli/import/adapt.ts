@@ -91,11 +91,10 @@ function ownValues(model: Model, attrs: JsonObject, leftOut: string[], known: Kn
     leftOut.push('meta_launch_url: an application cannot be hidden by it here')
   }
   if (model.target === 'group' && Array.isArray(own.parents)) {
-    const { parents, ...others } = own
-    const [parent = null, ...more] = parents
-    if (more.length === 0) return ownValues(model, { parent, ...others }, leftOut, known)
+    const { parents } = own
     delete own.parents
-    leftOut.push(`parents: a group has one parent here, and not ${parents.length}`)
+    if (parents.length < 2) own.parent ??= parents[0] ?? null
+    else leftOut.push(`parents: a group has one parent here, and not ${parents.length}`)
   }
   const { redirect_uris: uris } = own
   if (typeof uris === 'string' || Array.isArray(uris)) own.redirect_uris = [uris].flat().flatMap(fromLines)
