@@ -3,20 +3,23 @@
  * without it, by reloading.
  */
 {
-  /* While no request waits for a change; while one does, for the age of things. */
-  const everyMs = 3_000
-  const restMs = 30_000
+  /* The longest wait for a change: then the page is asked for, because of the age of things. */
+  const waitS = 30
   /* After a change: some parts of a page are read once a second. */
-  const afterMs = 2_000
+  const waitAfterChangeS = 2
+  /* While no request can wait for a change. */
+  const everyMs = 3_000
   const leastMs = 1_000
   const withinMs = 10_000
   const main = document.querySelector('main[data-live]')
   const status = document.getElementById('live')
   let isStopped = false
-  let isAsking = false
   let failingSince
+  let revision
+  let wasChange = false
   let askedAt = performance.now()
-  let timer
+  /* Ends the requests and the pauses at work, when the page is hidden or stopped. */
+  let following = new AbortController()
 
   const zone = document.getElementById('times')?.dataset.zone ?? 'UTC'
   const clock = () => `${new Date().toLocaleTimeString('en-GB', { timeZone: zone })} ${zone}`
@@ -33,106 +36,70 @@
     status.classList.toggle('alert', text.startsWith('Not'))
   }
 
-  async function refresh() {
-    askedAt = performance.now()
-    const answer = await fetch(location.href, {
+  let endPause = () => {}
+  const pause = (ms) =>
+    new Promise((resolve) => {
+      endPause = resolve
+      setTimeout(resolve, ms)
+    })
+
+  async function ask(address, accept, ms, signal) {
+    const answer = await fetch(address, {
       /* Of what is read again and again, the log has no line. */
-      headers: { Accept: 'text/html', 'Gatewright-Refresh': '1' },
-      signal: AbortSignal.timeout(withinMs),
+      headers: { Accept: accept, 'Gatewright-Refresh': '1' },
+      signal: AbortSignal.any([signal, AbortSignal.timeout(ms)]),
     })
     /* The session has ended: the login leads back to this address. */
-    if (answer.redirected || answer.status === 401) return location.reload()
-    if (!answer.ok) throw new Error(`it answers ${answer.status}`)
-    const found = new DOMParser().parseFromString(await answer.text(), 'text/html').querySelector('main')
-    if (found === null || isStopped) return
-    Idiomorph.morph(main, found, { ignoreActiveValue: true, callbacks })
-    say('Updates by itself. ')
-  }
-
-  /*
-   * Another request waits for a change, which says when to ask. There is none while the page is hidden or stopped; while it
-   * fails, the page asks by itself.
-   */
-  const waitS = 25
-  const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
-  let waiting
-  let isHeard = false
-  let revision
-  /* Something has changed since the page was last asked for. */
-  let isWanted = false
-
-  async function changed(signal) {
-    const query = new URLSearchParams({ wait: waitS, ...(revision !== undefined && { since: revision }) })
-    const answer = await fetch(`${main.dataset.live}?${query}`, {
-      headers: { Accept: 'application/json', 'Gatewright-Refresh': '1' },
-      signal: AbortSignal.any([signal, AbortSignal.timeout(1_000 * waitS + withinMs)]),
-    })
-    if (answer.redirected || answer.status === 401) return location.reload()
-    if (!answer.ok) throw new Error(`it answers ${answer.status}`)
-    const { revision: found } = await answer.json()
-    if (found !== revision) soon()
-    revision = found
-  }
-
-  async function listen() {
-    if (isIdle() || waiting !== undefined) return
-    const own = new AbortController()
-    waiting = own
-    try {
-      while (!own.signal.aborted) {
-        await changed(own.signal)
-        isHeard = waiting === own
-        /* Where much changes, it is asked once a second. */
-        await pause(leastMs)
-      }
-    } catch {
-      /* The page asks by itself, and listens again when that is answered. */
+    if (answer.redirected || answer.status === 401) {
+      following.abort()
+      location.reload()
     }
-    if (waiting === own) unlisten()
+    if (!answer.ok) throw new Error(`it answers ${answer.status}`)
+    return answer
   }
 
-  function unlisten() {
-    waiting?.abort()
-    waiting = undefined
-    isHeard = false
-  }
-
-  const isIdle = () => isStopped || document.hidden
-
-  function next(inMs) {
-    clearTimeout(timer)
-    if (!isIdle()) timer = setTimeout(run, inMs)
-  }
-
-  async function run() {
-    if (isIdle() || isAsking) return
-    isAsking = true
-    const wasWanted = isWanted
-    isWanted = false
+  async function refresh(signal) {
+    askedAt = performance.now()
     try {
-      await refresh()
+      const answer = await ask(location.href, 'text/html', withinMs, signal)
+      const found = new DOMParser().parseFromString(await answer.text(), 'text/html').querySelector('main')
+      if (found !== null && !signal.aborted) Idiomorph.morph(main, found, { ignoreActiveValue: true, callbacks })
       failingSince = undefined
     } catch {
       failingSince ??= clock()
-      say(`Not up to date since ${failingSince}: the service does not answer. `)
     }
-    isAsking = false
-    if (failingSince === undefined) void listen()
-    if (isWanted) soon()
-    else if (isHeard) next(wasWanted ? afterMs : restMs)
-    else next(everyMs)
+    if (!signal.aborted)
+      say(
+        failingSince === undefined
+          ? 'Updates by itself. '
+          : `Not up to date since ${failingSince}: the service does not answer. `,
+      )
     document.dispatchEvent(new Event('gatewright:asked'))
   }
 
-  /* A change asks for the page at once, and at most once a second. */
-  function soon() {
-    isWanted = true
-    next(Math.max(0, askedAt + leastMs - performance.now()))
+  /* Waits for a change, and at least until a second after the page was last asked for. */
+  async function untilChange(signal) {
+    if (failingSince !== undefined) return pause(everyMs)
+    const wait = wasChange ? waitAfterChangeS : waitS
+    const query = new URLSearchParams({ wait, ...(revision !== undefined && { since: revision }) })
+    try {
+      const answer = await ask(`${main.dataset.live}?${query}`, 'application/json', 1_000 * wait + withinMs, signal)
+      const { revision: found } = await answer.json()
+      wasChange = found !== revision
+      revision = found
+    } catch {
+      return pause(everyMs)
+    }
+    return pause(Math.max(0, askedAt + leastMs - performance.now()))
   }
 
-  const follow = () => {
-    void listen()
-    soon()
+  async function follow() {
+    following = new AbortController()
+    const { signal } = following
+    while (!signal.aborted) {
+      await refresh(signal)
+      await untilChange(signal)
+    }
   }
 
   /* On the page that asks for a zone: that of the browser, which the server cannot know. */
@@ -148,24 +115,22 @@
     button.type = 'button'
     const show = () => {
       button.textContent = isStopped ? 'Update again' : 'Stop updating'
+      say(isStopped ? `Stopped at ${clock()}. ` : 'Updates by itself. ')
+    }
+    status.append('', button)
+    show()
+    status.hidden = false
+    const restart = () => {
+      following.abort()
+      endPause()
+      if (!isStopped && !document.hidden) void follow()
     }
     button.addEventListener('click', () => {
       isStopped = !isStopped
       show()
-      say(isStopped ? `Stopped at ${clock()}. ` : 'Updates by itself. ')
-      if (isStopped) unlisten()
-      else follow()
+      restart()
     })
-    status.append('Updates by itself. ', button)
-    show()
-    status.hidden = false
-    document.addEventListener('visibilitychange', () => {
-      if (!document.hidden) return follow()
-      clearTimeout(timer)
-      unlisten()
-    })
-    document.addEventListener('gatewright:changed', soon)
-    void listen()
-    next(everyMs)
+    document.addEventListener('visibilitychange', restart)
+    if (!document.hidden) void untilChange(following.signal).then(restart)
   }
 }

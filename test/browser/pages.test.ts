@@ -264,7 +264,7 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
     expect(await link.evaluate((element) => element === element.ownerDocument.activeElement)).toBe(true)
   })
 
-  test('asks every three seconds, not while it is hidden or stopped, and at most once a second', async () => {
+  test('asks every three seconds, and not while it is hidden or stopped', async () => {
     const { page, asked, pass } = await watched()
     const hide = (isHidden: boolean) =>
       page.evaluate(`Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true });
@@ -275,14 +275,6 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
       return (await asked()) - before
     }
     expect(await counted(() => pass(3_100))).toBe(1)
-    expect(
-      await counted(async () => {
-        for (let each = 0; each < 20; each += 1)
-          await page.evaluate("document.dispatchEvent(new Event('gatewright:changed'))")
-        await pass(1_000)
-      }),
-      // One for the first, and one for those that came meanwhile.
-    ).toBeLessThanOrEqual(2)
     await hide(true)
     expect(await counted(() => pass(60_000))).toBe(0)
     expect(
