@@ -71,7 +71,7 @@ export function historyRoutes(app: Api, db: Db, registry: Registry): void {
       const path = `${apiPrefix}/core/applications/${encodeURIComponent(text)}/history/`
       const next = found.next === null ? null : `${path}?before=${found.next}&page_size=${size}`
       const outside = await inTime(isApplicationOutside(db, registry, of, found.owners))
-      return { next, results: found.entries, changed_outside: outside }
+      return { next, results: found.entries.map(({ entry }) => entry), changed_outside: outside }
     },
   )
 }

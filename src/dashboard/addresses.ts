@@ -29,6 +29,12 @@ export const iconPath = `${nowPath}icon.svg`
 /** Bull Board has no slash at the end of its address. */
 export const boardPath = `${nowPath}queues`
 
+/** The address of a page with a query. Empty values are left out. */
+export function withQuery(path: string, values: Readonly<Record<string, string | number | null | undefined>>): string {
+  const sent = Object.entries(values).filter(([, value]) => value !== null && value !== undefined && value !== '')
+  return sent.length === 0 ? path : `${path}?${new URLSearchParams(sent.map(([name, value]) => [name, String(value)]))}`
+}
+
 const origin = 'http://dashboard.invalid'
 const maxLength = 2_000
 

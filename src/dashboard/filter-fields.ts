@@ -1,6 +1,20 @@
+import { z } from 'zod'
 import { type Html, html } from '../http/html.ts'
+import { queryText } from '../lists/filters.ts'
 
 /** The fields of a form that narrows a list: its address is the whole state of the page. */
+
+/** A text of a form. Forms send all their fields: an empty one counts as absent. */
+export const sentText = queryText(200)
+  .transform((sent) => sent.trim() || null)
+  .default(null)
+
+/** The key of the row behind which a page begins. */
+export const sentKey = z
+  .string()
+  .regex(/^[1-9]\d{0,17}$/)
+  .nullable()
+  .default(null)
 
 type Text = {
   readonly value: string | null | undefined

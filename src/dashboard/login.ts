@@ -1,4 +1,3 @@
-import formbody from '@fastify/formbody'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Db } from '../db/client.ts'
@@ -29,8 +28,6 @@ const credentials = z.object({ access_token: z.string().trim().min(1).max(maxTok
 const schema = { querystring: z.strictObject({ next: z.unknown().optional().transform(nextOf) }) }
 
 export async function loginRoutes(app: Api, db: Db, { plausible, countFailedLogin }: Door): Promise<void> {
-  await app.register(formbody, { bodyLimit: 4_096 })
-
   app.get(loginPath, pageRoute(schema), async (request, reply) => {
     const { next } = request.query
     if ((await operator(db, request)) !== null) return reply.redirect(next, 303)

@@ -1,4 +1,3 @@
-import formbody from '@fastify/formbody'
 import { z } from 'zod'
 import { inTime } from '../db/in-time.ts'
 import { readProcesses } from '../db/presence.ts'
@@ -26,8 +25,6 @@ const sentReason = z.object({ reason: z.string().trim().default('') })
 
 export async function pageRoutes(app: Api, sources: Sources): Promise<void> {
   const { db, queue } = sources
-  await app.register(formbody, { bodyLimit: 4_096 })
-
   const processes = async () => ({
     workers: await readProcesses(db, 'workers'),
     servers: await readProcesses(db, 'servers'),

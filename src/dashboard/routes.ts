@@ -1,4 +1,5 @@
 import cookie from '@fastify/cookie'
+import formbody from '@fastify/formbody'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { catalogue, Problem } from '../errors.ts'
@@ -47,6 +48,7 @@ const config = () => ({ permission: 'anyone' }) as const
 export function dashboardRoutes(app: Api, { submitter, queue, door, inspect, waits }: Parts): void {
   const { db, engine } = submitter
   app.register(async (scope: Api) => {
+    await scope.register(formbody, { bodyLimit: 4_096 })
     await scope.register(cookie, { secret: engine.keyring.derive('dashboard session') })
     scope.addHook('onRequest', async ({ method, headers }) => {
       if (!isReading(method) && !isSameOrigin(headers.origin, headers.host))
@@ -69,7 +71,7 @@ export function dashboardRoutes(app: Api, { submitter, queue, door, inspect, wai
       changesRoute(scope, db, waits)
       await pageRoutes(scope, sources)
       runPages(scope, { db, engine, queue, runs })
-      rollBackPages(scope, { submitter, queue })
+      rollBackPages(scope, submitter)
       applicationPages(scope, { db, registry: engine.registry, runs })
     })
   })

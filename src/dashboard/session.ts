@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { z } from 'zod'
 import type { Db } from '../db/client.ts'
 import { cookiePath } from './addresses.ts'
 
 /**
- * A session is a row, named by a signed cookie with its expiry. Each request checks the row, its token, the token's owner
+ * A session is a row with its expiry, named by a signed cookie. Each request checks the row, its token, the token's owner
  * and the owner's permissions again, so a session never outlives them. Logging out deletes the row.
  */
 
@@ -15,12 +16,10 @@ export const sessionLifetimeS = 8 * 3_600
 const maxSessions = 10
 
 const cookieName = 'gatewright_admin'
-const nowS = () => Math.floor(Date.now() / 1_000)
 
 /** @param secure whether the cookie is for TLS alone */
 export async function openSession(db: Db, reply: FastifyReply, tokenPk: string, secure: boolean): Promise<void> {
   const pk = randomUUID()
-  const expiry = nowS() + sessionLifetimeS
   const surplus = await db.dashboardSession.findMany({
     where: { tokenPk },
     orderBy: { expires: 'desc' },
@@ -30,8 +29,8 @@ export async function openSession(db: Db, reply: FastifyReply, tokenPk: string, 
   await db.dashboardSession.deleteMany({
     where: { OR: [{ expires: { lt: new Date() } }, { pk: { in: surplus.map((each) => each.pk) } }] },
   })
-  await db.dashboardSession.create({ data: { pk, tokenPk, expires: new Date(expiry * 1_000) } })
-  void reply.setCookie(cookieName, `${pk}.${expiry}`, {
+  await db.dashboardSession.create({ data: { pk, tokenPk, expires: new Date(Date.now() + 1_000 * sessionLifetimeS) } })
+  void reply.setCookie(cookieName, pk, {
     path: cookiePath,
     httpOnly: true,
     // Links from chat and from alerts lead to a page. Acts are POST, and their Origin is checked.
@@ -56,12 +55,15 @@ export async function tokenOfSession(
 ): Promise<string | undefined> {
   const pk = sessionOf(request)
   if (pk === undefined) return undefined
-  return (await db.dashboardSession.findUnique({ where: { pk }, select: { tokenPk: true } }))?.tokenPk
+  const session = await db.dashboardSession.findFirst({
+    where: { pk, expires: { gt: new Date() } },
+    select: { tokenPk: true },
+  })
+  return session?.tokenPk
 }
 
 /** @returns the key of the session that the cookie names; undefined for none */
 export function sessionOf(request: Pick<FastifyRequest, 'cookies' | 'unsignCookie'>): string | undefined {
   const { valid, value } = request.unsignCookie(request.cookies[cookieName] ?? '')
-  const [, pk, expiry] = /^([\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})\.(\d{1,12})$/.exec(valid ? value : '') ?? []
-  return Number(expiry) > nowS() ? pk : undefined
+  return valid ? z.guid().safeParse(value).data : undefined
 }

@@ -1,4 +1,3 @@
-import formbody from '@fastify/formbody'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Api } from '../http/api.ts'
@@ -62,8 +61,6 @@ const schema = { querystring: z.strictObject({ next: z.unknown().optional().tran
 const choice = z.object({ zone: z.string().max(100).default(''), here: z.string().max(100).optional() })
 
 export async function timesRoutes(app: Api): Promise<void> {
-  await app.register(formbody, { bodyLimit: 4_096 })
-
   app.get(timesPath, pageRoute(schema), async (request, reply) =>
     sendPage(reply, timesPage(zoneFrom(request), request.query.next, request.actor)),
   )

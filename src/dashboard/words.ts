@@ -1,5 +1,6 @@
 import { cutTo, type Html, html } from '../http/html.ts'
 import type { RunRow } from '../lists/run-rows.ts'
+import type { Registry } from '../models/registry.ts'
 import { type Pause, pauseParts } from '../queue/pause.ts'
 import { utc, written } from './zone.ts'
 
@@ -60,6 +61,12 @@ export function outcomeMark({ outcome, state }: Pick<RunRow, 'outcome' | 'state'
   const word = outcome !== 'unknown' ? outcome : state === 'running' ? 'running' : 'waiting'
   return mark(looks[word], word)
 }
+
+/** The display names of models. */
+export const namesOf =
+  ({ byName }: Pick<Registry, 'byName'>) =>
+  (model: string): string =>
+    byName(model)?.displayName ?? model
 
 /** `3 runs`, `1 run` */
 export const count = (of: number, what: string): string => `${number(of)} ${what}${of === 1 ? '' : 's'}`

@@ -10,36 +10,30 @@ export const atWorkFromS = 1
 /** The most runs that are listed. */
 const most = 50
 
-const atWorkRow = z.object({
-  id: z.guid(),
-  workS: z.number().nullable(),
-  blockerPid: z.int().nullable(),
-  blockerRun: z.guid().nullable(),
-  blockerProgram: z.string().nullable(),
-  blockerState: z.string().nullable(),
-  blockerS: z.number().nullable(),
-  blockerStatement: z.string().nullable(),
-})
-
-/** @property statement the beginning of the last statement of the session, without values; null when it is not known */
-export type Blocker = {
-  readonly pid: number
+const blocker = z.object({
+  pid: z.int(),
   /** Another run that is at work. */
-  readonly run: string | null
+  run: z.guid().nullable(),
   /** The name that the program gave itself; '' when it gave none. */
-  readonly program: string
+  program: z.string(),
   /** `idle in transaction`; null when this login may not know. */
-  readonly state: string | null
+  state: z.string().nullable(),
   /** Seconds since its transaction began. */
-  readonly openS: number | null
-  readonly statement: string | null
-}
+  openS: z.number().nullable(),
+  /** The beginning of the last statement of the session, without values; null when it is not known. */
+  statement: z
+    .string()
+    .nullable()
+    .transform((text) => text && startOf(text)),
+})
+export type Blocker = Readonly<z.output<typeof blocker>>
 
 /**
  * @property workS seconds; null between two attempts, when the last one was not given its locks
  * @property blocker the session with the lock that it waits for; null when it waits for none
  */
-export type AtWork = { readonly id: string; readonly workS: number | null; readonly blocker: Blocker | null }
+const atWorkRow = z.object({ id: z.guid(), workS: z.number().nullable(), blocker: blocker.nullable() })
+export type AtWork = Readonly<z.output<typeof atWorkRow>>
 
 /** Whether the run is blocked: its blocker is known, or its locks were not given. */
 export const isBlocked = ({ workS, blocker }: AtWork): boolean => workS === null || blocker !== null
@@ -49,8 +43,8 @@ export const isBlocked = ({ workS, blocker }: AtWork): boolean => workS === null
  * The lock of a run's row names the transaction of its worker (docs/adr/0002-running-is-a-lock.md), and PostgreSQL knows what
  * that one waits for. A login without `pg_read_all_stats` learns of the sessions of other logins only that they exist.
  */
-export async function readAtWork(db: Db): Promise<AtWork[]> {
-  const rows = await query(db, atWorkRow, {
+export const readAtWork = (db: Db): Promise<AtWork[]> =>
+  query(db, atWorkRow, {
     text: `WITH busy AS MATERIALIZED (
         SELECT pid, backend_xid AS xid, extract(epoch FROM clock_timestamp() - xact_start)::float8 AS work_s
         FROM pg_stat_activity WHERE datname = current_database() AND backend_xid IS NOT NULL
@@ -59,9 +53,10 @@ export async function readAtWork(db: Db): Promise<AtWork[]> {
           LEFT JOIN run_attempts a ON a.run_id = runs.id AND a.attempt = runs.attempts AND a.cause LIKE '%(SQLSTATE 55P03)'
         WHERE runs.state = 'queued' AND (busy.pid IS NOT NULL OR a.run_id IS NOT NULL)
       )
-      SELECT w.id, w.work_s AS "workS", b.pid AS "blockerPid", other.id AS "blockerRun", b.application_name AS "blockerProgram",
-        b.state AS "blockerState", extract(epoch FROM clock_timestamp() - b.xact_start)::float8 AS "blockerS",
-        b.query AS "blockerStatement"
+      SELECT w.id, w.work_s AS "workS", CASE WHEN b.pid IS NOT NULL THEN jsonb_build_object('pid', b.pid, 'run', other.id,
+          'program', coalesce(b.application_name, ''), 'state', b.state,
+          'openS', extract(epoch FROM clock_timestamp() - b.xact_start)::float8,
+          'statement', CASE WHEN b.state IS NOT NULL THEN b.query END) END AS blocker
       FROM at_work w LEFT JOIN LATERAL (
           SELECT a.* FROM unnest(pg_blocking_pids(w.pid)) blocking(pid) JOIN pg_stat_activity a ON a.pid = blocking.pid
           ORDER BY a.xact_start LIMIT 1
@@ -70,21 +65,6 @@ export async function readAtWork(db: Db): Promise<AtWork[]> {
       WHERE w.was_blocked OR w.work_s >= $1::float8 ORDER BY w.work_s DESC NULLS LAST LIMIT ${most}`,
     values: [atWorkFromS],
   })
-  return rows.map(({ id, workS, ...found }) => ({ id, workS, blocker: blockerOf(found) }))
-}
-
-function blockerOf(found: Omit<z.output<typeof atWorkRow>, 'id' | 'workS'>): Blocker | null {
-  const { blockerPid: pid, blockerRun: run, blockerProgram, blockerState, blockerS, blockerStatement } = found
-  if (pid === null) return null
-  return {
-    pid,
-    run,
-    program: blockerProgram ?? '',
-    state: blockerState,
-    openS: blockerS,
-    statement: blockerState === null ? null : startOf(blockerStatement ?? ''),
-  }
-}
 
 /** The words before the first value: a statement that a person typed may hold a secret. */
 export function startOf(statement: string): string | null {

@@ -5,7 +5,7 @@ import { Problem } from '../errors.ts'
 import { runPath } from '../paths.ts'
 import { type Actor, allows } from '../permissions.ts'
 import { notifyEnded } from './ended.ts'
-import { cancelRunBy } from './ledger.ts'
+import { cancelRun } from './ledger.ts'
 import { isWithinCeiling, mayReadRun } from './options.ts'
 import { cancelOrRead, type WaitResult } from './subscribe.ts'
 import type { Tally } from './tally.ts'
@@ -31,7 +31,7 @@ export async function cancelForUser(
   requireCancel(run, actor)
   const by = (actor.impersonator ?? actor).username
   const end = await cancelOrRead(db, id, async (tx) => {
-    if (!(await cancelRunBy(tx, id, by))) return false
+    if (!(await cancelRun(tx, id, `not applied: cancelled by ${by}`, by))) return false
     const changes = [{ model: 'run', key: id, action: 'update', fields: ['state'] }] as const
     await tx.auditRow.create({ data: auditRow({ actor, action: 'cancel_run', changes, requestId, runId: id }) })
     return true

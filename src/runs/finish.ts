@@ -1,10 +1,9 @@
 import { type AuditedChange, auditValues } from '../apply/audit.ts'
 import type { Change } from '../apply/changes.ts'
-import type { Db } from '../db/client.ts'
 import type { EngineTx } from '../db/engine-tx.ts'
-import { execute } from '../db/raw.ts'
+import type { Statement } from '../db/raw.ts'
 import type { Keyring } from '../db/seal.ts'
-import { postponement, sealedColumn, type WorkerRun } from './ledger.ts'
+import { sealedColumn, type WorkerRun } from './ledger.ts'
 import type { RunState } from './life.ts'
 import type { Notes } from './notes.ts'
 import { submitterOf } from './options.ts'
@@ -97,15 +96,8 @@ function dropEarlierCopies(tx: EngineTx, id: string, document: Buffer): void {
 }
 
 /** Records that the present attempt of a queued run failed. The first cause of an attempt stays. */
-export async function recordAttempt(db: Db, id: string, cause: string): Promise<void> {
-  await execute(db, {
-    text: `INSERT INTO run_attempts (run_id, attempt, cause) SELECT id, attempts, $2 FROM runs
-      WHERE id = $1::uuid AND state = 'queued' ON CONFLICT DO NOTHING`,
-    values: [id, cause],
-  })
-}
-
-/** Leaves a run in the queue that was not given a lock. */
-export async function postponeRun(db: Db, id: string, afterMs: number): Promise<void> {
-  await execute(db, postponement(id, afterMs))
-}
+export const failedAttempt = (id: string, cause: string): Statement => ({
+  text: `INSERT INTO run_attempts (run_id, attempt, cause) SELECT id, attempts, $2 FROM runs
+    WHERE id = $1::uuid AND state = 'queued' ON CONFLICT DO NOTHING`,
+  values: [id, cause],
+})

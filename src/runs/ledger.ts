@@ -204,7 +204,7 @@ export async function showsGenerated(db: Db, id: string): Promise<boolean> {
 const cancelled: RunState = live({ state: 'queued', attempts: 1 }, 'cancel').state
 const cancelledRow = z.object({ id: z.guid() })
 
-const cancellation = (id: string, why: string, by: string | null = null): Statement => ({
+export const cancellation = (id: string, why: string, by: string | null = null): Statement => ({
   text: `UPDATE runs SET state = $2::run_state, reason = 'cancelled', logs = ARRAY[$3::text], finished_at = clock_timestamp(),
       options = options || jsonb_strip_nulls(jsonb_build_object('cancelled_by', $4::text))
     WHERE id = $1::uuid AND state = 'queued' RETURNING id`,
@@ -214,19 +214,12 @@ const cancellation = (id: string, why: string, by: string | null = null): Statem
 /**
  * Cancels a queued run. Waits for the row's lock: a run that a worker has locked is not cancelled.
  *
+ * @param by the user who cancels it, whose name the run keeps: the answer to its submitter does not ask for a repetition
  * @returns true: it was cancelled, and certainly not applied
  */
-export async function cancelRun(tx: Tx, id: string, why: string): Promise<boolean> {
-  return (await query(tx, cancelledRow, cancellation(id, why))).length > 0
+export async function cancelRun(tx: Tx, id: string, why: string, by: string | null = null): Promise<boolean> {
+  return (await query(tx, cancelledRow, cancellation(id, why, by))).length > 0
 }
-
-/** Cancels a run for a user, whose name the run keeps: the answer to its submitter does not ask for a repetition. */
-export async function cancelRunBy(tx: Tx, id: string, username: string): Promise<boolean> {
-  const why = `not applied: cancelled by ${username}`
-  return (await query(tx, cancelledRow, cancellation(id, why, username))).length > 0
-}
-
-export const cancelLocked = (tx: EngineTx, id: string, why: string): void => tx.send(cancellation(id, why))
 
 /**
  * Leaves a run in the queue. The reconciler does not check it before its job has come back, so that no attempt is counted. One

@@ -1,4 +1,3 @@
-import { z } from 'zod'
 import { shownOnly } from '../models/fields.ts'
 import { storable } from '../models/syntax.ts'
 
@@ -18,7 +17,3 @@ export function whyNoMessage(message: string): string | null {
   if (message.length > longestMessage) return `Must be at most ${longestMessage} characters.`
   return (storable(message) ?? shownOnly(message)) === undefined ? null : 'Has a character that cannot be shown.'
 }
-
-const stored = z.object({ message: z.string().nullable().default(null) })
-
-export const messageOfRun = ({ options }: { readonly options: unknown }): string | null => stored.parse(options).message

@@ -40,18 +40,14 @@ export async function noLongerManaged(
 ): Promise<readonly NoLongerManaged[]> {
   const rows = rowsOf(blueprint, findings)
   if (rows.length === 0) return []
-  const earlier = await readEarlier(reader, run, digest)
+  const [earlier] = await reader.query(earlierRow, { text: earlierText, values: [run.id, digest] })
   if (earlier === undefined || !mayReadRun(earlier, actor)) return []
-  const before = await open(() => keyring.open(earlier.blueprint, sealedColumn(earlier.holder, 'blueprint')))
-  return before === undefined ? [] : between(before, blueprint, rows)
-}
-
-/** Opens a document. One of another SECRET_KEY, or of a version with another form, counts as none. */
-async function open(text: () => string): Promise<Blueprint | undefined> {
   try {
-    return await parseInTurns(text())
+    const before = await parseInTurns(keyring.open(earlier.blueprint, sealedColumn(earlier.holder, 'blueprint')))
+    return between(before, blueprint, rows)
   } catch {
-    return undefined
+    // It was sealed under another SECRET_KEY, or by a version with another form.
+    return []
   }
 }
 
@@ -75,15 +71,15 @@ function between(before: Blueprint, now: Blueprint, rows: readonly Row[]): NoLon
   const [named, still] = [fieldsNamed(before.entries.filter(isApplied)), fieldsNamed(now.entries)]
   const found = new Map<string, NoLongerManaged>()
   for (const { entry, finding } of rows) {
-    const { model } = finding.step
     const places = placesOf(entry)
-    const kept = new Set(places.flatMap((place) => [...(still.get(place) ?? [])]))
-    const fields = new Set(places.flatMap((place) => [...(named.get(place) ?? [])]))
-    const gone = [...fields].filter((name) => !kept.has(name) && isSet(finding, name))
+    const at = (fields: ReadonlyMap<string, ReadonlySet<string>>) =>
+      new Set(places.flatMap((place) => [...(fields.get(place) ?? [])]))
+    const fields = [...at(named).difference(at(still))].filter((name) => isSet(finding, name))
     const [place = ''] = places
     // The last of several entries of a row knows its values.
-    if (gone.length === 0) found.delete(place)
-    else found.set(place, { model: model.name, key: finding.change.key, fields: gone, name: rowName(finding) })
+    found.delete(place)
+    if (fields.length > 0)
+      found.set(place, { model: finding.step.model.name, key: finding.change.key, fields, name: rowName(finding) })
   }
   return [...found.values()]
 }
@@ -125,16 +121,7 @@ const earlierRow = z.object({
 /** The newest runs that are searched: 10 ms of PostgreSQL. */
 const mostSearched = 20_000
 
-/**
- * Reads the document that was applied before: of the same application; or of the same submitter, owner and title.
- *
- * @returns undefined also when it is this document
- */
-async function readEarlier(reader: EngineReader, { id }: WorkerRun, digest: Buffer) {
-  const [earlier] = await reader.query(earlierRow, { text: earlierText, values: [id, digest] })
-  return earlier
-}
-
+/** The document that was applied before, of the same application; or of the same submitter, owner and title. None if it is this one. */
 const earlierText = `WITH self AS MATERIALIZED (
     SELECT slug, regexp_replace(title, '^\\w+', 'apply') AS title, submitter_pk AS pk, options->>'owner' AS owner
     FROM runs WHERE id = $1::uuid

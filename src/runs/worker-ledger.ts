@@ -3,12 +3,13 @@ import { Refusal } from '../apply/refusal.ts'
 import { unmanagedLines } from '../apply/unclaimed.ts'
 import type { Db } from '../db/client.ts'
 import type { EngineTransaction, EngineTx } from '../db/engine-tx.ts'
+import { execute } from '../db/raw.ts'
 import { parseInTurns } from '../document/yaml.ts'
 import { compileInTurns } from '../plan/compile.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
 import { notification, notifyEnded, type Run, readRuns } from './ended.ts'
-import { finishRun, postponeRun, type RunResult, recordAttempt } from './finish.ts'
-import { cancelLocked, lockRun, postponement, sealedColumn, takeTurn, type WorkerRun } from './ledger.ts'
+import { failedAttempt, finishRun, type RunResult } from './finish.ts'
+import { cancellation, lockRun, postponement, sealedColumn, takeTurn, type WorkerRun } from './ledger.ts'
 import type { RunState } from './life.ts'
 import { noLongerManaged, pathOf } from './no-longer-managed.ts'
 import { conditionsOf, submitterOf } from './options.ts'
@@ -65,14 +66,18 @@ export const workerLedger = ({ db, transaction, engine, runSecretsHours }: Worke
           apply: (run, onProgress) => resultOf(tx, engine, run, onProgress),
           finish: (run, state, result) =>
             finishRun(tx, { keyring: engine.keyring, runSecretsHours }, run, state, withDocument(engine, run, result)),
-          cancel: (run, why) => cancelLocked(tx, run.id, why),
+          cancel: (run, why) => tx.send(cancellation(run.id, why)),
           takeTurn: (run) => takeTurn(tx, run),
           leaveQueued: (run, afterMs) => tx.send(postponement(run.id, afterMs)),
         }),
       notification(id),
     ),
-  attemptFailed: (id, cause) => recordAttempt(db, id, cause).catch(() => {}),
-  postpone: (id, afterMs) => postponeRun(db, id, afterMs).catch(() => {}),
+  attemptFailed: async (id, cause) => {
+    await execute(db, failedAttempt(id, cause)).catch(() => {})
+  },
+  postpone: async (id, afterMs) => {
+    await execute(db, postponement(id, afterMs)).catch(() => {})
+  },
   read: async (id) => (await readRuns(db, [id]))[0] ?? null,
   notifyEnded: (id) => notifyEnded(db, id),
 })

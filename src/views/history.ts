@@ -39,16 +39,15 @@ export type HistoryEntry = z.output<typeof historyEntry>
 /** The part of a history that is read, the newest first. @property before only entries that are older than this; null: all */
 type Asked = { readonly before: string | null; readonly size: number }
 
-/** Facts about an entry for pages, beside those of the API. @property run null when there is none that the caller sees */
-export type Beside = {
+/** An entry, and facts about it for pages. @property run null when there is none that the caller sees */
+export type Recorded = {
+  readonly entry: HistoryEntry
   readonly cursor: string
   readonly run: { readonly submitterPk: number | null; readonly hasDocument: boolean } | null
 }
 
 type Part = {
-  readonly entries: HistoryEntry[]
-  /** One item for each entry. */
-  readonly beside: readonly Beside[]
+  readonly entries: readonly Recorded[]
   /** The start of the next part. */
   readonly next: string | null
   /** The owners whose applications the caller sees; null: all. */
@@ -112,8 +111,11 @@ export async function readHistory(
   if (rows.length === 0 && before === null) return undefined
   const entries = rows.slice(0, size)
   return {
-    entries: entries.map((each) => toEntry(each, actor, seen)),
-    beside: entries.map((each) => ({ cursor: each.cursor, run: seesRun(each, actor) ? each : null })),
+    entries: entries.map((each) => ({
+      entry: toEntry(each, actor, seen),
+      cursor: each.cursor,
+      run: seesRun(each, actor) ? each : null,
+    })),
     next: rows.length > size ? (entries.at(-1)?.cursor ?? null) : null,
     owners,
   }

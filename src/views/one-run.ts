@@ -5,11 +5,11 @@ import { mask } from '../document/mask.ts'
 import { print } from '../document/yaml.ts'
 import type { Registry } from '../models/registry.ts'
 import { type Actor, allows } from '../permissions.ts'
+import { nothingAllowed } from '../plan/engine.ts'
 import { openDocument, readDocument, type SealedDocument } from '../runs/documents.ts'
 import { sealedColumn, showsGenerated } from '../runs/ledger.ts'
-import { messageOfRun } from '../runs/message.ts'
 import { notesOf } from '../runs/notes.ts'
-import { cancelledByOf, isWithinCeiling, mayReadRun, ownershipOfRun, submitterOf } from '../runs/options.ts'
+import { isWithinCeiling, mayReadRun, optionsOf } from '../runs/options.ts'
 import { changesShown, logNotShown, runsWithHiddenLogs } from './former-owner.ts'
 import { type Repair, readRepairs } from './repair.ts'
 import { complete, type Run, run, runHeadSelect, toRunHead } from './run.ts'
@@ -109,14 +109,16 @@ function conditionsShown(
   row: Pick<Stored, 'options'>,
   isWhole: boolean,
 ): Pick<Run, 'owner' | 'owners' | 'allowed' | 'message' | 'cancelled_by' | 'unreadable'> {
-  const unreadable = isWhole ? [] : ['changes' as const]
-  const found = otherwise(null, () => ({ ...ownershipOfRun(row), message: messageOfRun(row) }))
-  const cancelled_by = cancelledByOf(row)
-  if (found === null)
-    return { owner: null, owners: [], allowed: [], message: null, cancelled_by, unreadable: [...unreadable, 'options'] }
-  const { owner, owners, allow, message } = found
-  const allowed = Object.entries(allow).flatMap(([word, value]) => wordOf(word, value))
-  return { owner, owners, allowed, message, cancelled_by, unreadable }
+  const found = optionsOf(row)
+  const { owner = null, owners = [], message = null, cancelled_by = null } = found ?? {}
+  return {
+    owner,
+    owners: [owner, ...owners].filter((label) => label !== null).sort(),
+    allowed: Object.entries(found?.allow ?? nothingAllowed).flatMap(([word, value]) => wordOf(word, value)),
+    message,
+    cancelled_by,
+    unreadable: [...(isWhole ? [] : ['changes' as const]), ...(found === null ? ['options' as const] : [])],
+  }
 }
 
 /**
@@ -126,8 +128,7 @@ function conditionsShown(
 function showsGeneratedTo(row: Stored, { pk, isSuperuser, impersonator, ceiling }: Actor): boolean {
   if (isSuperuser && impersonator === undefined && ceiling === undefined) return true
   if (row.submitterPk !== pk) return false
-  const submitter = otherwise(null, () => submitterOf(row))
-  if (submitter === null) return false
-  if (!isWithinCeiling(row, ceiling)) return false
-  return impersonator === undefined || impersonator.pk === submitter.impersonator?.pk
+  const options = optionsOf(row)
+  if (options === null || !isWithinCeiling(row, ceiling)) return false
+  return impersonator === undefined || impersonator.pk === options.impersonator?.pk
 }

@@ -51,15 +51,11 @@ export function limitMembers(numbers: readonly number[]): void {
 const measuredRow = z.object({ characters: z.number() })
 
 /** Characters of the attributes of all groups of these users, each as often as it has one of them as a member. */
-export const groupsOfUsers = (tx: Tx, users: readonly number[]): Promise<number> =>
-  measured(
-    tx,
-    `SELECT coalesce(sum(length(g.attributes::text)), 0)::float8 AS characters
+export async function groupsOfUsers(tx: Tx, users: readonly number[]): Promise<number> {
+  const [row] = await query(tx, measuredRow, {
+    text: `SELECT coalesce(sum(length(g.attributes::text)), 0)::float8 AS characters
       FROM memberships m JOIN groups g ON g.pk = m.group_pk WHERE m.user_pk = ANY($1::integer[])`,
-    users,
-  )
-
-async function measured(tx: Tx, text: string, keys: readonly (number | string)[]): Promise<number> {
-  const [row] = await query(tx, measuredRow, { text, values: [keys] })
+    values: [users],
+  })
   return row?.characters ?? 0
 }

@@ -45,42 +45,36 @@ export async function readDocumentDifference(
   async function open(run: FormerRun) {
     const { blueprint, conditions } = await documentOf(db, keyring, run)
     const { owner, replaceProvider, prune, reset } = conditions
-    const settings = {
-      owner,
-      replace_provider: replaceProvider,
-      prune,
-      reset,
-      labels: blueprint.metadata.labels ?? null,
-    }
-    return { entries: byObject(blueprint, registry), settings: valuesOf(settings, settings) }
+    const { labels = null } = blueprint.metadata
+    const settings = { owner, replace_provider: replaceProvider, prune, reset, labels }
+    return { entries: byObject(blueprint, registry), settings: { raw: settings, masked: settings } }
   }
 }
 
-/** A value of a field. @property shown left out: it is a secret, of which only a change is shown */
-type Value = { readonly raw: unknown; readonly shown?: unknown }
-type Values = Readonly<Record<string, Value>>
+/** Fields by name. What is not the same in both is a secret, of which only a change is shown. */
+type Said = { readonly raw: Readonly<Record<string, unknown>>; readonly masked: Readonly<Record<string, unknown>> }
+const nothing: Said = { raw: {}, masked: {} }
 
 /** The objects of a document, each under an id that it has in both. */
-type Side = ReadonlyMap<string, Pick<Change, 'model' | 'key'> & { readonly values: Values }>
+type Side = ReadonlyMap<string, Said & Pick<Change, 'model' | 'key'>>
 
 /** Compares two sides. An object that is only in `to` is created. Those that are deleted come first. */
 function compare(from: Side, to: Side, registry: Registry): Change[] {
   const all = new Map([...from].filter(([id]) => !to.has(id)).concat([...to]))
   return [...all].flatMap(([id, { model, key }]): Change[] => {
     const [before, after] = [from.get(id), to.get(id)]
-    const fields = fieldsBetween(before?.values ?? {}, after?.values ?? {}, registry.byName(model))
+    const fields = fieldsBetween(before ?? nothing, after ?? nothing, registry.byName(model))
     const action = before === undefined ? 'create' : after === undefined ? 'delete' : 'update'
     return action === 'update' && Object.keys(fields).length === 0 ? [] : [{ model, key, action, fields }]
   })
 }
 
-function fieldsBetween(from: Values, to: Values, model?: Model): Change['fields'] {
+function fieldsBetween(from: Said, to: Said, model?: Model): Change['fields'] {
   const fields: Change['fields'] = {}
-  for (const name of new Set([...Object.keys(from), ...Object.keys(to)])) {
-    const sides = [from[name], to[name]]
-    if (isSame(model?.fields.get(name), sides[0]?.raw, sides[1]?.raw)) continue
-    const isSecret = sides.some((side) => side !== undefined && !('shown' in side))
-    fields[name] = isSecret ? 'changed' : { from: sides[0]?.shown ?? null, to: sides[1]?.shown ?? null }
+  for (const name of new Set([...Object.keys(from.raw), ...Object.keys(to.raw)])) {
+    if (isSame(model?.fields.get(name), from.raw[name], to.raw[name])) continue
+    const isSecret = [from, to].some(({ raw, masked }) => !isDeepStrictEqual(raw[name], masked[name]))
+    fields[name] = isSecret ? 'changed' : { from: shownOf(from.raw[name] ?? null), to: shownOf(to.raw[name] ?? null) }
   }
   return fields
 }
@@ -88,24 +82,15 @@ function fieldsBetween(from: Values, to: Values, model?: Model): Change['fields'
 /** Entries by their objects. A document may name an object twice: the second is compared with the second. */
 function byObject(blueprint: Blueprint, registry: Registry): Side {
   const masked = mask(blueprint, registry).entries
-  const found = new Map<string, Pick<Change, 'model' | 'key'> & { values: Values }>()
+  const found = new Map<string, Said & Pick<Change, 'model' | 'key'>>()
   for (const [index, entry] of blueprint.entries.entries()) {
     const key = shownOf(entry.identifiers) as Change['key']
     let id = JSON.stringify([entry.model, key])
     while (found.has(id)) id += '+'
-    found.set(id, { model: entry.model, key, values: valuesOf(saidBy(entry), saidBy(masked[index] ?? entry)) })
+    found.set(id, { model: entry.model, key, raw: saidBy(entry), masked: saidBy(masked[index] ?? entry) })
   }
   return found
 }
-
-/** What is masked is a secret. */
-const valuesOf = (raw: Readonly<Record<string, unknown>>, masked: Readonly<Record<string, unknown>>): Values =>
-  Object.fromEntries(
-    Object.entries(raw).map(([name, value]) => [
-      name,
-      { raw: value, ...(isDeepStrictEqual(value, masked[name]) && { shown: shownOf(value ?? null) }) },
-    ]),
-  )
 
 /** The members of an entry beside its fields are in brackets: a field may have the same name. */
 const saidBy = ({ attrs, state, was, owner, conditions }: Entry): Readonly<Record<string, unknown>> => ({

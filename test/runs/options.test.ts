@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type Conditions, nothingAllowed, unconditional } from '../../src/plan/engine.ts'
-import { conditionsOf, ownershipOfRun, storedOptions, submitterOf } from '../../src/runs/options.ts'
+import { conditionsOf, optionsOf, storedOptions, submitterOf } from '../../src/runs/options.ts'
 
 /** The options of a run, as its row holds them. */
 
@@ -44,7 +44,6 @@ test('the owners of entries stand beside that of the run', () => {
     read(storedOptions({ ...unconditional, owner }, {}, owners))
   expect(run('a', ['a'])).toEqual(run('a', []))
   expect(run(null, [null])).toEqual(run(null, []))
-  expect(ownershipOfRun(run('b', ['a', null, 'b']))).toMatchObject({ owner: 'b', owners: ['a', 'b'] })
-  expect(ownershipOfRun(run(null, ['a']))).toMatchObject({ owner: null, owners: ['a'] })
-  expect(ownershipOfRun(read({ owner: 'a' }))).toMatchObject({ owner: 'a', owners: ['a'] })
+  expect(optionsOf(run('b', ['a', null, 'b']))).toMatchObject({ owner: 'b', owners: ['a', null] })
+  expect(optionsOf(read({ owner: 'a' }))).toMatchObject({ owner: 'a', owners: [] })
 })

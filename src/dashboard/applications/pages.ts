@@ -1,22 +1,33 @@
+import { z } from 'zod'
 import { type Html, type HtmlValue, html } from '../../http/html.ts'
+import { queryInteger } from '../../lists/filters.ts'
 import { type Actor, allows } from '../../permissions.ts'
+import type { applicationView } from '../../views/application.ts'
 import type { HistoryEntry } from '../../views/history.ts'
 import type { LastChange } from '../../views/last-changes.ts'
-import { applicationPath, applicationsPath, rollBackPath, runsPath } from '../addresses.ts'
-import { textField } from '../filter-fields.ts'
+import { applicationPath, applicationsPath, rollBackPath, runsPath, withQuery } from '../addresses.ts'
+import { sentText, textField } from '../filter-fields.ts'
 import { page } from '../frame.ts'
 import { factList, moves, table } from '../table.ts'
 import { count, mark, nameText, notKnown, number, shortTime, time, titleText } from '../words.ts'
-import { type ApplicationRow, mostCounted } from './read.ts'
 import { type Timeline, timeline } from './timeline.ts'
 
 /** /admin/applications/: the applications with their owners; and for each, its changes, with their times and users. */
 
-export type Question = { readonly text: string; readonly owner: string; readonly page: number }
+export const applicationsQuery = z.strictObject({
+  text: sentText,
+  owner: sentText,
+  page: queryInteger(1, 1_000_000).default(1),
+})
+type Question = z.output<typeof applicationsQuery>
 
 export const rowsOfPage = 50
+/** The pages count no further. */
+export const mostCounted = 5_000
 
-/** @property changes null: they could not be read in time @property isCut see `readApplications` */
+type ApplicationRow = z.output<ReturnType<typeof applicationView>['schema']>
+
+/** @property changes null: they could not be read in time @property isCut there are more than are counted */
 type Found = {
   readonly count: number
   readonly rows: readonly ApplicationRow[]
@@ -42,10 +53,10 @@ ${textField('owner', 'Owner', { value: owner })}
       found === null
         ? notKnown('This takes too long: say more of what you look for.')
         : html`<h2>${found.isCut ? `${number(mostCounted)}+ applications` : count(found.count, 'application')}</h2>
-${found.rows.length > 0 ? list(found) : formerly(text)}
+${found.rows.length > 0 ? list(found) : formerly(text ?? '')}
 ${moves({
-  Before: at > 1 && addressOf({ ...asked, page: at - 1 }),
-  Next: at * rowsOfPage < found.count && addressOf({ ...asked, page: at + 1 }),
+  Before: at > 1 && withQuery(applicationsPath, { ...asked, page: at - 1 }),
+  Next: at * rowsOfPage < found.count && withQuery(applicationsPath, { ...asked, page: at + 1 }),
 })}`
     }</section>`,
   })
@@ -55,12 +66,6 @@ ${moves({
 const formerly = (text: string): Html | false =>
   /^[\w-]+$/.test(text) &&
   html`<p>None has it now. <a href="${applicationPath(text)}">What was done to one with the slug ${text}</a></p>`
-
-function addressOf({ text, owner, page: at }: Question): string {
-  const all = { text, owner, page: at === 1 ? '' : String(at) }
-  const query = new URLSearchParams(Object.entries(all).filter(([, value]) => value !== '')).toString()
-  return query === '' ? applicationsPath : `${applicationsPath}?${query}`
-}
 
 const list = ({ rows, changes }: Found): Html =>
   table(
@@ -109,7 +114,7 @@ type Shown = {
 }
 
 export function applicationPage({ slug, row, isOutside, putBack, history, isFirst }: Shown, actor: Actor): string {
-  const [last] = history.entries
+  const last = history.entries[0]?.entry
   return page({
     title: row?.name ?? slug,
     actor,

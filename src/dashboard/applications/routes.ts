@@ -4,33 +4,26 @@ import { inTime } from '../../db/in-time.ts'
 import { Problem } from '../../errors.ts'
 import { requireAccess } from '../../http/access.ts'
 import type { Api } from '../../http/api.ts'
-import { queryInteger, queryText } from '../../lists/filters.ts'
-import type { ListSpec } from '../../lists/list.ts'
+import { applicationList } from '../../lists/applications.ts'
+import { queryText } from '../../lists/filters.ts'
+import { findPage, type ListSpec, type Request } from '../../lists/list.ts'
 import type { Registry } from '../../models/registry.ts'
 import type { Actor } from '../../permissions.ts'
 import { mayRollBack } from '../../submissions/access.ts'
+import { applicationView } from '../../views/application.ts'
 import { readHistory } from '../../views/history.ts'
 import { readLastChanges } from '../../views/last-changes.ts'
 import { isApplicationOutside } from '../../views/outside.ts'
+import { readUidOf } from '../../views/uid.ts'
 import { applicationPath, applicationsPath } from '../addresses.ts'
 import { pageRoute, sendPage } from '../frame.ts'
 import { ifInTime } from '../late.ts'
 import { earlierRun } from '../runs/same-objects.ts'
-import { applicationPage, applicationsPage, rowsOfPage } from './pages.ts'
-import { readApplications } from './read.ts'
+import { namesOf } from '../words.ts'
+import { applicationPage, applicationsPage, applicationsQuery, mostCounted, rowsOfPage } from './pages.ts'
 import type { Timeline } from './timeline.ts'
 
 /** The pages of applications. The declaration of the API's list, and `readHistory`, decide which of them a caller sees. */
-
-const text = queryText(200)
-  .transform((sent) => sent.trim())
-  .default('')
-
-const listQuery = z.strictObject({
-  text,
-  owner: text,
-  page: queryInteger(1, 1_000_000).default(1),
-})
 
 const historyQuery = z.strictObject({
   before: z
@@ -48,14 +41,15 @@ export function applicationPages(
   app: Api,
   { db, registry, runs }: { readonly db: Db; readonly registry: Registry; readonly runs: ListSpec<'Run'> },
 ): void {
-  const nameOf = (model: string) => registry.byName(model)?.displayName ?? model
+  const nameOf = namesOf(registry)
+  const view = applicationView(registry.kinds)
 
-  app.get(applicationsPath, pageRoute({ querystring: listQuery }), async ({ actor, query: asked }, reply) => {
+  app.get(applicationsPath, pageRoute({ querystring: applicationsQuery }), async ({ actor, query: asked }, reply) => {
     requireAccess(actor, 'view_application')
-    const terms = asked.text.split(/\s+/u).filter((term) => term !== '')
-    const sent = { owner: asked.owner || undefined }
+    const terms = asked.text?.split(/\s+/u) ?? []
+    const sent = { owner: asked.owner ?? undefined }
     const question = { sent, terms: terms.slice(0, mostWords), page: asked.page, size: rowsOfPage }
-    const found = await ifInTime(readApplications(db, registry, actor, question))
+    const found = await ifInTime(readApplications(actor, question))
     const pks = (found?.rows ?? []).map(({ pk }) => pk)
     const changes = await ifInTime(readLastChanges(db, registry, actor, pks))
     return sendPage(reply, applicationsPage(asked, found && { ...found, changes }, actor))
@@ -73,15 +67,15 @@ export function applicationPages(
       const one = { sent: { slug }, terms: [], page: 1, size: 1 }
       const [history, found] = await Promise.all([
         inTime(readHistory(db, registry, { slug }, actor, { before, size: entriesOfPage })),
-        inTime(readApplications(db, registry, actor, one)),
+        inTime(readApplications(actor, one)),
       ])
       const [row] = found.rows
       if (history === undefined && row === undefined) throw new Problem('not_found', none)
-      const { entries = [], beside = [], next = null } = history ?? {}
+      const { entries = [], next = null } = history ?? {}
       const of = row === undefined ? { slug } : { slug: null, key: row.pk }
       const isOutside = history && (await ifInTime(isApplicationOutside(db, registry, of, history.owners)))
-      const putBack = isOutside === true ? await ifInTime(lastDocument(slug, { entries, beside }, actor)) : null
-      const shown = { entries, beside, next, nameOf }
+      const putBack = isOutside === true ? await ifInTime(lastDocument(slug, entries, actor)) : null
+      const shown = { entries, next, nameOf }
       return sendPage(
         reply,
         applicationPage({ slug, row, isOutside, putBack, history: shown, isFirst: before === null }, actor),
@@ -89,18 +83,24 @@ export function applicationPages(
     },
   )
 
+  async function readApplications(actor: Actor, request: Request) {
+    const { keys, count, isExact } = await findPage(db, applicationList(registry), actor, { mostCounted, ...request })
+    const reading = { uidOf: await readUidOf(db), related: true, actor }
+    const rows = keys.length === 0 ? [] : (await Array.fromAsync(view.read(db, keys.map(String), reading))).flat()
+    return { count, rows, isCut: !isExact }
+  }
+
   /**
    * The newest run that wrote the application, or that found it as its document has it. @returns null when there is none to plan
    * again
    */
-  async function lastDocument(slug: string, { entries, beside }: Pick<Timeline, 'entries' | 'beside'>, actor: Actor) {
+  async function lastDocument(slug: string, entries: Timeline['entries'], actor: Actor) {
     const of = { slug, title: '', submitter: null, objects: [], before: new Date(Date.now() + dayMs) }
     const applied = await earlierRun(db, runs, actor, of)
-    const wrote = beside.findIndex(({ run }) => run?.hasDocument === true)
-    const { run = null, at = '' } = entries[wrote] ?? {}
-    const isNewer = applied !== undefined && !(new Date(at) > applied.endedAt)
-    const id = isNewer ? applied.id : run
-    const submitter = isNewer ? applied.submitter : (beside[wrote]?.run?.submitterPk ?? null)
+    const wrote = entries.find(({ run }) => run?.hasDocument === true)
+    const isNewer = applied !== undefined && !(new Date(wrote?.entry.at ?? '') > applied.endedAt)
+    const id = isNewer ? applied.id : (wrote?.entry.run ?? null)
+    const submitter = isNewer ? applied.submitter : (wrote?.run?.submitterPk ?? null)
     return id !== null && mayRollBack(actor, submitter) ? id : null
   }
 }

@@ -1,7 +1,7 @@
 import { type Html, html } from '../../http/html.ts'
 import type { Actor } from '../../permissions.ts'
 import { mayRollBack } from '../../submissions/access.ts'
-import type { Beside, HistoryEntry } from '../../views/history.ts'
+import type { HistoryEntry, Recorded } from '../../views/history.ts'
 import { rollBackPath, runPagePath } from '../addresses.ts'
 import { fieldList } from '../runs/changes.ts'
 import { table } from '../table.ts'
@@ -10,9 +10,7 @@ import { type Look, mark, nameText, shortId, time } from '../words.ts'
 /** The changes of an application, the newest first. */
 
 export type Timeline = {
-  readonly entries: readonly HistoryEntry[]
-  /** One item for each entry. */
-  readonly beside: readonly Beside[]
+  readonly entries: readonly Recorded[]
   readonly next: string | null
   readonly nameOf: (model: string) => string
 }
@@ -23,7 +21,7 @@ const actions: Readonly<Record<HistoryEntry['action'], readonly [Look, string]>>
   delete: ['bad', 'deleted'],
 }
 
-export const timeline = ({ entries, beside, nameOf }: Timeline, actor: Actor): Html =>
+export const timeline = ({ entries, nameOf }: Timeline, actor: Actor): Html =>
   table(
     'What was done',
     {
@@ -34,9 +32,8 @@ export const timeline = ({ entries, beside, nameOf }: Timeline, actor: Actor): H
       Run: 'plain',
       'Fields, from -> to': 'text',
     },
-    entries.map((entry, index) => {
+    entries.map(({ entry, cursor, run: former }) => {
       const { at, action, model, name, was, owner, fields, user, real_user, run } = entry
-      const { cursor, run: former = null } = beside[index] ?? {}
       return {
         id: `change-${cursor}`,
         cells: [

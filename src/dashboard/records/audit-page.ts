@@ -1,25 +1,38 @@
+import { z } from 'zod'
 import { cutTo, type Html, html } from '../../http/html.ts'
-import type { AuditSpan } from '../../lists/audit.ts'
-import type { Registry } from '../../models/registry.ts'
+import { type AuditSpan, auditSpans } from '../../lists/audit.ts'
 import type { Actor } from '../../permissions.ts'
 import type { AuditEntry } from '../../views/audit.ts'
-import { auditPath, runPagePath } from '../addresses.ts'
-import { choiceField, textField } from '../filter-fields.ts'
+import { auditPath, runPagePath, withQuery } from '../addresses.ts'
+import { choiceField, sentKey, sentText, textField } from '../filter-fields.ts'
 import { page } from '../frame.ts'
 import { moves, type Row, table } from '../table.ts'
 import { nameText, notKnown, sentenceText, shortId, shortTime } from '../words.ts'
-import type { AuditQuestion, FoundAudit } from './audit.ts'
 
 /** /admin/audit/: actions with their users. */
+
+export const auditQuery = z.strictObject({
+  period: z.enum(Object.keys(auditSpans) as [AuditSpan]).default('day'),
+  action: sentText,
+  /** A part of the name of the user, or of the user who impersonated it. */
+  who: sentText,
+  /** The id of a run or of a request. */
+  id: sentText,
+  before: sentKey,
+})
+export type AuditQuestion = z.output<typeof auditQuery>
+
+/** The newest first. @property next the key of the last row if there are more */
+export type FoundAudit = { readonly rows: readonly AuditEntry[]; readonly next: string | null }
 
 type Shown = {
   readonly question: AuditQuestion
   /** Null: it could not be read in time. */
   readonly found: FoundAudit | null
-  readonly registry: Pick<Registry, 'byName'>
+  readonly nameOf: (model: string) => string
 }
 
-export const auditPage = ({ question, found, registry }: Shown, actor: Actor): string =>
+export const auditPage = ({ question, found, nameOf }: Shown, actor: Actor): string =>
   page({
     title: 'Audit',
     asOf: new Date(),
@@ -28,20 +41,20 @@ export const auditPage = ({ question, found, registry }: Shown, actor: Actor): s
     isLive: question.before === null,
     content: html`<p>Who did what: applies, writes of single objects, acts on the queue, and reads while impersonating. Names of fields, and no values.</p>
 ${form(question)}
-<section><h2>${spanWords[question.span]}</h2>
-${found === null ? html`${notKnown('This takes too long: choose a shorter period, or say more.')}${linksOf(question, null)}` : results(question, found, registry)}</section>`,
+<section><h2>${spanWords[question.period]}</h2>
+${found === null ? html`${notKnown('This takes too long: choose a shorter period, or say more.')}${linksOf(question, null)}` : results(question, found, nameOf)}</section>`,
   })
 
-function results(question: AuditQuestion, { rows: all, next }: FoundAudit, registry: Shown['registry']): Html {
+function results(question: AuditQuestion, { rows: all, next }: FoundAudit, nameOf: Shown['nameOf']): Html {
   const now = new Date()
-  return html`${all.length > 0 ? rows(all.map((each) => rowOf(each, registry, now))) : html`<p>There is nothing of this kind.</p>`}
+  return html`${all.length > 0 ? rows(all.map((each) => rowOf(each, nameOf, now))) : html`<p>There is nothing of this kind.</p>`}
 ${linksOf(question, next)}`
 }
 
 const linksOf = (question: AuditQuestion, next: string | null): Html =>
   moves({
-    'The newest': question.before !== null && addressOf(question, null),
-    Older: next !== null && addressOf(question, next),
+    'The newest': question.before !== null && withQuery(auditPath, { ...question, before: null }),
+    Older: next !== null && withQuery(auditPath, { ...question, before: next }),
   })
 
 const spanWords: Readonly<Record<AuditSpan, string>> = {
@@ -58,23 +71,17 @@ const actions = [
 ] as const
 
 const form = ({
-  span,
+  period,
   action,
   who,
   id,
 }: AuditQuestion): Html => html`<form class="filters" method="get" action="${auditPath}">
-${choiceField('period', 'Period', span, Object.entries(spanWords))}
+${choiceField('period', 'Period', period, Object.entries(spanWords))}
 ${choiceField('action', 'Action', action ?? '', [['', 'any'], ...actions.map((each) => [each, wordsOf(each)] as const)])}
 ${textField('who', 'Who', { value: who })}
 ${textField('id', 'Run or request', { value: id })}
 <div class="choice"><button type="submit">Show</button><a class="button" href="${auditPath}">Clear</a></div>
 </form>`
-
-function addressOf({ span, action, who, id }: AuditQuestion, before: string | null): string {
-  const all = Object.entries({ period: span === 'day' ? null : span, action, who, id, before })
-  const sent = all.flatMap(([name, value]) => (value === null ? [] : [[name, value]]))
-  return sent.length === 0 ? auditPath : `${auditPath}?${new URLSearchParams(sent)}`
-}
 
 /** The words of an action: `pause_queue` -> `pause queue`. */
 const wordsOf = (action: string): string => action.replaceAll('_', ' ')
@@ -86,7 +93,7 @@ const rows = (all: readonly Row[]): Html =>
     all,
   )
 
-const rowOf = (each: AuditEntry, registry: Shown['registry'], now: Date): Row => ({
+const rowOf = (each: AuditEntry, nameOf: Shown['nameOf'], now: Date): Row => ({
   id: `audit-${each.id}`,
   cells: [
     shortTime(new Date(each.at), now),
@@ -94,7 +101,7 @@ const rowOf = (each: AuditEntry, registry: Shown['registry'], now: Date): Row =>
       ? nameText(each.user.username)
       : html`${nameText(each.real_user.username)} <span class="quiet">as</span> ${nameText(each.user.username)}`,
     nameText(wordsOf(each.action)),
-    whatOf(each, registry),
+    whatOf(each, nameOf),
     each.run !== null && html`<a href="${runPagePath(each.run)}">${shortId(each.run)}</a>`,
     each.request_id !== null && html`<code>${nameText(each.request_id)}</code>`,
   ],
@@ -103,10 +110,10 @@ const rowOf = (each: AuditEntry, registry: Shown['registry'], now: Date): Row =>
 const mostObjects = 3
 
 /** The first objects, each with its change: `group 01a2... changed: name, roles`. */
-function whatOf({ changes, change_count: all }: AuditEntry, registry: Shown['registry']): Html {
+function whatOf({ changes, change_count: all }: AuditEntry, nameOf: Shown['nameOf']): Html {
   if (all === 0) return html`nothing was to be changed`
   const left = all - Math.min(mostObjects, changes.length)
-  return html`${changes.slice(0, mostObjects).map((change, index) => html`${index > 0 && html`<br>`}${objectOf(change, registry)}`)}${left > 0 && html`<br>and ${String(left)} more`}`
+  return html`${changes.slice(0, mostObjects).map((change, index) => html`${index > 0 && html`<br>`}${objectOf(change, nameOf)}`)}${left > 0 && html`<br>and ${String(left)} more`}`
 }
 
 const mostFields = 8
@@ -115,11 +122,11 @@ const doneWords: Readonly<Record<string, string>> = { create: 'created', update:
 
 function objectOf(
   { model, key, action, fields, value, reason }: AuditEntry['changes'][number],
-  registry: Shown['registry'],
+  nameOf: Shown['nameOf'],
 ): Html {
   if (model === 'queue')
     return html`${value !== undefined && `${fields.join(', ')}: ${value}`}${reason !== undefined && html` - ${cutTo(1_200, reason)}`}`
-  const name = nameText(registry.byName(model)?.displayName ?? model)
+  const name = nameText(nameOf(model))
   const left = fields.length - mostFields
   // All fields of a new object are new.
   const listed =

@@ -2,13 +2,13 @@ import { type Html, html } from '../../http/html.ts'
 import type { RunRow } from '../../lists/run-rows.ts'
 import { mostCounted, outcomesAsked, type Span } from '../../lists/runs-of-operators.ts'
 import { type Actor, allows } from '../../permissions.ts'
-import { runsPath } from '../addresses.ts'
+import { runsPath, withQuery } from '../addresses.ts'
 import { choiceField, textField } from '../filter-fields.ts'
 import { page } from '../frame.ts'
 import { moves } from '../table.ts'
 import { count, notKnown, number } from '../words.ts'
 import type { RunGroup } from './groups.ts'
-import { type Asked, addressOf, type Field, type Place, placeText } from './question.ts'
+import { type Asked, type Field, type Place, placeText } from './question.ts'
 import { groupTable, runTable } from './tables.ts'
 
 /** /admin/runs/: the runs of a period, one by one or by cause. */
@@ -38,8 +38,8 @@ ${
   isWrong
     ? html`<p class="alert" role="alert">Nothing is shown: ${Object.entries(wrong).map(([name, why]) => `${labels[name as Field] ?? name}: ${why} `)}</p>`
     : html`<nav class="tabs" aria-label="Show"><ul>
-<li><a href="${addressOf(sent, { group: undefined, before: undefined })}"${!isGrouped && html` aria-current="true"`}>One by one</a></li>
-<li><a href="${addressOf(sent, { group: 'cause', before: undefined })}"${isGrouped && html` aria-current="true"`}>By cause</a></li>
+<li><a href="${withQuery(runsPath, { ...sent, group: undefined, before: undefined })}"${!isGrouped && html` aria-current="true"`}>One by one</a></li>
+<li><a href="${withQuery(runsPath, { ...sent, group: 'cause', before: undefined })}"${isGrouped && html` aria-current="true"`}>By cause</a></li>
 </ul></nav>
 <section>${found === null ? notKnown('This takes too long: choose a shorter period, or say more.') : results(asked, found)}</section>`
 }`,
@@ -66,8 +66,8 @@ ${!isAll && html`<p class="quiet">Of the newest ${number(mostGrouped)} runs: the
   return html`<h2>${matching > mostCounted ? `${number(mostCounted)}+ runs` : count(matching, 'run')} ${of}</h2>
 ${rows.length > 0 && runTable('Runs', rows, new Date())}
 ${moves({
-  'The newest': before !== null && addressOf(sent, { before: undefined }),
-  Older: next !== null && addressOf(sent, { before: placeText(next) }),
+  'The newest': before !== null && withQuery(runsPath, { ...sent, before: undefined }),
+  Older: next !== null && withQuery(runsPath, { ...sent, before: placeText(next) }),
 })}`
 }
 

@@ -1,4 +1,4 @@
-import { detailOf, type Problem } from '../../errors.ts'
+import { detailOf, Problem } from '../../errors.ts'
 import { cutTo, type Html, html } from '../../http/html.ts'
 import type { Actor } from '../../permissions.ts'
 import { longestMessage } from '../../runs/message.ts'
@@ -10,16 +10,11 @@ import { areUnchanged, changeCounts, changesPart, lineList } from './changes.ts'
 
 /** The effect that the document of a former run would have today, and the form that applies it. Cancel comes first. */
 
-export type Planned =
-  | { readonly is: 'none' }
-  /** It waits for a worker, or is at work. */
-  | { readonly is: 'open'; readonly run: Run }
-  /** @property start index of the first change that is shown */
-  | { readonly is: 'plan'; readonly run: Run; readonly tag: string; readonly start: number }
-  /** A worker refused it, or it failed. */
-  | { readonly is: 'not planned'; readonly run: Run }
-  /** It was refused before there was a run. */
-  | { readonly is: 'refused'; readonly problem: Problem }
+/**
+ * The run of the plan, which has an ETag when it was made; why there is no run, when it was refused before; null: none was asked
+ * for.
+ */
+export type Planned = Run | Problem | null
 
 /** The answer of the page to a form that was sent. */
 export type Said = {
@@ -35,17 +30,20 @@ export type Said = {
 type Shown = {
   readonly former: Run
   readonly plan: Planned
+  /** The index of the first change that is shown. */
+  readonly start: number
   readonly said: Said
   readonly nameOf: (model: string) => string
 }
 
-export function rollBackPage({ former, plan, said, nameOf }: Shown, actor: Actor): string {
+export function rollBackPage(shown: Shown, actor: Actor): string {
+  const { former, plan, said } = shown
   const title = former.applied === true ? 'Plan again or roll back' : 'Plan again'
   return page({
     title: `${title}: ${former.title}`,
     actor,
     within: runsPath,
-    isLive: plan.is === 'open',
+    isLive: isOpen(plan),
     content: html`<p>The document of <a href="${runPagePath(former.id)}">this run</a> of ${time(new Date(former.created_at))}${former.submitter_name !== null && `, by ${nameText(former.submitter_name)}`}, against today.</p>
 ${
   said.changed !== undefined &&
@@ -53,49 +51,47 @@ ${
 <p>The answer was: ${cutTo(mostOfAnswer, said.changed)}</p></div>`
 }
 ${said.problem !== undefined && html`<div class="alert" role="alert"><p>Nothing was applied.</p>${sentences(said.problem)}</div>`}
-${contentOf(former.id, plan, said, nameOf)}`,
+${contentOf(shown)}`,
   })
 }
 
-function contentOf(id: string, plan: Planned, said: Said, nameOf: Shown['nameOf']): Html {
-  switch (plan.is) {
-    case 'none':
-      return html`<section><h2>There is no plan yet</h2><p>A plan says what the document would change today, and changes nothing.</p>
-<form method="post" action="${rollBackPath(id)}"><div class="choice">${cancel(id)}<button type="submit">Show the plan</button></div></form></section>`
-    case 'open':
-      return html`<div class="summary good"><p>${mark('open', 'planning')} <span class="says">The plan is not there yet. Without a script, load this page again.</span></p></div>
-<p class="choice">${cancel(id)}</p>`
-    case 'refused':
-      return html`<div class="summary bad"><p>${mark('warn', 'not planned')} <span class="says">There is no plan, and nothing was changed.</span></p></div>
-<section><h2>Why</h2>${sentences(plan.problem)}</section>${again(id)}`
-    case 'not planned':
-      return html`<div class="summary bad"><p>${mark('warn', 'not planned')} <span class="says">The document would not be applied today. Nothing was changed.</span></p></div>
-<section><h2>Why</h2>${lineList(plan.run.logs)}
-<p><a href="${runPagePath(plan.run.id)}">The run of this plan</a></p></section>${again(id)}`
-    case 'plan':
-      return planOf(id, plan, said, nameOf)
-    default:
-      return plan satisfies never
-  }
-}
+/** Whether it waits for a worker, or is at work. */
+const isOpen = (plan: Planned): boolean => plan !== null && !(plan instanceof Problem) && plan.finished_at === null
 
-function planOf(id: string, plan: Planned & { readonly is: 'plan' }, said: Said, nameOf: Shown['nameOf']): Html {
-  const { run, start } = plan
-  const { changes, logs } = run
+function contentOf({ former: { id }, plan, start, said, nameOf }: Shown): Html {
+  if (plan === null)
+    return html`<section><h2>There is no plan yet</h2><p>A plan says what the document would change today, and changes nothing.</p>
+<form method="post" action="${rollBackPath(id)}"><div class="choice">${cancel(id)}<button type="submit">Show the plan</button></div></form></section>`
+  if (plan instanceof Problem) return notPlanned(id, 'There is no plan, and nothing was changed.', sentences(plan))
+  const { changes, logs, finished_at, etag } = plan
+  if (finished_at === null)
+    return html`<div class="summary good"><p>${mark('open', 'planning')} <span class="says">The plan is not there yet. Without a script, load this page again.</span></p></div>
+<p class="choice">${cancel(id)}</p>`
+  if (etag === null)
+    return notPlanned(
+      id,
+      'The document would not be applied today. Nothing was changed.',
+      html`${lineList(logs)}
+<p><a href="${runPagePath(plan.id)}">The run of this plan</a></p>`,
+    )
   const changesNothing = areUnchanged(changes)
-  const address = `${rollBackPath(id)}?plan=${run.id}`
   return html`<div class="summary good"><p>${mark('same', 'planned')} <span class="says">${
     changesNothing
       ? 'It would change nothing: all is as the document says.'
       : `It would do this: ${changeCounts(changes)}.`
-  }</span></p><p>As of ${time(new Date(run.finished_at ?? run.created_at))}. Nothing was changed so far.</p></div>
+  }</span></p><p>As of ${time(new Date(finished_at))}. Nothing was changed so far.</p></div>
 <section><h2>What it would do: ${changeCounts(changes)}</h2>
-${changesPart(changes, address, { start, nameOf })}
+${changesPart(changes, `${rollBackPath(id)}?plan=${plan.id}`, { start, nameOf })}
 ${
   logs.length > 0 && html`<details id="says"><summary>What the plan says</summary>${lineList(logs)}</details>`
 }</section>
-${changesNothing ? html`<p class="choice">${cancel(id, 'Back to the run')}</p>` : form(id, run.id, said)}`
+${changesNothing ? html`<p class="choice">${cancel(id, 'Back to the run')}</p>` : form(id, plan.id, said)}`
 }
+
+/** A plan that a worker refused, or that was refused before there was a run. */
+const notPlanned = (id: string, what: string, why: Html): Html =>
+  html`<div class="summary bad"><p>${mark('warn', 'not planned')} <span class="says">${what}</span></p></div>
+<section><h2>Why</h2>${why}</section><p class="choice">${cancel(id, 'Back to the run')}<a class="button" href="${rollBackPath(id)}">Plan it again</a></p>`
 
 const form = (id: string, plan: string, { message, wrong }: Said): Html => html`<section><h2>Apply it</h2>
 <ul><li>All of it is applied in one transaction, as you and with the rights that both you and its submitter have, or nothing.</li>
@@ -110,9 +106,6 @@ ${wrong !== undefined && html`<p class="alert" role="alert" id="wrong">${wrong}<
 </form></section>`
 
 const cancel = (id: string, text = 'Cancel'): Html => html`<a class="button" href="${runPagePath(id)}">${text}</a>`
-
-const again = (id: string): Html =>
-  html`<p class="choice">${cancel(id, 'Back to the run')}<a class="button" href="${rollBackPath(id)}">Plan it again</a></p>`
 
 /** Each error with its place in the document, or else the message. */
 function sentences({ message, errors = [] }: Problem): Html {

@@ -6,16 +6,17 @@ import { catalogue, Problem } from '../../errors.ts'
 import { noteFailure } from '../../http/access-log.ts'
 import type { Api } from '../../http/api.ts'
 import { headerOf } from '../../http/headers.ts'
-import type { ApplyQueue } from '../../queue/backend.ts'
-import { progressOf } from '../../queue/enqueue.ts'
+import type { Actor } from '../../permissions.ts'
 import { longestMessage, messageOf, whyNoMessage } from '../../runs/message.ts'
-import { formerOfRun } from '../../runs/options.ts'
+import { optionsOf } from '../../runs/options.ts'
 import { throwIfNotOk } from '../../submissions/answer.ts'
 import { formerRunFor, submitFormer } from '../../submissions/former.ts'
 import type { Submitter } from '../../submissions/submission.ts'
 import { readRun } from '../../views/one-run.ts'
+import type { Run } from '../../views/run.ts'
 import { rollBackPath, runPagePath } from '../addresses.ts'
 import { messagePage, pageRoute, sendPage } from '../frame.ts'
+import { namesOf } from '../words.ts'
 import { startOfPart } from './changes.ts'
 import { type Planned, rollBackPage, type Said } from './roll-back-page.ts'
 
@@ -37,19 +38,17 @@ const sentForm = z.object({
     .default(''),
 })
 
-type Sources = { readonly submitter: Submitter; readonly queue: ApplyQueue }
 type Asking = FastifyRequest & { readonly params: { readonly id: string } }
 
-export function rollBackPages(app: Api, { submitter, queue }: Sources): void {
+export function rollBackPages(app: Api, submitter: Submitter): void {
   const { db, engine } = submitter
-  const { registry } = engine
-  const nameOf = (model: string) => registry.byName(model)?.displayName ?? model
+  const nameOf = namesOf(engine.registry)
 
   app.get(rollBackPath(':id'), pageRoute({ params, querystring: planQuery }), async (request, reply) => {
     const { plan, start } = request.query
-    if (plan !== undefined) return show(request, reply, await readPlanned(request, plan, start))
+    if (plan !== undefined) return show(request, reply, await readPlan(request, plan), { start })
     await formerRunFor(submitter, request.params.id, request.actor)
-    if (!isAskedByPerson(request)) return show(request, reply, { is: 'none' })
+    if (!isAskedByPerson(request)) return show(request, reply, null)
     return planned(request, reply, await submitPlan(request, reply))
   })
 
@@ -65,14 +64,14 @@ export function rollBackPages(app: Api, { submitter, queue }: Sources): void {
       if (plan === undefined) return planned(request, reply, await submitPlan(request, reply))
       const message = messageOf(form.data.message)
       const wrong = message === null ? null : whyNoMessage(message)
-      const reviewed = await readPlanned(request, plan, 0)
-      if (reviewed.is !== 'plan') return show(request, reply, reviewed)
+      const reviewed = await readPlan(request, plan)
+      if (reviewed.etag === null) return show(request, reply, reviewed)
       if (wrong !== null) return show(request, reply.code(400), reviewed, { message, wrong })
       try {
         const { id: run, run: end } = await submitFormer(submitter, request, reply, {
           id,
           query: { dry_run: false, replace_provider: false, reset: false },
-          headers: headersOf(plan, reviewed.tag, message),
+          headers: headersOf(plan, reviewed.etag, message),
         })
         if (end === 'unknown') return sendPage(reply.code(202), notKnownYet(run, request))
         if (typeof end === 'object') throwIfNotOk(end)
@@ -81,47 +80,50 @@ export function rollBackPages(app: Api, { submitter, queue }: Sources): void {
         const problem = refused(request, reply, error)
         if (problem.code !== 'precondition_failed') return show(request, reply, reviewed, { message, problem })
         const anew = await submitPlan(request, reply)
-        const now = typeof anew === 'string' ? await readPlanned(request, anew, 0) : anew
+        const now = typeof anew === 'string' ? await readPlan(request, anew) : anew
         return show(request, reply.code(catalogue.precondition_failed), now, { message, changed: problem.message })
       }
     },
   )
 
   /** @returns the id of the plan's run, or why there is none */
-  async function submitPlan(request: Asking, reply: FastifyReply): Promise<string | Planned> {
+  async function submitPlan(request: Asking, reply: FastifyReply): Promise<string | Problem> {
     const query = { dry_run: true, replace_provider: false, reset: false }
     try {
       return (await submitFormer(submitter, request, reply, { id: request.params.id, query, headers: {} })).id
     } catch (error) {
-      return { is: 'refused', problem: refused(request, reply, error) }
+      return refused(request, reply, error)
     }
   }
 
   /** A reload of the page shows the same plan: it makes no other one. */
-  const planned = (request: Asking, reply: FastifyReply, made: string | Planned) =>
+  const planned = (request: Asking, reply: FastifyReply, made: string | Problem) =>
     typeof made === 'string'
       ? reply.redirect(`${rollBackPath(request.params.id)}?plan=${made}`, 303)
       : show(request, reply, made)
 
   /** @throws {Problem} `not_found` when it is no plan of this caller for this run */
-  async function readPlanned({ actor, params: { id } }: Asking, plan: string, start: number): Promise<Planned> {
+  async function readPlan({ actor, params: { id } }: Asking, plan: string): Promise<Run> {
     await formerRunFor(submitter, id, actor)
-    const progress = (of: { readonly id: string }, attempt: number) => progressOf(queue, of, attempt)
-    const run = await inTime(readRun(db, engine, { id: plan, withBlueprint: false }, actor, progress))
-    const row = await inTime(db.run.findUnique({ where: { id: plan }, select: { planTag: true, options: true } }))
-    const isOf = run?.mode === 'plan' && row !== null && formerOfRun(row) === id
-    if (!isOf || run.submitter !== actor.pk)
+    const run = await readOne(plan, actor)
+    const row = await inTime(db.run.findUnique({ where: { id: plan }, select: { options: true } }))
+    if (run?.mode !== 'plan' || run.submitter !== actor.pk || row === null || optionsOf(row)?.former !== id)
       throw new Problem('not_found', 'There is no such plan of this run any more, or it is not yours: plan it again.')
-    if (run.finished_at === null) return { is: 'open', run }
-    const { planTag: tag } = row
-    return tag === null ? { is: 'not planned', run } : { is: 'plan', run, tag, start }
+    return run
   }
 
-  async function show(request: Asking, reply: FastifyReply, plan: Planned, said: Said = {}) {
-    const { actor, params } = request
-    const former = await inTime(readRun(db, engine, { id: params.id, withBlueprint: false }, actor, async () => null))
+  const readOne = (id: string, actor: Actor) =>
+    inTime(readRun(db, engine, { id, withBlueprint: false }, actor, async () => null))
+
+  async function show(
+    request: Asking,
+    reply: FastifyReply,
+    plan: Planned,
+    { start = 0, ...said }: Said & { readonly start?: number } = {},
+  ) {
+    const former = await readOne(request.params.id, request.actor)
     if (former === null) throw new Problem('not_found', 'There is no such run.')
-    return sendPage(reply, rollBackPage({ former, plan, said, nameOf }, actor))
+    return sendPage(reply, rollBackPage({ former, plan, start, said, nameOf }, request.actor))
   }
 }
 
@@ -135,8 +137,8 @@ function isAskedByPerson({ method, headers }: FastifyRequest): boolean {
 }
 
 /** Headers of the form: one that is sent twice is applied once. */
-const headersOf = (plan: string, tag: string, message: string | null) => ({
-  'if-match': `"${tag}"`,
+const headersOf = (plan: string, etag: string, message: string | null) => ({
+  'if-match': etag,
   'idempotency-key': `roll-back-${plan}-${hash('sha256', message ?? '', 'base64url')}`,
   ...(message !== null && { 'gatewright-message': headerOf(message) }),
 })

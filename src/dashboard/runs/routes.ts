@@ -18,6 +18,7 @@ import { readDocumentDifference } from '../../views/run-differences.ts'
 import { differencesPath, documentPath, runPagePath, runsPath } from '../addresses.ts'
 import { pageRoute, sendPage } from '../frame.ts'
 import { ifInTime } from '../late.ts'
+import { namesOf } from '../words.ts'
 import { startOfPart } from './changes.ts'
 import { type Compared, differencesPage } from './differences-page.ts'
 import { documentPage } from './document-page.ts'
@@ -40,7 +41,7 @@ type Sources = { readonly db: Db; readonly engine: Engine; readonly queue: Apply
 
 export function runPages(app: Api, { db, engine, queue, runs }: Sources): void {
   const { registry } = engine
-  const nameOf = (model: string) => registry.byName(model)?.displayName ?? model
+  const nameOf = namesOf(registry)
 
   app.get(
     runsPath,

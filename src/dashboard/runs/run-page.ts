@@ -6,7 +6,15 @@ import type { Pause } from '../../queue/pause.ts'
 import { outcomeOf } from '../../runs/outcome.ts'
 import { mayRollBack } from '../../submissions/access.ts'
 import type { Run } from '../../views/run.ts'
-import { applicationPath, differencesPath, documentPath, rollBackPath, runPagePath, runsPath } from '../addresses.ts'
+import {
+  applicationPath,
+  differencesPath,
+  documentPath,
+  rollBackPath,
+  runPagePath,
+  runsPath,
+  withQuery,
+} from '../addresses.ts'
 import { page } from '../frame.ts'
 import { factList, table } from '../table.ts'
 import { duration, nameText, number, outcomeMark, pauseSentence, sentenceText, time } from '../words.ts'
@@ -154,6 +162,5 @@ ${changesPart(changes, runPagePath(id), { start, nameOf })}</section>`
  */
 function job({ request_id: request, submitter_name: who }: Run): Html | string {
   if (who === null) return nameText(request)
-  const query = new URLSearchParams({ period: 'all', request, who })
-  return html`<a href="${runsPath}?${String(query)}">${nameText(request)}</a>`
+  return html`<a href="${withQuery(runsPath, { period: 'all', request, who })}">${nameText(request)}</a>`
 }
