@@ -21,10 +21,7 @@ const blocker = z.object({
   /** Seconds since its transaction began. */
   openS: z.number().nullable(),
   /** The beginning of the last statement of the session, without values; null when it is not known. */
-  statement: z
-    .string()
-    .nullable()
-    .transform((text) => text && startOf(text)),
+  statement: z.string().nullable(),
 })
 export type Blocker = Readonly<z.output<typeof blocker>>
 
@@ -43,8 +40,8 @@ export const isBlocked = ({ workS, blocker }: AtWork): boolean => workS === null
  * The lock of a run's row names the transaction of its worker (docs/adr/0002-running-is-a-lock.md), and PostgreSQL knows what
  * that one waits for. A login without `pg_read_all_stats` learns of the sessions of other logins only that they exist.
  */
-export const readAtWork = (db: Db): Promise<AtWork[]> =>
-  query(db, atWorkRow, {
+export async function readAtWork(db: Db): Promise<AtWork[]> {
+  const rows = await query(db, atWorkRow, {
     text: `WITH busy AS MATERIALIZED (
         SELECT pid, backend_xid AS xid, extract(epoch FROM clock_timestamp() - xact_start)::float8 AS work_s
         FROM pg_stat_activity WHERE datname = current_database() AND backend_xid IS NOT NULL
@@ -65,6 +62,11 @@ export const readAtWork = (db: Db): Promise<AtWork[]> =>
       WHERE w.was_blocked OR w.work_s >= $1::float8 ORDER BY w.work_s DESC NULLS LAST LIMIT ${most}`,
     values: [atWorkFromS],
   })
+  return rows.map(({ blocker, ...row }) => ({
+    ...row,
+    blocker: blocker && { ...blocker, statement: startOf(blocker.statement ?? '') },
+  }))
+}
 
 /** The words before the first value: a statement that a person typed may hold a secret. */
 export function startOf(statement: string): string | null {

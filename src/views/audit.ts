@@ -42,45 +42,21 @@ export const auditEntry = z
   })
   .meta({ id: 'AuditEntry' })
 
-const row = z.object({
-  pk: z.string(),
-  at: z.date(),
-  action: z.string(),
-  requestId: z.string().nullable(),
-  run: z.guid().nullable(),
-  actorPk: z.int().nullable(),
-  actorName: z.string(),
-  realPk: z.int().nullable(),
-  realName: z.string().nullable(),
-  changes: z.array(audited),
-  count: z.int(),
-})
+const row = auditEntry.extend({ at: z.date() })
 
 /** Reads rows. Only the changes that are shown leave the database, without what histories have of them: it has values. */
-const rowsText = `SELECT pk::text, at, action, request_id AS "requestId", run_id AS run,
-    actor_pk AS "actorPk", actor_name AS "actorName", real_pk AS "realPk", real_name AS "realName",
+const rowsText = `SELECT pk::text AS id, at, action, jsonb_build_object('pk', actor_pk, 'username', actor_name) AS "user",
+    CASE WHEN real_name IS NOT NULL THEN jsonb_build_object('pk', real_pk, 'username', real_name) END AS real_user,
     coalesce((SELECT jsonb_agg(each - 'object') FROM jsonb_path_query(changes, '$[0 to ${mostChanges - 1}]') each), '[]') AS changes,
-    jsonb_array_length(changes) AS count
+    jsonb_array_length(changes) AS change_count, request_id, run_id AS run
   FROM audit_rows WHERE pk = ANY ($1::bigint[])`
-
-const toEntry = ({ pk, at, action, changes, count, requestId, run, ...each }: z.output<typeof row>) =>
-  ({
-    id: pk,
-    at: at.toISOString(),
-    action,
-    user: { pk: each.actorPk, username: each.actorName },
-    real_user: each.realName === null ? null : { pk: each.realPk, username: each.realName },
-    changes,
-    change_count: count,
-    request_id: requestId,
-    run,
-  }) satisfies AuditEntry
 
 export type AuditEntry = z.output<typeof auditEntry>
 
 export async function readAuditEntries(db: Db | Tx, keys: readonly Key[]): Promise<AuditEntry[]> {
   const rows = await query(db, row, { text: rowsText, values: [keys.map(String)] })
-  return inOrder(keys.map(String), rows, ({ pk }) => pk).map(toEntry)
+  const inTheirOrder = inOrder(keys.map(String), rows, ({ id }) => id)
+  return inTheirOrder.map((entry) => ({ ...entry, at: entry.at.toISOString() }))
 }
 
 export const auditView: View<'AuditRow'> = {

@@ -54,24 +54,12 @@ type Part = {
   readonly owners: readonly string[] | null
 }
 
-const row = z.object({
-  cursor: z.string(),
+const row = historyEntry.extend({
   at: z.date(),
-  action: historyEntry.shape.action,
-  model: z.string(),
-  key: z.string(),
-  name: z.string(),
-  was: z.string().nullable(),
-  owner: z.string().nullable(),
   fields: z.unknown(),
-  actorPk: z.int().nullable(),
-  actorName: z.string(),
-  realPk: z.int().nullable(),
-  realName: z.string().nullable(),
+  cursor: z.string(),
   options: z.unknown(),
-  runId: z.guid().nullable(),
   submitterPk: z.int().nullable(),
-  requestId: z.string().nullable(),
   hasDocument: z.boolean(),
 })
 
@@ -168,35 +156,31 @@ const historyText = `WITH named AS (
     ORDER BY o.audit_pk DESC, o.position LIMIT $7
   )
   SELECT o.audit_pk || '.' || o.position AS cursor, o.at, o.action, o.model, o.key, o.name, o.was, o.owner,
-    ${fieldsOf('o', 'r')} AS fields,
-    a.actor_pk AS "actorPk", a.actor_name AS "actorName", a.real_pk AS "realPk", a.real_name AS "realName",
-    o.run_id AS "runId", coalesce(r.options, '{}'::jsonb) AS options, r.submitter_pk AS "submitterPk", a.request_id AS "requestId",
+    ${fieldsOf('o', 'r')} AS fields, jsonb_build_object('pk', a.actor_pk, 'username', a.actor_name) AS "user",
+    CASE WHEN a.real_name IS NOT NULL THEN jsonb_build_object('pk', a.real_pk, 'username', a.real_name) END AS real_user,
+    o.run_id AS run, a.request_id, coalesce(r.options, '{}'::jsonb) AS options, r.submitter_pk AS "submitterPk",
     (r.mode = 'apply' AND (r.blueprint IS NOT NULL OR r.document IS NOT NULL)) IS TRUE AS "hasDocument"
   FROM part o JOIN audit_rows a ON a.pk = o.audit_pk LEFT JOIN runs r ON r.id = o.run_id
   ORDER BY o.audit_pk DESC, o.position`
 
 function toEntry(row: Found, actor: Actor, seen: readonly Seen[]): HistoryEntry {
+  const { cursor: _cursor, options: _options, submitterPk: _submitter, hasDocument: _has, ...entry } = row
   const owners = seen.find(({ model }) => model === row.model)?.owners ?? null
   const fields = (row.fields ?? null) as HistoryEntry['fields']
   const isTaken = owners !== null && fields !== null && wasAnothers(fields, owners)
+  const named = (user: HistoryEntry['user']) => (user !== null && mayNameUser(actor, user.pk) ? user : null)
   return {
+    ...entry,
     at: row.at.toISOString(),
-    action: row.action,
-    model: row.model,
-    key: row.key,
-    name: row.name,
     was: isTaken ? null : row.was,
-    owner: row.owner,
     fields: isTaken ? withoutFrom(fields) : fields,
-    user: mayNameUser(actor, row.actorPk) ? { pk: row.actorPk, username: row.actorName } : null,
-    real_user:
-      row.realName !== null && mayNameUser(actor, row.realPk) ? { pk: row.realPk, username: row.realName } : null,
-    run: seesRun(row, actor) ? row.runId : null,
-    request_id: row.requestId,
+    user: named(row.user),
+    real_user: named(row.real_user),
+    run: seesRun(row, actor) ? row.run : null,
   }
 }
 
-const seesRun = ({ runId, options, submitterPk }: Found, actor: Actor): boolean =>
-  runId !== null && mayReadRun({ options, submitterPk }, actor)
+const seesRun = ({ run, options, submitterPk }: Found, actor: Actor): boolean =>
+  run !== null && mayReadRun({ options, submitterPk }, actor)
 
 type Found = z.output<typeof row>
