@@ -1,7 +1,6 @@
 import { type Html, html } from '../http/html.ts'
 import type { Actor } from '../permissions.ts'
-import type { Pause } from '../queue/pause.ts'
-import { type Act, longestReason } from './acts.ts'
+import { type Act, longestReason, type QueueState } from './acts.ts'
 import { actPath, nowPath } from './addresses.ts'
 import { page } from './frame.ts'
 import { count, pauseSentence } from './words.ts'
@@ -10,8 +9,6 @@ import { count, pauseSentence } from './words.ts'
  * The pages that confirm acts. Each names the effect, and Cancel comes first. It has the focus, so that Enter that is pressed
  * twice does nothing.
  */
-
-type QueueState = { readonly pause: Pause | null; readonly failed: number }
 
 type Question = {
   readonly title: string
@@ -57,6 +54,9 @@ const questions: Readonly<Record<Act, Question>> = {
     ],
   },
 }
+
+/** The reason why an act has nothing to do; null when it has something. */
+export const nothingToDo = (name: Act, state: QueueState): string | Html | null => questions[name].nothing(state)
 
 /** @param wrong the error of the reason that was sent */
 export function actPage(name: Act, state: QueueState, actor: Actor, wrong: string | null = null): string {

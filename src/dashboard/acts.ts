@@ -4,15 +4,18 @@ import type { Actor } from '../permissions.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
 import { applyQueue } from '../queue/define.ts'
 import { answered } from '../queue/enqueue.ts'
-import { readPause } from '../queue/pause.ts'
+import type { Pause } from '../queue/pause.ts'
 
 /**
  * The acts of operators on the queue. Each act has an audit row with the operator's name, the object and the value. The row is
- * written first: it records the request, also of an act that then fails.
+ * written first: it records the request, also of an act that then fails. `nothingToDo` says when none is called for.
  */
 export const acts = { pause, resume, clear } as const
 
 export type Act = keyof typeof acts
+
+/** The state that an act changes. @property failed the number of failed jobs */
+export type QueueState = { readonly pause: Pause | null; readonly failed: number }
 
 /** @property reason the operator's reason; null when none was given */
 type Operator = { readonly actor: Actor; readonly requestId: string; readonly reason: string | null }
@@ -21,7 +24,6 @@ type Operator = { readonly actor: Actor; readonly requestId: string; readonly re
 export const longestReason = 200
 
 async function pause(db: Db, queue: ApplyQueue, operator: Operator): Promise<void> {
-  if ((await readPause(queue, db)) !== null) return
   const { name } = applyQueue
   const { actor, reason } = operator
   await db.$transaction([
@@ -33,7 +35,6 @@ async function pause(db: Db, queue: ApplyQueue, operator: Operator): Promise<voi
 }
 
 async function resume(db: Db, queue: ApplyQueue, operator: Operator): Promise<void> {
-  if ((await readPause(queue, db)) === null) return
   await record(db, operator, { action: 'resume_queue', field: 'paused', value: false })
   await answered(queue.resume())
   await db.queuePause.deleteMany({ where: { queue: applyQueue.name } })
@@ -44,9 +45,7 @@ const removedAtOnce = 1_000
 const maxRemovals = 10
 
 /** Removes the failed jobs. Their runs stay. */
-async function clear(db: Db, queue: ApplyQueue, operator: Operator): Promise<void> {
-  const { failed = 0 } = await answered(queue.getJobCounts('failed'))
-  if (failed === 0) return
+async function clear(db: Db, queue: ApplyQueue, operator: Operator, { failed }: QueueState): Promise<void> {
   await record(db, operator, { action: 'clear_failed_jobs', field: 'failed_jobs', value: failed })
   for (let round = 0; round < maxRemovals; round += 1) {
     const removed = await answered(queue.clean(0, removedAtOnce, 'failed'))

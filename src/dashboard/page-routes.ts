@@ -9,7 +9,7 @@ import { storable } from '../models/syntax.ts'
 import { allows } from '../permissions.ts'
 import { answered } from '../queue/enqueue.ts'
 import { readPause } from '../queue/pause.ts'
-import { actPage } from './act-pages.ts'
+import { actPage, nothingToDo } from './act-pages.ts'
 import { type Act, acts, longestReason } from './acts.ts'
 import { actPath, nowPath, workersPath } from './addresses.ts'
 import { pageRoute, sendPage } from './frame.ts'
@@ -53,7 +53,9 @@ export async function pageRoutes(app: Api, sources: Sources): Promise<void> {
       const reason = sentReason.safeParse(body ?? {}).data?.reason ?? ''
       const wrong = whyNoReason(reason)
       if (wrong !== null) return sendPage(reply.code(400), actPage(name, await stateOf(), actor, wrong))
-      await acts[name](db, queue, { actor, requestId, reason: reason === '' ? null : reason })
+      const state = await stateOf()
+      const operator = { actor, requestId, reason: reason === '' ? null : reason }
+      if (nothingToDo(name, state) === null) await acts[name](db, queue, operator, state)
       return reply.redirect(nowPath, 303)
     })
   }

@@ -28,17 +28,15 @@ const schema = groupSummary
 
 export type Group = z.output<typeof schema>
 
-export const groupSelect = {
+const select = {
   ...groupSummarySelect,
   roles: { select: { role: { select: { pk: true, name: true } } }, orderBy: { rolePk: 'asc' } },
+  _count: { select: { memberships: true } },
 } satisfies Prisma.GroupSelect
 
-const countedSelect = { ...groupSelect, _count: { select: { memberships: true } } } satisfies Prisma.GroupSelect
+type Row = Prisma.GroupGetPayload<{ select: typeof select }>
 
-type Row = Prisma.GroupGetPayload<{ select: typeof groupSelect }>
-type Counted = Prisma.GroupGetPayload<{ select: typeof countedSelect }>
-
-export const toGroup = <Users, UsersObj>(row: Row, members: { users: Users; users_obj: UsersObj }) => ({
+const toGroup = <Users, UsersObj>(row: Row, members: { users: Users; users_obj: UsersObj }) => ({
   ...toGroupSummary(row),
   ...members,
   roles: row.roles.map(({ role }) => role.pk),
@@ -50,16 +48,14 @@ const maxMembers = { full: 1_000, keys: 5_000 } as const
 
 type HowRead = Omit<Reading, 'actor'>
 
-const mostOf = ({ related }: HowRead): number => (related ? maxMembers.full : maxMembers.keys)
-
 async function* read(tx: Tx, keys: readonly string[], how: HowRead): AsyncGenerator<(tx: Tx) => Promise<object[]>> {
   const rows = await tx.group.findMany({
     where: { pk: { in: [...keys] } },
-    select: countedSelect,
+    select,
     // The other strategy would count the members of all groups.
     relationLoadStrategy: 'join',
   })
-  const most = mostOf(how)
+  const most = how.related ? maxMembers.full : maxMembers.keys
   const groups = inOrder(keys, rows, ({ pk }) => pk)
   if (how.related) limitMembers(groups.map(({ _count }) => _count.memberships))
   for (const batch of inBatches(groups, most, ({ _count }) => _count.memberships)) {
@@ -71,7 +67,7 @@ async function* read(tx: Tx, keys: readonly string[], how: HowRead): AsyncGenera
   }
 }
 
-async function readSmall(tx: Tx, groups: readonly Counted[], { uidOf, related }: HowRead): Promise<object[]> {
+async function readSmall(tx: Tx, groups: readonly Row[], { uidOf, related }: HowRead): Promise<object[]> {
   const filled = groups.filter(({ _count }) => _count.memberships > 0).map(({ pk }) => pk)
   const members =
     filled.length === 0
@@ -107,10 +103,7 @@ export const groupView = { model: 'Group', schema, read } satisfies View<'Group'
 
 /** One group as its writer sees it. The users of a large one are read when the answer is sent, after the transaction. */
 export async function readGroup(tx: Tx, pk: string, how: HowRead): Promise<object> {
-  const row = await tx.group.findUnique({ where: { pk }, select: groupSelect, relationLoadStrategy: 'join' })
-  if (row === null) throw new Error(`there is no group ${pk}`)
-  const keys = await readAllKeys(tx, pk)
-  if (keys.length > mostOf(how)) return toLarge(row, keys, how)
-  const briefs = how.related ? await readBriefs(tx, keys, how.uidOf) : null
-  return toGroup(row, { users: keys, users_obj: briefs && briefsOf(keys, briefs) })
+  const [group] = (await Array.fromAsync(read(tx, [pk], how), (batch) => batch(tx))).flat()
+  if (group === undefined) throw new Error(`there is no group ${pk}`)
+  return group
 }

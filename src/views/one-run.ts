@@ -1,3 +1,4 @@
+import { type Change, change } from '../apply/changes.ts'
 import type { Db } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
 import type { Keyring } from '../db/seal.ts'
@@ -11,9 +12,8 @@ import { sealedColumn, showsGenerated } from '../runs/ledger.ts'
 import { notesOf } from '../runs/notes.ts'
 import { isWithinCeiling, mayReadRun, optionsOf } from '../runs/options.ts'
 import { changesShown, logNotShown, runsWithHiddenLogs } from './former-owner.ts'
-import { type Repair, readRepairs } from './repair.ts'
+import { readRepairs } from './repair.ts'
 import { complete, type Run, run, runHeadSelect, toRunHead } from './run.ts'
-import { readStoredChanges } from './stored-changes.ts'
 
 /** One run with its document, log and changes, as a single read answers it. */
 
@@ -30,7 +30,6 @@ const fullRunSelect = {
 } satisfies Prisma.RunSelect
 
 type Stored = Prisma.RunGetPayload<{ select: typeof fullRunSelect }>
-type Row = Stored & SealedDocument
 /** The request for a run. To read the document of a large run takes longer than the rest. */
 type Wanted = { readonly id: string; readonly withBlueprint: boolean }
 export type Opening = { readonly registry: Registry; readonly keyring: Keyring }
@@ -45,36 +44,37 @@ export async function readRun(
 ): Promise<Run | null> {
   const row = await db.run.findUnique({ where: { id }, select: fullRunSelect, relationLoadStrategy: 'join' })
   if (row === null || !mayReadRun(row, actor)) return null
-  const shows = row.generated !== null && showsGeneratedTo(row, actor) && (await showsGenerated(db, id))
-  const document = withBlueprint ? await readDocument(db, row) : { holder: id, blueprint: null }
   const repair = (await readRepairs(db, [row], actor))(id)
-  const logs = (await runsWithHiddenLogs(db, [id], actor)).has(id) ? [logNotShown] : row.logs
-  const failed = await readAttempts(db, id, actor)
-  const [completed] = await complete(db, [
-    { ...toRun({ ...row, ...document, logs }, opening, shows, actor, repair), failed_attempts: failed },
-  ])
-  if (completed?.state !== 'running') return completed ?? null
-  return { ...completed, progress: await progressOf(completed, completed.attempts) }
-}
-
-/** A run that was sealed under another SECRET_KEY, or by a version with other models, is shown without its documents. */
-export function toRun(row: Row, { registry, keyring }: Opening, shows: boolean, actor: Actor, repair: Repair): Run {
-  const open = (sealed: string) => keyring.open(sealed, sealedColumn(row.id, 'generated'))
+  const isLogHidden = (await runsWithHiddenLogs(db, [id], actor)).has(id)
   const { changes, isWhole } = readStoredChanges(row.changes)
-  return {
+  const shown: Run = {
     ...toRunHead(row, actor, repair),
-    logs: row.logs,
+    logs: isLogHidden ? [logNotShown] : row.logs,
     ...conditionsShown(row, isWhole),
     progress: null,
-    failed_attempts: [],
+    failed_attempts: await readAttempts(db, id, actor),
     changes: changesShown(changes, actor),
     ...notesOf(row.notes),
     etag: row.planTag === null ? null : `"${row.planTag}"`,
-    blueprint: otherwise(closed, () => blueprintOf(row, { registry, keyring })),
-    generated: otherwise({}, () =>
-      shows && row.generated !== null ? run.shape.generated.parse(JSON.parse(open(row.generated))) : {},
-    ),
+    blueprint: withBlueprint ? blueprintOf(await readDocument(db, row), opening) : '',
+    generated: await generatedOf(db, opening, row, actor),
   }
+  const [completed = shown] = await complete(db, [shown])
+  if (completed.state !== 'running') return completed
+  return { ...completed, progress: await progressOf(completed, completed.attempts) }
+}
+
+/**
+ * The changes of a run as its row holds them. An element that cannot be read, because SQL or another version wrote it, is left
+ * out: the rest of the run is shown.
+ *
+ * @returns `isWhole`: false when some part of it could not be read
+ */
+function readStoredChanges(stored: unknown): { readonly changes: Change[]; readonly isWhole: boolean } {
+  const all = stored ?? []
+  if (!Array.isArray(all)) return { changes: [], isWhole: false }
+  const changes = all.flatMap((each: unknown) => change.safeParse(each).data ?? [])
+  return { changes, isWhole: changes.length === all.length }
 }
 
 /** Reads the failed attempts. Their causes are for callers who may see all runs. */
@@ -84,20 +84,28 @@ async function readAttempts(db: Db, runId: string, actor: Actor): Promise<Run['f
   return rows.map(({ attempt, at, cause }) => ({ attempt, at: at.toISOString(), cause }))
 }
 
-const closed = '# This document cannot be opened: it was sealed under another SECRET_KEY, or by another version.\n'
-
-function otherwise<Value>(fallback: Value, read: () => Value): Value {
+/**
+ * The document of a run, masked; empty when it is not stored any more. One that was sealed under another SECRET_KEY, or by a version
+ * with other models, is not shown.
+ */
+function blueprintOf({ holder, blueprint }: SealedDocument, { registry, keyring }: Opening): string {
+  if (blueprint === null) return ''
   try {
-    return read()
+    return print(mask(openDocument(keyring, { holder, blueprint }), registry))
   } catch {
-    return fallback
+    return '# This document cannot be opened: it was sealed under another SECRET_KEY, or by another version.\n'
   }
 }
 
-/** The document of a run, masked; empty when it is not stored any more. */
-function blueprintOf({ holder, blueprint }: SealedDocument, { registry, keyring }: Opening): string {
-  if (blueprint === null) return ''
-  return print(mask(openDocument(keyring, { holder, blueprint }), registry))
+/** The generated values, for those who may see them; none when they cannot be opened. */
+async function generatedOf(db: Db, { keyring }: Opening, row: Stored, actor: Actor): Promise<Run['generated']> {
+  const { id, generated } = row
+  if (generated === null || !showsGeneratedTo(row, actor) || !(await showsGenerated(db, id))) return {}
+  try {
+    return run.shape.generated.parse(JSON.parse(keyring.open(generated, sealedColumn(id, 'generated'))))
+  } catch {
+    return {}
+  }
 }
 
 /** The condition as it was sent: `takeover`, `deletes=3`. */

@@ -3,7 +3,7 @@ import type { Tx } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
 import { withExample } from '../example.ts'
 import { tokenIntents } from '../token-secret.ts'
-import { readUsers, shownBeside, type User, userView } from './user.ts'
+import { readUsers, shownBeside, userView } from './user.ts'
 import { inOrder, type Reading, type View } from './view.ts'
 
 /** A token, without its secret. */
@@ -24,7 +24,7 @@ export const token = z
 
 export type Token = z.output<typeof token>
 
-export const tokenSelect = {
+const select = {
   pk: true,
   managed: true,
   identifier: true,
@@ -35,25 +35,13 @@ export const tokenSelect = {
   expiring: true,
 } satisfies Prisma.TokenSelect
 
-export const toToken = (row: Prisma.TokenGetPayload<{ select: typeof tokenSelect }>, user: User): Token => ({
-  pk: row.pk,
-  managed: row.managed,
-  identifier: row.identifier,
-  intent: row.intent,
-  user: row.userPk,
-  user_obj: user,
-  description: row.description,
-  expires: row.expires?.toISOString() ?? null,
-  expiring: row.expiring,
-})
-
 /** Reads each user once: a page shows the same ones again and again. */
 async function* read(
   tx: Tx,
   keys: readonly string[],
   reading: Pick<Reading, 'uidOf' | 'actor'>,
 ): AsyncGenerator<Token[]> {
-  const rows = await tx.token.findMany({ where: { pk: { in: [...keys] } }, select: tokenSelect })
+  const rows = await tx.token.findMany({ where: { pk: { in: [...keys] } }, select })
   const tokens = inOrder(keys, rows, ({ pk }) => pk)
   const users = await readUsers(
     tx,
@@ -62,7 +50,18 @@ async function* read(
   )
   yield tokens.flatMap((row) => {
     const user = users.get(row.userPk)
-    return user === undefined ? [] : [toToken(row, user)]
+    if (user === undefined) return []
+    return {
+      pk: row.pk,
+      managed: row.managed,
+      identifier: row.identifier,
+      intent: row.intent,
+      user: row.userPk,
+      user_obj: user,
+      description: row.description,
+      expires: row.expires?.toISOString() ?? null,
+      expiring: row.expiring,
+    }
   })
 }
 

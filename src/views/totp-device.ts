@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import type { Tx } from '../db/client.ts'
-import type { Prisma } from '../db/generated/client.ts'
 import { withExample } from '../example.ts'
 import { inOrder, type View } from './view.ts'
 
@@ -13,10 +12,8 @@ const schema = z
   })
   .meta({ id: 'TotpDevice' })
 
-export const totpDeviceSelect = { name: true, pk: true } satisfies Prisma.TotpDeviceSelect
-
 async function* read(tx: Tx, keys: readonly number[]) {
-  const rows = await tx.totpDevice.findMany({ where: { pk: { in: [...keys] } }, select: totpDeviceSelect })
+  const rows = await tx.totpDevice.findMany({ where: { pk: { in: [...keys] } }, select: { name: true, pk: true } })
   yield inOrder(keys, rows, ({ pk }) => pk)
 }
 

@@ -3,8 +3,7 @@ import type { Tx } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
 import { withExample } from '../example.ts'
 import type { Registry } from '../models/registry.ts'
-import type { Actor } from '../permissions.ts'
-import { type ApplicationRow, application, applicationSelect, toApplication } from './application.ts'
+import { application, applicationSelect, toApplication } from './application.ts'
 import { limitRepeated } from './repeated.ts'
 import { readUsers, shownBeside, type User, userView } from './user.ts'
 import { inOrder, type Reading, type View } from './view.ts'
@@ -22,7 +21,7 @@ export const userConsent = z
   })
   .meta({ id: 'UserConsent' })
 
-export const userConsentSelect = {
+const select = {
   pk: true,
   expires: true,
   expiring: true,
@@ -31,27 +30,13 @@ export const userConsentSelect = {
   applicationPk: true,
 } satisfies Prisma.UserConsentSelect
 
-type Row = Prisma.UserConsentGetPayload<{ select: typeof userConsentSelect }>
-
-export const toUserConsent = (
-  row: Row,
-  { user, app, kinds, actor }: { user: User; app: ApplicationRow; kinds: Registry['kinds']; actor: Actor },
-): z.output<typeof userConsent> => ({
-  pk: row.pk,
-  expires: row.expires?.toISOString() ?? null,
-  expiring: row.expiring,
-  user,
-  application: toApplication(app, { kinds, user, actor }),
-  permissions: row.permissions,
-})
-
 /** Consents. Users and applications are read once each: a page shows the same ones again and again. */
 export const userConsentView = (kinds: Registry['kinds']) =>
   ({
     model: 'UserConsent',
     schema: userConsent,
     async *read(tx: Tx, keys: readonly number[], reading: Reading) {
-      const rows = await tx.userConsent.findMany({ where: { pk: { in: [...keys] } }, select: userConsentSelect })
+      const rows = await tx.userConsent.findMany({ where: { pk: { in: [...keys] } }, select })
       const consents = inOrder(keys, rows, ({ pk }) => pk)
       const users = await readUsers(
         tx,
@@ -67,9 +52,15 @@ export const userConsentView = (kinds: Registry['kinds']) =>
       const appOf = new Map(apps.map((app) => [app.pk, app]))
       yield consents.flatMap((row) => {
         const [user, app] = [users.get(row.userPk), appOf.get(row.applicationPk)]
-        return user === undefined || app === undefined
-          ? []
-          : [toUserConsent(row, { user, app, kinds, actor: reading.actor })]
+        if (user === undefined || app === undefined) return []
+        return {
+          pk: row.pk,
+          expires: row.expires?.toISOString() ?? null,
+          expiring: row.expiring,
+          user,
+          application: toApplication(app, { kinds, user, actor: reading.actor }),
+          permissions: row.permissions,
+        }
       })
     },
   }) satisfies View<'UserConsent'>

@@ -5,13 +5,7 @@ import { withExample } from '../example.ts'
 import { userTypes } from '../models/user.ts'
 import { allows } from '../permissions.ts'
 import { avatarOf } from './avatar.ts'
-import {
-  type GroupSummary,
-  groupSummary,
-  readGroupSummaries,
-  readSuperuserGroups,
-  toAttributes,
-} from './group-summary.ts'
+import { groupSummary, readGroupSummaries, readSuperuserGroups, toAttributes } from './group-summary.ts'
 import { groupsOfUsers, limitRepeated } from './repeated.ts'
 import type { UidOf } from './uid.ts'
 import { inBatches, inOrder, type Reading, type View } from './view.ts'
@@ -72,7 +66,7 @@ const schema = z
 
 export type User = z.output<typeof schema>
 
-export const userSelect = {
+const select = {
   pk: true,
   username: true,
   name: true,
@@ -86,31 +80,6 @@ export const userSelect = {
   memberships: { select: { groupPk: true }, orderBy: { groupPk: 'asc' } },
 } satisfies Prisma.UserSelect
 
-/** Facts about a user that its row does not have. */
-type Context = {
-  readonly uidOf: UidOf
-  readonly superuserGroups: ReadonlySet<string>
-  /** The groups; null: they are left out. */
-  readonly summaries: ReadonlyMap<string, GroupSummary> | null
-}
-
-export function toUser(
-  row: Prisma.UserGetPayload<{ select: typeof userSelect }>,
-  { uidOf, superuserGroups, summaries }: Context,
-): User {
-  const groups = row.memberships.map(({ groupPk }) => groupPk)
-  return {
-    ...toUserBrief(row, uidOf),
-    is_superuser: groups.some((group) => superuserGroups.has(group)),
-    groups,
-    groups_obj: summaries && groups.flatMap((group) => summaries.get(group) ?? []),
-    avatar: avatarOf(row.name || row.username, row.attributes),
-    path: row.path,
-    type: row.type,
-    uuid: row.uuid,
-  }
-}
-
 /** The most memberships whose groups are held at once, with all their attributes. */
 const maxMemberships = 4_000
 
@@ -121,7 +90,7 @@ async function* read(
 ): AsyncGenerator<(tx: Tx) => Promise<User[]>> {
   const rows = await tx.user.findMany({
     where: { pk: { in: [...keys] } },
-    select: userSelect,
+    select,
     relationLoadStrategy: 'join',
   })
   const users = inOrder(keys, rows, ({ pk }) => pk)
@@ -132,7 +101,19 @@ async function* read(
     yield async (tx) => {
       const superuserGroups = await readSuperuserGroups(tx, groups)
       const summaries = related ? await readGroupSummaries(tx, groups) : null
-      return batch.map((row) => toUser(row, { uidOf, superuserGroups, summaries }))
+      return batch.map((row) => {
+        const groups = row.memberships.map(({ groupPk }) => groupPk)
+        return {
+          ...toUserBrief(row, uidOf),
+          is_superuser: groups.some((group) => superuserGroups.has(group)),
+          groups,
+          groups_obj: summaries && groups.flatMap((group) => summaries.get(group) ?? []),
+          avatar: avatarOf(row.name || row.username, row.attributes),
+          path: row.path,
+          type: row.type,
+          uuid: row.uuid,
+        }
+      })
     }
   }
 }

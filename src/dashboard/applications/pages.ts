@@ -2,15 +2,16 @@ import { z } from 'zod'
 import { type Html, type HtmlValue, html } from '../../http/html.ts'
 import { queryInteger } from '../../lists/filters.ts'
 import { type Actor, allows } from '../../permissions.ts'
+import { mayRollBack } from '../../submissions/access.ts'
 import type { applicationView } from '../../views/application.ts'
-import type { HistoryEntry } from '../../views/history.ts'
+import type { HistoryEntry, Recorded } from '../../views/history.ts'
 import type { LastChange } from '../../views/last-changes.ts'
-import { applicationPath, applicationsPath, rollBackPath, runsPath, withQuery } from '../addresses.ts'
+import { applicationPath, applicationsPath, rollBackPath, runPagePath, runsPath, withQuery } from '../addresses.ts'
 import { sentText, textField } from '../filter-fields.ts'
 import { page } from '../frame.ts'
+import { fieldList } from '../runs/changes.ts'
 import { factList, moves, table } from '../table.ts'
-import { count, mark, nameText, notKnown, number, shortTime, time, titleText } from '../words.ts'
-import { type Timeline, timeline } from './timeline.ts'
+import { count, type Look, mark, nameText, notKnown, number, shortId, shortTime, time, titleText } from '../words.ts'
 
 /** /admin/applications/: the applications with their owners; and for each, its changes, with their times and users. */
 
@@ -109,12 +110,17 @@ type Shown = {
   readonly isOutside: boolean | null | undefined
   /** The last run whose document the caller may plan again, if it was changed outside. */
   readonly putBack: string | null
-  readonly history: Timeline
+  /** The newest first. */
+  readonly entries: readonly Recorded[]
+  /** The start of the older entries. */
+  readonly next: string | null
   readonly isFirst: boolean
+  readonly nameOf: (model: string) => string
 }
 
-export function applicationPage({ slug, row, isOutside, putBack, history, isFirst }: Shown, actor: Actor): string {
-  const last = history.entries[0]?.entry
+export function applicationPage(shown: Shown, actor: Actor): string {
+  const { slug, row, isOutside, putBack, entries, next, isFirst } = shown
+  const last = entries[0]?.entry
   return page({
     title: row?.name ?? slug,
     actor,
@@ -128,10 +134,10 @@ ${putBack !== null && html`<p><a href="${rollBackPath(putBack)}">Plan its last d
 }
 ${isFirst && row !== undefined && html`<section><h2>What it is</h2>${facts(row, last)}</section>`}
 <section><h2>What was done to it and to its providers</h2>
-${history.entries.length === 0 ? html`<p>Nothing is recorded.</p>` : timeline(history, actor)}
+${entries.length === 0 ? html`<p>Nothing is recorded.</p>` : timeline(shown, actor)}
 ${moves({
   'The newest': !isFirst && applicationPath(slug),
-  Older: history.next !== null && `${applicationPath(slug)}?before=${history.next}`,
+  Older: next !== null && `${applicationPath(slug)}?before=${next}`,
 })}</section>`,
   })
 }
@@ -157,3 +163,41 @@ function facts(row: ApplicationRow, last: HistoryEntry | undefined): Html {
   ]
   return factList(rows)
 }
+
+const actions: Readonly<Record<HistoryEntry['action'], readonly [Look, string]>> = {
+  create: ['good', 'created'],
+  update: ['changed', 'changed'],
+  delete: ['bad', 'deleted'],
+}
+
+const timeline = ({ entries, nameOf }: Shown, actor: Actor): Html =>
+  table(
+    'What was done',
+    {
+      At: 'plain',
+      What: 'plain',
+      Object: 'name',
+      Who: 'name',
+      Run: 'plain',
+      'Fields, from -> to': 'text',
+    },
+    entries.map(({ entry, cursor, run: former }) => {
+      const { at, action, model, name, was, owner, fields, user, real_user, run } = entry
+      return {
+        id: `change-${cursor}`,
+        cells: [
+          time(new Date(at)),
+          mark(...actions[action]),
+          html`${nameOf(model)} ${nameText(name)}${was !== null && `, was ${nameText(was)}`}${owner !== null && html`<br><span class="quiet">owner ${nameText(owner)}</span>`}`,
+          html`${nameText(user?.username ?? 'not shown')}${real_user !== null && `, in truth ${nameText(real_user.username)}`}`,
+          run !== null &&
+            html`<a href="${runPagePath(run)}">${shortId(run)}</a>${
+              former?.hasDocument === true &&
+              mayRollBack(actor, former.submitterPk) &&
+              html`<br><a href="${rollBackPath(run)}">roll back to this</a>`
+            }`,
+          fields === null ? html`<span class="quiet">not kept</span>` : fieldList(fields, action === 'create'),
+        ],
+      }
+    }),
+  )

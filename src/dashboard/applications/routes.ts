@@ -11,7 +11,7 @@ import type { Registry } from '../../models/registry.ts'
 import type { Actor } from '../../permissions.ts'
 import { mayRollBack } from '../../submissions/access.ts'
 import { applicationView } from '../../views/application.ts'
-import { readHistory } from '../../views/history.ts'
+import { type Recorded, readHistory } from '../../views/history.ts'
 import { readLastChanges } from '../../views/last-changes.ts'
 import { isApplicationOutside } from '../../views/outside.ts'
 import { readUidOf } from '../../views/uid.ts'
@@ -21,7 +21,6 @@ import { ifInTime } from '../late.ts'
 import { earlierRun } from '../runs/same-objects.ts'
 import { namesOf } from '../words.ts'
 import { applicationPage, applicationsPage, applicationsQuery, mostCounted, rowsOfPage } from './pages.ts'
-import type { Timeline } from './timeline.ts'
 
 /** The pages of applications. The declaration of the API's list, and `readHistory`, decide which of them a caller sees. */
 
@@ -75,11 +74,8 @@ export function applicationPages(
       const of = row === undefined ? { slug } : { slug: null, key: row.pk }
       const isOutside = history && (await ifInTime(isApplicationOutside(db, registry, of, history.owners)))
       const putBack = isOutside === true ? await ifInTime(lastDocument(slug, entries, actor)) : null
-      const shown = { entries, next, nameOf }
-      return sendPage(
-        reply,
-        applicationPage({ slug, row, isOutside, putBack, history: shown, isFirst: before === null }, actor),
-      )
+      const isFirst = before === null
+      return sendPage(reply, applicationPage({ slug, row, isOutside, putBack, entries, next, isFirst, nameOf }, actor))
     },
   )
 
@@ -94,7 +90,7 @@ export function applicationPages(
    * The newest run that wrote the application, or that found it as its document has it. @returns null when there is none to plan
    * again
    */
-  async function lastDocument(slug: string, entries: Timeline['entries'], actor: Actor) {
+  async function lastDocument(slug: string, entries: readonly Recorded[], actor: Actor) {
     const of = { slug, title: '', submitter: null, objects: [], before: new Date(Date.now() + dayMs) }
     const applied = await earlierRun(db, runs, actor, of)
     const wrote = entries.find(({ run }) => run?.hasDocument === true)

@@ -33,7 +33,6 @@ import { type Earlier, earlierRun, laterRuns, objectsOf } from './same-objects.t
 const params = z.object({ id: z.guid() })
 const partQuery = z.strictObject({ start: startOfPart })
 const rowsOfPage = 50
-const mostLater = 10
 /** Milliseconds; a document of many entries is long to open and to print. */
 const documentWithinMs = 5_000
 
@@ -73,7 +72,7 @@ export function runPages(app: Api, { db, engine, queue, runs }: Sources): void {
     pageRoute({ params, querystring: partQuery }),
     async ({ actor, params: { id }, query: { start } }, reply) => {
       const run = await readOne(id, actor)
-      const later = start > 0 ? [] : await ifInTime(readLater(run, actor))
+      const later = start > 0 ? [] : await ifInTime(laterRuns(db, runs, registry, run, actor))
       const pause = run.state === 'queued' ? await readPause(queue, db).catch(() => null) : null
       return sendPage(reply, runPage(run, { later, start, pause, nameOf }, actor))
     },
@@ -86,13 +85,6 @@ export function runPages(app: Api, { db, engine, queue, runs }: Sources): void {
     const run = await inTime(reading, withBlueprint ? documentWithinMs : undefined)
     if (run === null) throw noSuchRun()
     return run
-  }
-
-  /** Reads the later runs of the same objects, the next one first. */
-  async function readLater(run: Run, actor: Actor) {
-    const objects = objectsOf(run, registry, { withUnchanged: false })
-    const of = { slug: run.slug, createdAt: new Date(run.created_at), objects }
-    return readRunRows(db, runs, actor, await laterRuns(db, runs, actor, of, mostLater))
   }
 
   app.get(

@@ -1,5 +1,6 @@
 import type { Db } from '../../db/client.ts'
 import type { ListSpec } from '../../lists/list.ts'
+import { type RunRow, readRunRows } from '../../lists/run-rows.ts'
 import { findRuns, type Same } from '../../lists/runs-of-operators.ts'
 import type { Registry } from '../../models/registry.ts'
 import type { Actor } from '../../permissions.ts'
@@ -28,21 +29,24 @@ export function objectsOf(
   return [...new Set(objects)]
 }
 
+const mostLater = 10
+
 /** Later runs of the same objects, the next one first: those of the same application, and those that changed one of the objects. */
 export async function laterRuns(
   db: Db,
   spec: ListSpec<'Run'>,
+  registry: Registry,
+  run: Run,
   actor: Actor,
-  {
-    slug,
-    createdAt,
-    objects,
-  }: { readonly slug: string | null; readonly createdAt: Date; readonly objects: readonly string[] },
-  size: number,
-): Promise<string[]> {
-  const same: Same = { objects, ...(slug !== null && { application: { slug, since: createdAt } }) }
-  const sent = { same, since: createdAt, mode: ['apply'] }
-  return (await findRuns(db, spec, actor, { sent, ordering: 'created_at', size })).ids
+): Promise<readonly RunRow[]> {
+  const since = new Date(run.created_at)
+  const same: Same = {
+    objects: objectsOf(run, registry, { withUnchanged: false }),
+    ...(run.slug !== null && { application: { slug: run.slug, since } }),
+  }
+  const request = { sent: { same, since, mode: ['apply'] }, ordering: 'created_at', size: mostLater }
+  const { ids } = await findRuns(db, spec, actor, request)
+  return readRunRows(db, spec, actor, ids)
 }
 
 export type Earlier = {
