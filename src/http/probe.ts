@@ -39,9 +39,14 @@ const seldomMs = 400
  * Asks a question that costs more, at most once in `everyMs`. Callers in between get the last answer, and so do callers whose
  * answer is late: a busy part is not one that refuses.
  *
+ * @param answerWithinMs the time that a caller waits
  * @throws the errors of `ask`, or one when no answer ever came in time
  */
-export function seldom<Answer>(ask: () => Promise<Answer>, everyMs: number): () => Promise<Answer> {
+export function seldom<Answer>(
+  ask: () => Promise<Answer>,
+  everyMs: number,
+  answerWithinMs = seldomMs,
+): () => Promise<Answer> {
   let asked: { answer: Promise<Answer>; since: number } | undefined
   let last: { answer: Answer } | undefined
 
@@ -61,8 +66,8 @@ export function seldom<Answer>(ask: () => Promise<Answer>, everyMs: number): () 
 
   return () => {
     const isRecent = asked !== undefined && performance.now() - asked.since < everyMs
-    return limitTime(isRecent && asked !== undefined ? asked.answer : begin(), seldomMs, () => {
-      if (last === undefined) throw new Error(`no answer within ${seldomMs} ms`)
+    return limitTime(isRecent && asked !== undefined ? asked.answer : begin(), answerWithinMs, () => {
+      if (last === undefined) throw new Error(`no answer within ${answerWithinMs} ms`)
       return last.answer
     })
   }

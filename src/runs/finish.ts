@@ -4,7 +4,6 @@ import type { EngineTx } from '../db/engine-tx.ts'
 import type { Statement } from '../db/raw.ts'
 import type { Keyring } from '../db/seal.ts'
 import { sealedColumn, type WorkerRun } from './ledger.ts'
-import type { RunState } from './life.ts'
 import type { Notes } from './notes.ts'
 import { submitterOf } from './options.ts'
 
@@ -12,7 +11,7 @@ import { submitterOf } from './options.ts'
 
 /** The end of a run: applied, refused or failed. */
 export type RunResult = {
-  readonly event: 'finish' | 'fail'
+  readonly state: 'done' | 'failed'
   /** A digest of the document that was applied. */
   readonly document?: Buffer
   readonly applied: boolean
@@ -38,15 +37,9 @@ export type RunResult = {
 type Ledger = { readonly keyring: Keyring; readonly runSecretsHours: number }
 
 /** Ends a run that the transaction has locked. Writes its result, and the audit row when it was applied. */
-export function finishRun(
-  tx: EngineTx,
-  { keyring, runSecretsHours }: Ledger,
-  run: WorkerRun,
-  state: RunState,
-  result: RunResult,
-): void {
-  const { document = null, applied, reason, digests, planTag = null, cause = null } = result
-  const { audited, generated, actorName, logs, changes } = result
+export function finishRun(tx: EngineTx, { keyring, runSecretsHours }: Ledger, run: WorkerRun, result: RunResult): void {
+  const { state, document = null, applied, reason, digests, planTag = null, cause = null } = result
+  const { audited, generated, actorName, logs, changes, notes } = result
   const sealed =
     Object.keys(generated).length === 0
       ? null
@@ -54,12 +47,11 @@ export function finishRun(
   const values = [
     ...[run.id, state, applied, reason, sealed, runSecretsHours, document],
     ...[digests, planTag, cause, logs, changes.length === 0 ? null : JSON.stringify(changes)],
+    notes === undefined ? null : JSON.stringify(notes),
   ]
   if (!applied) {
-    // Only plans have notes, and only failed runs a cause.
-    const more = result.notes === undefined ? '' : ', notes = $13::jsonb'
-    const text = cause === null ? end(more) : `WITH attempted AS (${attempt}) ${end(more)}`
-    tx.send({ text, values: [...values, ...(result.notes === undefined ? [] : [JSON.stringify(result.notes)])] })
+    if (cause !== null) tx.send(failedAttempt(run.id, cause))
+    tx.send({ text: end, values })
     return
   }
   if (document !== null && audited.length === 0) dropEarlierCopies(tx, run.id, document)
@@ -67,20 +59,16 @@ export function finishRun(
   const actor = { pk: run.submitterPk, username: actorName, impersonator }
   const row = auditValues({ actor, action: 'apply', changes: audited, requestId: run.requestId, runId: run.id })
   tx.send({
-    text: `WITH ended AS (${end()}) INSERT INTO audit_rows (${row.columns})
-      VALUES ($13, $14, $15, $16, $17, $18::jsonb, $19::text[], $20, $21::uuid)`,
+    text: `WITH ended AS (${end}) INSERT INTO audit_rows (${row.columns})
+      VALUES ($14, $15, $16, $17, $18, $19::jsonb, $20::text[], $21, $22::uuid)`,
     values: [...values, ...row.values],
   })
 }
 
-const end = (more = ''): string => `UPDATE runs SET state = $2::run_state, applied = $3, reason = $4, generated = $5,
+const end = `UPDATE runs SET state = $2::run_state, applied = $3, reason = $4, generated = $5,
   generated_until = CASE WHEN $5::text IS NULL THEN NULL ELSE now() + make_interval(hours => $6::integer) END,
   started_at = now(), finished_at = clock_timestamp(), document = $7::bytea, entry_digests = $8::text[], plan_tag = $9,
-  cause = $10, logs = $11::text[], changes = $12::jsonb${more} WHERE id = $1::uuid`
-
-/** Records the attempt that ended a run as failed, with the cause of the run. */
-const attempt = `INSERT INTO run_attempts (run_id, attempt, cause)
-  SELECT id, attempts, $10::text FROM runs WHERE id = $1::uuid ON CONFLICT DO NOTHING`
+  cause = $10, logs = $11::text[], changes = $12::jsonb, notes = $13::jsonb WHERE id = $1::uuid`
 
 /**
  * A run that changed nothing often has the document of earlier runs: the newest of them keeps it for all

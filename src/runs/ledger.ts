@@ -10,7 +10,7 @@ import type { Conditions } from '../plan/engine.ts'
 import type { TraceHeaders } from '../tracing.ts'
 import { runFormat } from './format.ts'
 import type { RetryKey } from './idempotency.ts'
-import { isFinished, live, type RunState, staleAfterS } from './life.ts'
+import { isFinished, staleAfterS } from './life.ts'
 import { storedAuthors, storedOptions } from './options.ts'
 
 /** The run ledger: one row for each submission, with its outcome. BullMQ only wakes a worker. */
@@ -201,14 +201,13 @@ export async function showsGenerated(db: Db, id: string): Promise<boolean> {
   return row?.shows === true
 }
 
-const cancelled: RunState = live({ state: 'queued', attempts: 1 }, 'cancel').state
 const cancelledRow = z.object({ id: z.guid() })
 
 export const cancellation = (id: string, why: string, by: string | null = null): Statement => ({
-  text: `UPDATE runs SET state = $2::run_state, reason = 'cancelled', logs = ARRAY[$3::text], finished_at = clock_timestamp(),
-      options = options || jsonb_strip_nulls(jsonb_build_object('cancelled_by', $4::text))
+  text: `UPDATE runs SET state = 'cancelled', reason = 'cancelled', logs = ARRAY[$2::text], finished_at = clock_timestamp(),
+      options = options || jsonb_strip_nulls(jsonb_build_object('cancelled_by', $3::text))
     WHERE id = $1::uuid AND state = 'queued' RETURNING id`,
-  values: [id, cancelled, why, by],
+  values: [id, why, by],
 })
 
 /**
@@ -268,10 +267,10 @@ export async function takeTurn(tx: EngineTx, { id, options }: WorkerRun): Promis
 export async function recordCancelled(tx: Tx, keyring: Keyring, run: NewRun, why: string): Promise<boolean> {
   const rows = await query(tx, cancelledRow, {
     text: `INSERT INTO runs (${columns}, state, reason, logs, finished_at)
-      VALUES (${placeholders('$9::jsonb')}, $10::run_state, 'cancelled', ARRAY[$11::text], clock_timestamp())
+      VALUES (${placeholders('$9::jsonb')}, 'cancelled', 'cancelled', ARRAY[$10::text], clock_timestamp())
       ON CONFLICT (id) DO UPDATE SET state = excluded.state, reason = excluded.reason, logs = excluded.logs,
         finished_at = excluded.finished_at WHERE runs.state = 'queued' RETURNING id`,
-    values: [...valuesOf(keyring, run), cancelled, why],
+    values: [...valuesOf(keyring, run), why],
   })
   return rows.length > 0
 }

@@ -1,5 +1,5 @@
 /**
- * The life of a run: one pure function of state and event.
+ * The life of a run. The simulation of runs checks each change of a row against it, as one function of state and event.
  *
  *            wait · enqueue (5 at most) · unqueue
  *             ┌──┐
@@ -28,8 +28,6 @@ export type Life = {
   readonly attempts: number
 }
 
-export type RunEvent = 'wait' | 'enqueue' | 'unqueue' | 'lock' | 'release' | 'finish' | 'fail' | 'cancel'
-
 export const maxAttempts = 5
 
 /** A run that has been queued for longer is never applied. */
@@ -57,32 +55,6 @@ export const notItsTurnMs = 10_000
 export const afterLockMs = (ageMs: number): number => Math.min(comesBackAfterMs, Math.max(500, Math.ceil(ageMs / 2)))
 
 export const isFinished = (state: RunState): boolean => state === 'done' || state === 'failed' || state === 'cancelled'
-
-/** @returns the life after the event; the same object when the event changes nothing */
-export function live(life: Life, event: RunEvent): Life {
-  const { state, attempts } = life
-  switch (event) {
-    case 'wait':
-      return life
-    case 'enqueue':
-      if (state !== 'queued') return life
-      return attempts < maxAttempts ? { state, attempts: attempts + 1 } : { state: 'failed', attempts }
-    case 'unqueue':
-      return state === 'queued' && attempts > 0 ? { state, attempts: attempts - 1 } : life
-    case 'lock':
-      return state === 'queued' ? { state: 'running', attempts } : life
-    case 'release':
-      return state === 'running' ? { state: 'queued', attempts } : life
-    case 'finish':
-      return state === 'running' ? { state: 'done', attempts } : life
-    case 'fail':
-      return state === 'running' ? { state: 'failed', attempts } : life
-    case 'cancel':
-      return state === 'queued' ? { state: 'cancelled', attempts } : life
-    default:
-      return event satisfies never
-  }
-}
 
 /**
  * Seconds that a run stays queued and unlocked until the reconciler checks its job, and between two such checks. They are few at

@@ -20,8 +20,7 @@ export const notes = z.object({
   unmanaged: z.array(unmanagedFields).default([]),
 })
 
-export type Notes = Partial<z.output<typeof notes>>
+export type Notes = z.output<typeof notes>
 
 /** @returns none for a run without notes, and for notes of a version with another form */
-export const notesOf = (stored: unknown): z.output<typeof notes> =>
-  notes.safeParse(stored ?? {}).data ?? notes.parse({})
+export const notesOf = (stored: unknown): Notes => notes.safeParse(stored ?? {}).data ?? notes.parse({})

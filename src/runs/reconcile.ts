@@ -3,7 +3,7 @@ import { isTransient } from '../db/errors.ts'
 import { addUp } from '../db/row-counts.ts'
 import type { SubmissionFields } from '../log.ts'
 import type { TraceHeaders } from '../tracing.ts'
-import { live, type RunEvent } from './life.ts'
+import { maxAttempts } from './life.ts'
 import { readBacklog } from './queued.ts'
 import { type Decided, type Overdue, type ReconcilerLedger, reconcilerLedger } from './reconciler-ledger.ts'
 import { cancelStale, eraseExpired } from './retention.ts'
@@ -43,10 +43,13 @@ const maintenanceEveryMs = 10_000
 /** The log and the counts of the reconciler. */
 type Reporting = Pick<Worker, 'log' | 'tally'>
 
-const decide = (run: Overdue, event: RunEvent): Decided => ({
-  ...run,
-  next: live({ state: 'queued', attempts: run.attempts }, event),
-})
+const queuedAs = (run: Overdue, attempts: number): Decided => ({ ...run, next: { state: 'queued', attempts } })
+
+/** A new attempt; after the last one it has failed. */
+const enqueuedAgain = (run: Overdue): Decided =>
+  run.attempts < maxAttempts
+    ? queuedAs(run, run.attempts + 1)
+    : { ...run, next: { state: 'failed', attempts: run.attempts } }
 
 /**
  * Enqueues runs again whose job has vanished: Redis was wiped, the worker died, or the API died between recording and enqueueing.
@@ -66,7 +69,7 @@ export async function reconcile(
   const decided = overdue.flatMap((run, index) => {
     const answer = asked[index]
     // The other runs stay as they are: nothing is known about their jobs.
-    return answer?.status === 'fulfilled' ? [decide(run, answer.value ? 'wait' : 'enqueue')] : []
+    return answer?.status === 'fulfilled' ? [answer.value ? queuedAs(run, run.attempts) : enqueuedAgain(run)] : []
   })
   const toEnqueue = await save(ledger, decided, worker)
   // All are tried, although one may fail.
@@ -79,7 +82,7 @@ export async function reconcile(
   const failed = toEnqueue.filter((_, index) => added[index]?.status === 'rejected')
   await save(
     ledger,
-    failed.map((run) => decide({ ...run, attempts: run.next.attempts }, 'unqueue')),
+    failed.map((run) => queuedAs({ ...run, attempts: run.next.attempts }, run.attempts)),
     worker,
   )
   const failure = [...asked, ...added].find((outcome) => outcome.status === 'rejected')

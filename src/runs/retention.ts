@@ -27,18 +27,16 @@ const countRow = z.object({ count: z.int() })
 
 /** Deletes finished runs and audit rows that are too old, the oldest first. Several workers may do it at once. */
 export async function deleteOld(db: Db, { runDays, auditDays }: Retention): Promise<{ runs: number; audit: number }> {
-  const runs = await inPortions(async () => {
-    const [row] = await query(db, countRow, {
+  const runs = await inPortions(() =>
+    execute(db, {
       text: `WITH old AS (
           SELECT id FROM runs WHERE created_at < now() - make_interval(days => $1::integer) AND state <> 'queued'
           ORDER BY created_at LIMIT ${portion} FOR UPDATE SKIP LOCKED
-        ), deleted AS (DELETE FROM runs WHERE id = ANY (ARRAY(SELECT id FROM old)) RETURNING 1),
-        attempts AS (DELETE FROM run_attempts WHERE run_id = ANY (ARRAY(SELECT id FROM old)))
-        SELECT count(*)::integer AS count FROM deleted`,
+        ), attempts AS (DELETE FROM run_attempts WHERE run_id = ANY (ARRAY(SELECT id FROM old)))
+        DELETE FROM runs WHERE id = ANY (ARRAY(SELECT id FROM old))`,
       values: [runDays],
-    })
-    return row?.count ?? 0
-  })
+    }),
+  )
   const audit = await inPortions(async () => {
     const [row] = await query(db, countRow, {
       text: 'SELECT delete_old_audit_rows($1::integer, $2::integer) AS count',

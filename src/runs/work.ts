@@ -10,7 +10,7 @@ import type { Run } from './ended.ts'
 import type { RunResult } from './finish.ts'
 import { NewerRun, runFormat } from './format.ts'
 import type { WorkerRun } from './ledger.ts'
-import { afterLockMs, isFinished, live, NotYet, notItsTurnMs, type RunState } from './life.ts'
+import { afterLockMs, isFinished, NotYet, notItsTurnMs, type RunState } from './life.ts'
 import { submitterOf } from './options.ts'
 import { staleLog } from './retention.ts'
 import { outcomeOf, type Tally } from './tally.ts'
@@ -115,7 +115,7 @@ async function applyOrRefuse(worker: Worker, task: Task): Promise<Ended | undefi
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     const { reason, logs } = error
-    return lockAndFinish(worker, task, async () => ({ ...nothingApplied, event: 'finish', reason, logs }))
+    return lockAndFinish(worker, task, async () => ({ ...nothingApplied, state: 'done', reason, logs }))
   }
 }
 
@@ -152,7 +152,7 @@ async function lockAndFinish(
     if (run.isStale) {
       task.locked = run
       tx.cancel(run, staleLog)
-      return { state: live(run, 'cancel').state, applied: false, reason: 'cancelled', logs: [staleLog] }
+      return { state: 'cancelled', applied: false, reason: 'cancelled', logs: [staleLog] }
     }
     const why =
       run.format > runFormat
@@ -165,11 +165,10 @@ async function lockAndFinish(
       return why
     }
     const result = await decide(tx, run)
-    const { state } = live(live(run, 'lock'), result.event)
-    tx.finish(run, state, result)
+    tx.finish(run, result)
     task.locked = run
     task.isUnchanged = result.applied && result.audited.length === 0
-    const { applied, reason, logs } = result
+    const { state, applied, reason, logs } = result
     return { state, applied, reason, logs }
   })
   if (ended === undefined) return undefined
@@ -226,7 +225,7 @@ async function recordFailure(worker: Worker, task: Task, error: unknown): Promis
   const why = error instanceof Problem ? error.message : 'an error inside the service'
   const logs = [`rolled back: ${why}; nothing was changed. The service's log has the details of run ${task.id}.`]
   const cause = causeText(error)
-  const result = { ...nothingApplied, event: 'fail', reason: 'server_error', logs, cause } as const
+  const result = { ...nothingApplied, state: 'failed', reason: 'server_error', logs, cause } as const
   try {
     return await lockAndFinish(worker, task, async () => result, error)
   } catch (failure) {

@@ -10,8 +10,8 @@ import type { Conditions, Engine } from '../plan/engine.ts'
 import { notification, notifyEnded, type Run, readRuns } from './ended.ts'
 import { failedAttempt, finishRun, type RunResult } from './finish.ts'
 import { cancellation, lockRun, postponement, sealedColumn, takeTurn, type WorkerRun } from './ledger.ts'
-import type { RunState } from './life.ts'
 import { noLongerManaged, pathOf } from './no-longer-managed.ts'
+import { notes } from './notes.ts'
 import { conditionsOf, submitterOf } from './options.ts'
 import { beginPlan, digestOf, endPlan, planTagOf, type ReviewedPlan, readPlan } from './plans.ts'
 import { withCauses } from './since-plan.ts'
@@ -23,7 +23,7 @@ export type RunTx = {
   /** @throws {Refusal} which rolls the transaction back */
   apply(run: WorkerRun, onProgress?: OnProgress): Promise<RunResult>
   /** Writes the result of a locked run, and the audit row when it was applied. */
-  finish(run: WorkerRun, state: RunState, result: RunResult): void
+  finish(run: WorkerRun, result: RunResult): void
   cancel(run: WorkerRun, why: string): void
   /** Whether the run may go on now: a set waits for others of its submitter, and for a slot. */
   takeTurn(run: WorkerRun): Promise<boolean>
@@ -64,8 +64,8 @@ export const workerLedger = ({ db, transaction, engine, runSecretsHours }: Worke
         work({
           lock: () => lockRun(tx, id),
           apply: (run, onProgress) => resultOf(tx, engine, run, onProgress),
-          finish: (run, state, result) =>
-            finishRun(tx, { keyring: engine.keyring, runSecretsHours }, run, state, withDocument(engine, run, result)),
+          finish: (run, result) =>
+            finishRun(tx, { keyring: engine.keyring, runSecretsHours }, run, withDocument(engine, run, result)),
           cancel: (run, why) => tx.send(cancellation(run.id, why)),
           takeTurn: (run) => takeTurn(tx, run),
           leaveQueued: (run, afterMs) => tx.send(postponement(run.id, afterMs)),
@@ -84,7 +84,7 @@ export const workerLedger = ({ db, transaction, engine, runSecretsHours }: Worke
 
 /** A failure keeps the digest of its document, so that a later apply of the same document is known to repair it. */
 function withDocument({ keyring }: Engine, run: WorkerRun, result: RunResult): RunResult {
-  if (result.event !== 'fail') return result
+  if (result.state !== 'failed') return result
   try {
     return {
       ...result,
@@ -118,18 +118,20 @@ async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun, onProgress
     throw plan !== undefined && error instanceof Refusal ? await withCauses(tx, error, submitter, plan.at) : error
   })
   const { actor, unnamed, findings, ...rest } = result
-  const outcome = { ...rest, event: 'finish', reason: null, actorName: actor.username, document } as const
+  const outcome = { ...rest, state: 'done', reason: null, actorName: actor.username, document } as const
   if (!isPlan) return { ...outcome, applied: true, digests: [] }
   endPlan(tx)
   const planTag = planTagOf(engine.keyring, document, result.digests, conditions)
   const unmanaged = await noLongerManaged(tx, engine, { run, blueprint, digest: document, findings, actor })
-  const notes = {
-    ...(unnamed && { unnamed: unnamed.map(({ model, key, owner }) => ({ model, key, owner })) }),
-    ...(unmanaged.length > 0 && { unmanaged: unmanaged.map(({ model, key, fields }) => ({ model, key, fields })) }),
+  return {
+    ...outcome,
+    applied: false,
+    audited: [],
+    generated: {},
+    planTag,
+    logs: [...result.logs, ...unmanagedLines(unmanaged)],
+    notes: notes.parse({ unnamed, unmanaged }),
   }
-  const planned = { ...outcome, applied: false, audited: [], generated: {}, planTag } as const
-  const noted = { ...planned, logs: [...result.logs, ...unmanagedLines(unmanaged)] }
-  return Object.keys(notes).length === 0 ? noted : { ...noted, notes }
 }
 
 /**

@@ -1,6 +1,7 @@
 import { didNotHappen, isConnectionLost, isTransient } from '../../src/db/errors.ts'
-import { isFinished, live } from '../../src/runs/life.ts'
+import { isFinished } from '../../src/runs/life.ts'
 import { cancelled, type Stage } from './ledgers.ts'
+import { live } from './life.ts'
 import { type Answer, endOf, type Row } from './watch.ts'
 import type { Process, Reply } from './world.ts'
 

@@ -32,7 +32,7 @@ export type Stage = {
 const lockMs = 3_000
 const ofKind = { kind: 'radius', mode: 'apply' } as const
 const busy = () => Object.assign(new Error('the statement ran out of time'), { code: '57014' })
-const applied = { event: 'finish', applied: true, reason: null, logs: ['applied'] } as const
+const applied = { state: 'done', applied: true, reason: null, logs: ['applied'] } as const
 
 export function workerLedger(stage: Stage, process: Process): WorkerLedger {
   const { database, flaw } = stage
@@ -151,7 +151,7 @@ function inTx(stage: Stage, tx: Open, id: string): RunTx {
       if (now === 'bug') throw new Error('a bug')
       return { ...applied, changes: [], digests: [], audited: [], generated: {}, actorName: '' }
     },
-    finish: ({ id }, state, { applied, reason, logs }) => {
+    finish: ({ id }, { state, applied, reason, logs }) => {
       const attempts = () => (state === 'failed' ? attempted(database.rows.get(id)) : {})
       const finish = () => database.write(id, { state, applied, reason, logs, ...attempts() })
       if (flaw === 'result outside of the transaction') world.after(500, finish)

@@ -1,15 +1,16 @@
 import { describe, expect, test } from 'vitest'
-import { live, maxAttempts, patienceS, type RunEvent, staleAfterS } from '../../src/runs/life.ts'
+import { maxAttempts, patienceS, staleAfterS } from '../../src/runs/life.ts'
 import { stand } from '../runs/stand.ts'
+import { live, type RunEvent } from './life.ts'
 import { realTwin, simulatedTwin, type Twin } from './twins.ts'
 
 /** The ledgers of the simulation do what those of the product do on PostgreSQL: else it proves nothing. */
 
 const nothing = { changes: [], digests: [], audited: [], generated: {}, actorName: 'admin' }
-const appliedResult = { event: 'finish', applied: true, reason: null, logs: ['applied'], ...nothing } as const
+const appliedResult = { state: 'done', applied: true, reason: null, logs: ['applied'], ...nothing } as const
 const failedResult = {
   ...nothing,
-  event: 'fail',
+  state: 'failed',
   ...{ applied: false, reason: 'server_error', logs: ['failed'], cause: 'a bug' },
 } as const
 const ofKind = { title: 'apply', kind: 'radius', mode: 'apply' } as const
@@ -25,7 +26,7 @@ const decided = (id: string, attempts: number, event: RunEvent) => ({
 const applying = ({ worker }: Twin, id: string, after: () => Promise<unknown> = async () => {}) =>
   worker.transaction(id, async (tx) => {
     const run = await tx.lock()
-    if (run?.state === 'queued') tx.finish(run, 'done', appliedResult)
+    if (run?.state === 'queued') tx.finish(run, appliedResult)
     await after()
     return run?.state
   })
@@ -155,7 +156,7 @@ const scenarios: Record<string, Steps> = {
       const id = await twin.add({ attempts: 2 })
       const failing = twin.worker.transaction(id, async (tx) => {
         const run = await tx.lock()
-        if (run !== undefined) tx.finish(run, 'failed', failedResult)
+        if (run !== undefined) tx.finish(run, failedResult)
       })
       await twin.until(failing)
       return [await twin.row(id), await twin.failedAttempts(id)]

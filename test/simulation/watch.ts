@@ -1,13 +1,6 @@
-import {
-  isFinished,
-  type Life,
-  live,
-  maxAttempts,
-  type RunEvent,
-  type RunState,
-  staleAfterS,
-} from '../../src/runs/life.ts'
+import { isFinished, type Life, maxAttempts, type RunState, staleAfterS } from '../../src/runs/life.ts'
 import type { Ended } from '../../src/runs/work.ts'
+import { live, type RunEvent } from './life.ts'
 import type { World } from './world.ts'
 
 /** The promises about runs, checked at each write and at the end. */

@@ -1,10 +1,10 @@
 import type { Db } from '../../db/client.ts'
-import { inTime } from '../../db/in-time.ts'
+import { inTime, patience } from '../../db/in-time.ts'
 import { readProcesses } from '../../db/presence.ts'
 import { seldom } from '../../http/probe.ts'
 import type { Inspect } from '../../http/readiness.ts'
 import { type ListSpec, scopeOf } from '../../lists/list.ts'
-import { newestRuns, type Period, readFigures } from '../../lists/run-figures.ts'
+import { type Figures, newestRuns, type Period, readFigures } from '../../lists/run-figures.ts'
 import { readRunRows } from '../../lists/run-rows.ts'
 import { findRuns } from '../../lists/runs-of-operators.ts'
 import { tokenOwners } from '../../lists/tokens.ts'
@@ -17,13 +17,17 @@ import { readBacklog } from '../../runs/queued.ts'
 import { expiringCertificates, expiringTokens } from '../../views/expiries.ts'
 import { readRefusals } from '../../views/refusal.ts'
 import { groupByCause, type RunGroup } from '../runs/groups.ts'
-import { shared } from './shared.ts'
 
 /** Failures by cause. @property isAll false: there are more, of which these are the newest */
 type Failures = { readonly groups: readonly RunGroup[]; readonly isAll: boolean }
 
 const mostFailures = 200
 const mostNewest = 10
+
+/** Milliseconds. Counts of a day take longer to make, and change less. */
+const figuresEveryMs = { hour: 900, day: 15_000 } as const
+/** The most figures that are kept, of one period and of callers who see the same runs. */
+const mostFigures = 200
 
 export type Sources = {
   readonly db: Db
@@ -39,11 +43,16 @@ export type Now = Awaited<ReturnType<ReturnType<typeof openNow>>>
 export function openNow({ db, queue, inspect, runs }: Sources) {
   // They take longer to read than the rest, and are the same for all who may see them.
   const certificatesOfAll = seldom(() => expiringCertificates(db), 60_000)
-  // Counts of a day take longer to make, and change less. Many readers see the same runs.
-  const figuresOf = {
-    hour: shared(900, (actor: Actor) => readFigures(db, runs, actor, 'hour')),
-    day: shared(15_000, (actor: Actor) => readFigures(db, runs, actor, 'day')),
+  const figures = new Map<string, () => Promise<Figures>>()
+  /** Callers who see the same runs share their figures. */
+  function figuresOf(actor: Actor, period: Period): Promise<Figures> {
+    const { own, owners, caller } = scopeOf(runs, actor)
+    const key = JSON.stringify([period, own, owners, own === undefined && owners === undefined ? null : caller])
+    if (figures.size >= mostFigures) figures.clear()
+    const ask = () => seldom(() => readFigures(db, runs, actor, period), figuresEveryMs[period], 0.9 * patience())
+    return figures.getOrInsertComputed(key, ask)()
   }
+
   return async (actor: Actor, period: Period) => {
     const newest = newestRuns(db, runs, actor, mostNewest).then((ids) => readRunRows(db, runs, actor, ids))
     const lastHour = new Date(Date.now() - 3_600_000)
@@ -57,7 +66,7 @@ export function openNow({ db, queue, inspect, runs }: Sources) {
         servers: known(inTime(readProcesses(db, 'servers'))),
         backlog: known(inTime(readBacklog(db))),
         atWork: known(inTime(readWork(db, runs, actor))),
-        figures: known(inTime(figuresOf[period](scopeKey(runs, actor), actor))),
+        figures: known(figuresOf(actor, period)),
         failures: known(inTime(failuresOf(db, runs, actor))),
         tokens: known(inTime(expiringTokens(db, actor, tokenOwners(actor)))),
         /** Undefined for callers who may not view certificates. */
@@ -78,12 +87,6 @@ const known = <Found>(asked: Promise<Found>): Promise<Found | null> => asked.cat
 async function together<Asked extends object>(asked: Asked): Promise<{ [Name in keyof Asked]: Awaited<Asked[Name]> }> {
   const answers = await Promise.all(Object.values(asked))
   return Object.fromEntries(Object.keys(asked).map((name, index) => [name, answers[index]])) as never
-}
-
-/** The key of a caller's runs. Callers who see the same runs share their counts. */
-function scopeKey(runs: ListSpec<'Run'>, actor: Actor): string {
-  const { own, owners, caller } = scopeOf(runs, actor)
-  return JSON.stringify([own, owners, own === undefined && owners === undefined ? null : caller])
 }
 
 async function readWork(db: Db, runs: ListSpec<'Run'>, actor: Actor) {
