@@ -37,9 +37,9 @@ export const runChannel = 'gatewright_run'
 const longestPayload = 7_999
 
 /**
- * Notifies the subscribers of a run of its end, which PostgreSQL takes from the committed row; it does nothing for a run that has
- * not ended. It is never inside the transaction that ends it: commits that notify wait for each other. A notification may get
- * lost: subscribers also poll (docs/adr/0052-a-notification-carries-the-end.md).
+ * Notifies the clients that wait for a run of its end, which PostgreSQL takes from the committed row; it does nothing for a run that
+ * has not ended. It is never inside the transaction that ends it: commits that notify wait for each other. A notification may get
+ * lost: they also poll (docs/adr/0052-a-notification-carries-the-end.md).
  */
 export const notification = (id: string): Statement => ({
   text: `SELECT pg_notify($2, CASE WHEN octet_length(run) <= ${longestPayload} THEN run ELSE id::text END)

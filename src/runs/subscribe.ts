@@ -8,27 +8,24 @@ import { cancelRun, lockedRuns } from './ledger.ts'
 import { isFinished } from './life.ts'
 
 /**
- * Subscriptions to runs. A subscriber gets the contents of the row: NOTIFY brings a copy that PostgreSQL made of it, or a poll
- * reads it, because a notification may get lost.
+ * Waits for the ends of runs. A waiting request gets the contents of the row: NOTIFY brings a copy that PostgreSQL made of it, or a
+ * poll reads it, because a notification may get lost.
  */
 
-/** The row of a run; `vanished` when there is none, for example after a crash of PostgreSQL. */
-export type Current = Run | 'vanished'
+/** A finished run; `vanished` when there is none, for example after a crash of PostgreSQL. */
+export type RunEnd = Run | 'vanished'
+
+type Wait = {
+  readonly budgetMs: number
+  /** Whether the caller has just recorded the run: its present state is not read. */
+  readonly isQueued?: boolean
+  /** Ends the wait. */
+  readonly stop?: AbortSignal
+}
 
 export type Runs = {
-  /**
-   * Calls `onRun` with the current state of the run, and then with each change until the run is finished.
-   *
-   * @param isQueued whether the caller has just recorded the run, so that its current state is not reported
-   * @returns a function that ends the subscription
-   */
-  subscribe(id: string, onRun: (run: Current) => void, options?: { readonly isQueued?: boolean }): () => void
-  /**
-   * Calls `onEnd` when any run has ended, in any process. A notification may get lost.
-   *
-   * @returns a function that ends the calls
-   */
-  onEnd(onEnd: () => void): () => void
+  /** @returns undefined when the run has not ended in time, and when the wait was stopped */
+  untilEnd(id: string, wait: Wait): Promise<RunEnd | undefined>
   close(): Promise<void>
 }
 
@@ -36,26 +33,19 @@ export type Runs = {
 const pollAfterMs = [200, 200, 400, 800, 1_000] as const
 const tickMs = 50
 
-type Followed = {
-  polls: number
-  pollAt: number
-  /** Subscribers with the state that was last reported to them; '' at first. */
-  readonly subscribers: Map<(run: Current) => void, string>
-}
+type Followed = { polls: number; pollAt: number; readonly waiting: Set<(run: RunEnd) => void> }
 
 export function followRuns(db: Db, url: string, log: Logger): Runs {
   const followed = new Map<string, Followed>()
   const woken = new Set<string>()
-  const onEnds = new Set<() => void>()
   const listener = listen(url, log, (payload) => {
-    for (const onEnd of onEnds) onEnd()
     const run = notifiedRun(payload)
     if (typeof run === 'object') report(run.id, run)
     else if (run !== undefined) wake(run)
   })
   let ticker: NodeJS.Timeout | undefined
 
-  /** Reads the run now, if it has subscribers. */
+  /** Reads the run now, if it is waited for. */
   function wake(id: string): void {
     if (!followed.has(id)) return
     // Runs that are woken together are read together.
@@ -80,16 +70,10 @@ export function followRuns(db: Db, url: string, log: Logger): Runs {
     for (const id of ids) report(id, found.get(id) ?? 'vanished')
   }
 
-  function report(id: string, run: Current): void {
-    const there = followed.get(id)
-    if (there === undefined) return
-    const state = run === 'vanished' ? run : run.state
-    if (run === 'vanished' || isFinished(run.state)) followed.delete(id)
-    for (const [onRun, known] of there.subscribers) {
-      if (known === state) continue
-      there.subscribers.set(onRun, state)
-      onRun(run)
-    }
+  function report(id: string, run: RunEnd): void {
+    if (run !== 'vanished' && !isFinished(run.state)) return
+    for (const end of followed.get(id)?.waiting ?? []) end(run)
+    followed.delete(id)
   }
 
   function poll(): void {
@@ -108,26 +92,20 @@ export function followRuns(db: Db, url: string, log: Logger): Runs {
   }
 
   return {
-    subscribe: (id, onRun, { isQueued = false } = {}) => {
-      const there = followed.get(id) ?? {
-        polls: 0,
-        pollAt: performance.now() + pollAfterMs[0],
-        subscribers: new Map(),
-      }
-      followed.set(id, there)
-      there.subscribers.set(onRun, isQueued ? 'queued' : '')
+    untilEnd: async (id, { budgetMs, isQueued = false, stop }) => {
+      const fresh = () => ({ polls: 0, pollAt: performance.now() + pollAfterMs[0], waiting: new Set<() => void>() })
+      const { waiting } = followed.getOrInsertComputed(id, fresh)
+      const { promise, resolve } = Promise.withResolvers<RunEnd | undefined>()
+      waiting.add(resolve)
       ticker ??= setInterval(poll, tickMs).unref()
       if (!isQueued) wake(id)
-      return () => {
-        there.subscribers.delete(onRun)
-        if (there.subscribers.size === 0 && followed.get(id) === there) followed.delete(id)
-      }
-    },
-    onEnd: (onEnd) => {
-      // Each call has a function of its own, so that the same `onEnd` may be given twice.
-      const call = () => onEnd()
-      onEnds.add(call)
-      return () => void onEnds.delete(call)
+      const timer = setTimeout(resolve, budgetMs, undefined)
+      stop?.addEventListener('abort', () => resolve(undefined))
+      const run = await promise
+      clearTimeout(timer)
+      waiting.delete(resolve)
+      if (waiting.size === 0 && followed.get(id)?.waiting === waiting) followed.delete(id)
+      return run
     },
     close: async () => {
       clearInterval(ticker)
@@ -159,7 +137,7 @@ export async function awaitEnd(
   id: string,
   { budgetMs, cancelMs, stop }: { readonly budgetMs: number; readonly cancelMs?: number; readonly stop: AbortSignal },
 ): Promise<WaitResult> {
-  const run = await untilFinished(runs, id, budgetMs, { isQueued: true, stop })
+  const run = await runs.untilEnd(id, { budgetMs, isQueued: true, stop })
   return run ?? cancelOrRead(db, id, (tx) => cancelRun(tx, id, noWorker), cancelMs)
 }
 
@@ -169,29 +147,11 @@ export async function awaitEnd(
  * @returns `locked` when a worker has it and has not ended in time, `waiting` when none has it yet
  */
 export async function awaitOther(db: Db, runs: Runs, id: string, budgetMs: number): Promise<WaitResult | 'waiting'> {
-  const run = await untilFinished(runs, id, budgetMs)
+  const run = await runs.untilEnd(id, { budgetMs })
   if (run !== undefined) return run
   const locked = await inTime(lockedRuns(db, [id])).catch(() => undefined)
   if (locked === undefined) return 'unknown'
   return locked.has(id) ? 'locked' : 'waiting'
-}
-
-/** @returns undefined when it has not ended in time, and when the wait was stopped */
-async function untilFinished(
-  runs: Runs,
-  id: string,
-  budgetMs: number,
-  { isQueued = false, stop }: { readonly isQueued?: boolean; readonly stop?: AbortSignal } = {},
-): Promise<Current | undefined> {
-  const { promise, resolve } = Promise.withResolvers<Current | undefined>()
-  const onRun = (run: Current) => (run === 'vanished' || isFinished(run.state)) && resolve(run)
-  const end = runs.subscribe(id, onRun, { isQueued })
-  const timer = setTimeout(resolve, budgetMs, undefined)
-  stop?.addEventListener('abort', () => resolve(undefined))
-  const run = await promise
-  clearTimeout(timer)
-  end()
-  return run
 }
 
 /** @param cancel cancels the run in a transaction; returns whether it did */

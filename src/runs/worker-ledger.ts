@@ -35,7 +35,7 @@ export type RunTx = {
 export type WorkerLedger = {
   /**
    * Runs `work` on the run in one transaction and commits it; an error rolls it back and reaches the caller. Notifies the
-   * subscribers of the run, in the background, when this transaction or an earlier one has ended it.
+   * clients that wait for the run, in the background, when this transaction or an earlier one has ended it.
    *
    * @throws {CommitUnknown} when it may be committed or not
    */
@@ -46,7 +46,7 @@ export type WorkerLedger = {
   attemptFailed(id: string, cause: string): Promise<void>
   /** Leaves a run in the queue that was not given a lock, if the database takes it. Never fails. */
   postpone(id: string, afterMs: number): Promise<void>
-  /** Notifies the subscribers of a run, in the background. */
+  /** Notifies the clients that wait for a run, in the background. */
   notifyEnded(id: string): void
 }
 

@@ -31,7 +31,7 @@ export async function enqueueAndWait(
     const end = await cancelOrRead(db, id, (tx) => cancelRun(tx, id, `not applied: ${failure.why}`))
     return outcome(id, counted(submitter, run, end), failure)
   }
-  // The subscription comes before the job is added: the worker may finish first.
+  // The wait begins before the job is added: the worker may finish first.
   const stop = new AbortController()
   const cancelMs = cancelMsOf(submitter)
   const awaited = awaitEnd(db, runs, id, { budgetMs: Math.max(0, leftMs() - cancelMs), cancelMs, stop: stop.signal })

@@ -54,7 +54,7 @@ const row = z.object({
   pk: z.int(),
   username: z.string(),
   name: z.string(),
-  isActive: z.boolean(),
+  is_active: z.boolean(),
   email: z.string(),
   attributes: z.unknown(),
   type: z.enum(userTypes),
@@ -66,7 +66,7 @@ const row = z.object({
 
 type Row = z.output<typeof row>
 
-const text = `SELECT u.pk, u.username, u.name, u.is_active AS "isActive", u.email, u.attributes, u.type::text AS type, held.*
+const text = `SELECT u.pk, u.username, u.name, u.is_active, u.email, u.attributes, u.type::text AS type, held.*
   FROM users u, LATERAL (
     WITH held AS MATERIALIZED (${groupsOfUser('u.pk')})
     SELECT
@@ -102,28 +102,24 @@ function toCurrentUser(
   row: Row,
   { actor, uidOf, all }: { actor: Actor; uidOf: UidOf; all: readonly Permission[] },
 ): z.output<typeof currentUser> {
-  const groups = row.groups.toSorted((one, other) => (one.name < other.name ? -1 : 1))
-  const settings = new Map(row.settings.map((each) => [each.pk, each]))
+  const { attributes, groups: unsorted, settings: stored, ...user } = row
+  const groups = unsorted.toSorted((one, other) => (one.name < other.name ? -1 : 1))
+  const settings = new Map(stored.map((each) => [each.pk, each]))
   return {
-    pk: row.pk,
-    username: row.username,
-    name: row.name,
-    is_active: row.isActive,
+    ...user,
     is_superuser: actor.isSuperuser,
     groups: groups.map(({ name, pk }) => ({ name, pk })),
-    email: row.email,
-    avatar: avatarOf(row.name || row.username, row.attributes),
-    uid: uidOf(row.pk),
+    avatar: avatarOf(user.name || user.username, attributes),
+    uid: uidOf(user.pk),
     settings: [
       ...groups
         .flatMap(({ pk }) => settings.get(pk) ?? [])
         .filter((group) => mayInfluence(group, actor))
         .map((group) => group.settings),
-      isObject(row.attributes) ? row.attributes.settings : undefined,
+      isObject(attributes) ? attributes.settings : undefined,
     ]
       .filter(isObject)
       .reduce<JsonObject>(merge, {}),
-    type: row.type,
     system_permissions: actor.isSuperuser ? [...all] : [...actor.permissions].sort(),
   }
 }

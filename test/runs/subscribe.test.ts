@@ -1,8 +1,7 @@
 import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
 import type { Db } from '../../src/db/client.ts'
-import { isFinished } from '../../src/runs/life.ts'
-import { awaitEnd, type Current, followRuns, type Runs, type WaitResult } from '../../src/runs/subscribe.ts'
+import { awaitEnd, followRuns, type Runs, type WaitResult } from '../../src/runs/subscribe.ts'
 import { atEnd } from '../support/at-end.ts'
 import { within } from '../support/template.ts'
 import { until } from '../support/until.ts'
@@ -81,12 +80,7 @@ async function readsUntilEnd(runs: Watched): Promise<number[]> {
 /** Waits for runs of which no read ends once they have begun: without a notification it waits for ever. */
 async function endWithoutReads(runs: Watched): Promise<void> {
   const recorded = await Promise.all([there.recorded(), there.recorded(), there.recorded()])
-  const answers = recorded.map(
-    ({ id }) =>
-      new Promise<Current>((resolve) => {
-        runs.subscribe(id, (run) => (run === 'vanished' || isFinished(run.state)) && resolve(run))
-      }),
-  )
+  const answers = recorded.map(({ id }) => runs.untilEnd(id, { budgetMs: 60_000 }))
   await until(() => recorded.every(({ id }) => runs.reads(id) >= 1), { what: 'the first reads' })
   const release = runs.holdReads()
   for (const { id } of recorded) await there.work(id)
@@ -128,50 +122,35 @@ describe('the end of a run is reported', () => {
   })
 })
 
-const stateOf = (run: Current): string => (run === 'vanished' ? run : run.state)
-
-/** Follows a run; @returns the states that were reported, as they come */
-function statesOf(runs: Runs, id: string): readonly string[] {
-  const states: string[] = []
-  runs.subscribe(id, (run) => void states.push(stateOf(run)))
-  return states
-}
-
-describe('each subscriber of a run', () => {
-  test('gets its current state first, and then its end', async () => {
+describe('all that wait for a run', () => {
+  test('get its end', async () => {
     const runs = following({ listens: true })
     const { id } = await there.recorded()
-    const [first, second] = [statesOf(runs, id), statesOf(runs, id)]
-    await until(() => first.length + second.length >= 2, { what: 'the current state' })
-    expect([first, second]).toEqual([['queued'], ['queued']])
-    // A later subscriber gets the state too, and the others do not get it twice.
-    const late = statesOf(runs, id)
-    await until(() => late.length > 0, { what: 'the current state' })
+    const wait = () => runs.untilEnd(id, { budgetMs: 60_000 })
+    const early = [wait(), wait()]
+    await until(() => runs.reads(id) >= 1, { what: 'the first read' })
+    const late = wait()
     await there.work(id)
-    await until(() => [first, second, late].every((states) => states.includes('done')), { what: 'the end' })
-    expect([first, second, late]).toEqual(Array(3).fill(['queued', 'done']))
+    const end = { id, state: 'done' }
+    expect(await Promise.all([...early, late])).toMatchObject([end, end, end])
   })
 
-  test('gets the end of a finished run at once, and `vanished` for a missing one', async () => {
+  test('get that of a finished run at once, and `vanished` for a missing one', async () => {
     const runs = following({ listens: false })
     const { id } = await there.recorded()
     await there.work(id)
-    const [states, none] = [statesOf(runs, id), statesOf(runs, '01a1fd79-0573-7eeb-91d6-996288491dcb')]
-    await until(() => states.length + none.length >= 2, { what: 'the current states' })
-    expect([states, none]).toEqual([['done'], ['vanished']])
+    const wait = { budgetMs: 60_000 }
+    expect(await runs.untilEnd(id, wait)).toMatchObject({ id, state: 'done' })
+    expect(await runs.untilEnd('01a1fd79-0573-7eeb-91d6-996288491dcb', wait)).toBe('vanished')
   })
 
-  test('gets nothing more after it has ended its subscription, and the others do', async () => {
+  test('and for whom time is not up', async () => {
     const runs = following({ listens: true })
     const { id } = await there.recorded()
-    const states: string[] = []
-    const end = runs.subscribe(id, (run) => void states.push(stateOf(run)))
-    const others = statesOf(runs, id)
-    await until(() => states.length + others.length >= 2, { what: 'the current state' })
-    end()
+    const [short, long] = [runs.untilEnd(id, { budgetMs: 50 }), runs.untilEnd(id, { budgetMs: 60_000 })]
+    expect(await short).toBeUndefined()
     await there.work(id)
-    await until(() => others.includes('done'), { what: 'the end' })
-    expect(states).toEqual(['queued'])
+    expect(await long).toMatchObject({ id, state: 'done' })
   })
 })
 
@@ -250,7 +229,8 @@ test('many wait at once, and finished runs are not read again', async () => {
   )
   const reads = () => recorded.map(({ id }) => runs.reads(id))
   const { id: another } = await there.recorded()
-  statesOf(runs, another)
+  const stop = new AbortController()
+  const waiting = runs.untilEnd(another, { budgetMs: 60_000, stop: stop.signal })
   const readAgain = (times: number) =>
     until(() => runs.reads(another) >= times, { what: `another run to be read ${times} times` })
   // Reads that were under way when the last run ended are over by then.
@@ -258,23 +238,12 @@ test('many wait at once, and finished runs are not read again', async () => {
   const before = reads()
   await readAgain(5)
   expect(reads()).toEqual(before)
+  stop.abort()
+  expect(await waiting).toBeUndefined()
 })
 
 test('after the wait, a run that a crash of PostgreSQL lost has vanished', async () => {
   const { id } = await there.recorded()
   await there.db.run.delete({ where: { id } })
   expect(await ended(following({ listens: false }), id, 0)).toBe('vanished')
-})
-
-test('a finished run is not read again, although its subscriber stays', async () => {
-  const runs = following({ listens: false })
-  const { id } = await there.recorded()
-  await there.work(id)
-  const states = statesOf(runs, id)
-  await until(() => states.includes('done'), { what: 'the end' })
-  const before = runs.reads(id)
-  const { id: another } = await there.recorded()
-  statesOf(runs, another)
-  await until(() => runs.reads(another) >= 4, { what: 'another run to be read' })
-  expect(runs.reads(id)).toBe(before)
 })

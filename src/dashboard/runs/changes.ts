@@ -2,7 +2,7 @@ import type { Change } from '../../apply/changes.ts'
 import { cutTo, type Html, html } from '../../http/html.ts'
 import { queryInteger } from '../../lists/filters.ts'
 import { asText, type Difference, differences } from '../../sides.ts'
-import { type Counts, changeOrder, countsOf, countsText } from '../../views/run-summary.ts'
+import { changeOrder, countsOf, countsText } from '../../views/run-summary.ts'
 import { count, nameText, number } from '../words.ts'
 
 /** The changes of a run, from -> to: effects first, unchanged objects last and folded. */
@@ -11,8 +11,7 @@ type Words = Readonly<Record<Change['action'], string>>
 const words: Words = { delete: 'Deleted', update: 'Changed', create: 'Created', unchanged: 'Unchanged' }
 
 /** The number of entries with each action: `2 deleted, 1 changed`. */
-export const changeCounts = (changes: readonly Change[], counts: Counts = countsOf(changes)): string =>
-  countsText(counts, number)
+export const changeCounts = (changes: readonly Change[]): string => countsText(countsOf(changes), number)
 
 export const areUnchanged = (changes: readonly Change[]): boolean =>
   changes.every(({ action }) => action === 'unchanged')
@@ -123,11 +122,11 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : asText(value)
 }
 
-/** The first sentences of a run. @param all the number of all sentences */
-export function lineList(lines: readonly (string | Html)[], all = lines.length): Html {
+/** The first sentences of a run. */
+export function lineList(lines: readonly (string | Html)[]): Html {
   const shown = lines
     .slice(0, mostLines)
     .map((line) => html`<li>${typeof line === 'string' ? cutTo(1_000, line) : line}</li>`)
   return html`<ul>${shown}</ul>
-${all > shown.length && html`<p class="quiet">And ${count(all - shown.length, 'line')} more, in the API.</p>`}`
+${lines.length > shown.length && html`<p class="quiet">And ${count(lines.length - shown.length, 'line')} more, in the API.</p>`}`
 }
