@@ -215,15 +215,17 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
     await page.getByRole('heading', { name: 'broken' }).waitFor()
   })
 
-  /** Counts the questions of the page, whose clock the test moves. */
-  async function watched(): Promise<{ page: Page; asked: () => Promise<number>; pass: (ms: number) => Promise<void> }> {
+  /** Counts the questions of the page, whose clock the test moves. @param wait what it gets when it waits for a change */
+  async function watched(
+    wait = "Promise.reject(new Error('away'))",
+  ): Promise<{ page: Page; asked: () => Promise<number>; pass: (ms: number) => Promise<void> }> {
     const { page } = await logIn()
     await page.clock.install({ time: new Date('2026-11-23T00:00:00Z') })
     // Without an answer to its wait for a change, the page asks by itself: test/browser/live.test.ts has one with it.
     await page.addInitScript(`globalThis.counts = { asked: 0, done: 0 }
       const ask = fetch
       globalThis.fetch = (...sent) => {
-        if (String(sent[0]).startsWith('/admin/changes/')) return Promise.reject(new Error('away'))
+        if (String(sent[0]).startsWith('/admin/changes/')) return ${wait}
         counts.asked += 1
         return ask(...sent)
       }
@@ -291,6 +293,15 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
         await pass(1_000)
       }),
     ).toBe(1)
+  })
+
+  test('asks once a second at most, when something changes again and again', async () => {
+    const { asked, pass } = await watched('Promise.resolve(Response.json({ revision: crypto.randomUUID() }))')
+    const before = await asked()
+    for (let second = 0; second < 5; second += 1) await pass(1_000)
+    const times = (await asked()) - before
+    expect(times).toBeGreaterThan(0)
+    expect(times).toBeLessThanOrEqual(5)
   })
 
   test('shows times in the zone that was chosen, also of what appears by itself', async () => {
