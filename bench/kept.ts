@@ -45,7 +45,7 @@ export async function install(kept: Kept): Promise<void> {
 export async function startKept(kept: Kept): Promise<Started> {
   const { api, at, env } = await startApi(kept)
   const worker = run('workers/blueprint.ts', { env })
-  await answers(`${at}/-/health/ready/`, worker)
+  await answers(`${at}/-/health/applies/`, worker)
   return {
     at,
     pid: api.pid,

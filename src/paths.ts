@@ -24,6 +24,7 @@ export const dashboardPath = `${basePath}/admin/`
 /** The path of health and metrics, for programs beside the service, which need not know the base path. */
 export const probesPath = `${basePath}/-/`
 export const readyPath = `${probesPath}health/ready/`
+export const appliesPath = `${probesPath}health/applies/`
 export const faviconPath = `${basePath}/favicon.svg`
 
 /** The address of a request as the routes have it: some proxies remove the base path, and probes do not send it. */

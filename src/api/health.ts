@@ -1,25 +1,17 @@
 import { z } from 'zod'
 import type { Api } from '../http/api.ts'
-import type { Inspect } from '../http/readiness.ts'
-import { probesPath, readyPath } from '../paths.ts'
+import type { Check, Inspect } from '../http/readiness.ts'
+import { appliesPath, probesPath, readyPath } from '../paths.ts'
 
 /**
- * GET /-/health/live/ and /-/health/ready/, for process supervisors and load balancers. They need no token, so the
- * answers hold nothing that helps an attacker. They name the operator who has paused the queue (docs/operations.md).
+ * GET /-/health/live/ and /-/health/ready/, for process supervisors and load balancers, and /-/health/applies/, for monitoring.
+ * They need no token, so the answers hold nothing that helps an attacker. They name the operator who has paused the queue
+ * (docs/operations.md).
  */
 
-const check = z.object({ ok: z.boolean(), detail: z.string() })
-const checks = z.object({ database: check, migrations: check, queue: check, worker: check, secrets: check })
-
 const live = z.object({ status: z.literal('ok') })
-const ready = z.object({ status: z.literal('ready'), checks })
-/** A 503 has this form everywhere, here with the checks beside it. */
-const notReady = z.object({
-  status: z.literal('not_ready'),
-  detail: z.string(),
-  code: z.literal('unavailable'),
-  checks,
-})
+
+const checks = z.record(z.string(), z.object({ ok: z.boolean(), detail: z.string() }))
 
 const retryAfterS = 2
 
@@ -34,18 +26,32 @@ export function healthRoutes(app: Api, inspect: Inspect): void {
       status: 'ok' as const,
     }),
   )
+  const isDraining = () => (app.isDraining() ? [draining] : [])
+  answerChecks(app, readyPath, ['ready', 'not_ready', 'Not ready.'], async () => [isDraining(), await inspect.serves()])
+  answerChecks(app, appliesPath, ['applying', 'not_applying', 'Nothing is applied.'], async () => [
+    [],
+    await inspect.applies(),
+  ])
+}
 
-  app.get(
-    readyPath,
-    { config: { permission: 'anyone' }, schema: { response: { 200: ready, 503: notReady } } },
-    async (_, reply) => {
-      const found = await inspect()
-      const wrong = Object.values(found).flatMap(({ ok, detail }) => (ok ? [] : [detail]))
-      if (app.isDraining()) wrong.unshift(draining)
-      if (wrong.length === 0) return { status: 'ready' as const, checks: found }
-      const detail = `Not ready. ${wrong.join(' ')}`
-      reply.code(503).header('Retry-After', retryAfterS)
-      return { status: 'not_ready' as const, detail, code: 'unavailable' as const, checks: found }
-    },
-  )
+type Read = () => Promise<readonly [others: readonly string[], found: Readonly<Record<string, Check>>]>
+
+/** Answers 200 when all is well, and else 503 in the form that every 503 has, with the checks beside it. */
+function answerChecks(
+  app: Api,
+  path: string,
+  [good, bad, sentence]: readonly [good: string, bad: string, sentence: string],
+  read: Read,
+): void {
+  const healthy = z.object({ status: z.literal(good), checks })
+  const unhealthy = z.object({ status: z.literal(bad), detail: z.string(), code: z.literal('unavailable'), checks })
+  const schema = { response: { 200: healthy, 503: unhealthy } }
+  app.get(path, { config: { permission: 'anyone' }, schema }, async (_, reply) => {
+    const [others, checks] = await read()
+    const failed = Object.values(checks).flatMap(({ ok, detail }) => (ok ? [] : [detail]))
+    const wrong = new Set([...others, ...failed])
+    if (wrong.size === 0) return { status: good, checks }
+    reply.code(503).header('Retry-After', retryAfterS)
+    return { status: bad, detail: `${sentence} ${[...wrong].join(' ')}`, code: 'unavailable' as const, checks }
+  })
 }

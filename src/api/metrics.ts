@@ -5,6 +5,7 @@ import { readSums } from '../db/sums.ts'
 import type { Api } from '../http/api.ts'
 import type { Metrics } from '../http/metrics.ts'
 import { probe, seldom } from '../http/probe.ts'
+import { type Inspect, servingParts } from '../http/readiness.ts'
 import type { Registry } from '../models/registry.ts'
 import { probesPath } from '../paths.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
@@ -21,8 +22,7 @@ export type Sources = {
   readonly db: Db
   readonly queue: ApplyQueue
   readonly registry: Registry
-  /** The result of readiness for each part. */
-  readonly inspect: () => Promise<Readonly<Record<string, { readonly ok: boolean }>>>
+  readonly inspect: Pick<Inspect, 'applies'>
 }
 
 /**
@@ -112,8 +112,10 @@ function gauges({ db, queue, inspect }: Sources, metrics: Metrics) {
     return { isPaused }
   }
 
-  async function gaugeReadiness(): Promise<void> {
-    for (const [part, { ok }] of Object.entries(await inspect())) metrics.ready.set({ part }, ok ? 1 : 0)
+  async function gaugeParts(): Promise<void> {
+    const found = await inspect.applies()
+    for (const part of servingParts) metrics.ready.set({ part }, found[part].ok ? 1 : 0)
+    for (const [part, { ok }] of Object.entries(found)) metrics.applies.set({ part }, ok ? 1 : 0)
   }
 
   async function gaugeLedger(): Promise<void> {
@@ -132,7 +134,7 @@ function gauges({ db, queue, inspect }: Sources, metrics: Metrics) {
   return {
     sums: () => counts,
     read: async () => {
-      const all = [gaugeDatabase(), gaugeQueue(), gaugeReadiness(), gaugeLedger(), gaugeExpiries()] as const
+      const all = [gaugeDatabase(), gaugeQueue(), gaugeParts(), gaugeLedger(), gaugeExpiries()] as const
       const [{ sinceS }, { isPaused }] = await Promise.all(all)
       lastConsumption.remove()
       if (sinceS !== null && !isPaused) lastConsumption.set(Date.now() / 1_000 - sinceS)

@@ -82,7 +82,13 @@ function partGauges(registry: Registry) {
     }),
     ready: new Gauge({
       name: 'gatewright_ready',
-      help: 'What readiness (/-/health/ready/) says of each part: 1 healthy, 0 not.',
+      help: 'Whether this process can serve (/-/health/ready/): 1 for each healthy part, 0 for others.',
+      labelNames: ['part'],
+      registers,
+    }),
+    applies: new Gauge({
+      name: 'gatewright_applies',
+      help: 'Whether what is submitted will be applied (/-/health/applies/): 1 for each healthy part, 0 for others.',
       labelNames: ['part'],
       registers,
     }),

@@ -13,15 +13,24 @@ import { judgeWorkers, workersStartWithinS } from '../queue/judge-workers.ts'
 import { describePause, type Pause, readPause } from '../queue/pause.ts'
 import { probe, seldom } from './probe.ts'
 
-/** Whether each part is healthy: one judgement, for readiness and for the page of operators. */
+/** Whether each part is healthy: one judgement, for probes, metrics and the page of operators. */
 
 export type Check = { readonly ok: boolean; readonly detail: string }
 
-/** The checks, by part. */
-export type Checks = Readonly<Record<'database' | 'migrations' | 'queue' | 'worker' | 'secrets', Check>>
+/** The parts without which this process can serve nothing. */
+export const servingParts = ['database', 'migrations', 'secrets', 'versions'] as const
 
-/** Asks all parts at once, each with a time limit. It never fails. */
-export type Inspect = () => Promise<Checks>
+export type ServingChecks = Readonly<Record<(typeof servingParts)[number], Check>>
+/** Without the other parts, nothing that is submitted is applied. */
+export type Checks = ServingChecks & Readonly<Record<'changes' | 'queue' | 'worker', Check>>
+
+/** Asks parts at once, each with a time limit. It never fails. */
+export type Inspect = {
+  /** Whether this process can serve: the parts that it needs for that. */
+  serves(): Promise<ServingChecks>
+  /** Whether what is submitted will be applied: all parts. */
+  applies(): Promise<Checks>
+}
 
 const healthy = (detail: string): Check => ({ ok: true, detail })
 const unhealthy = (detail: string): Check => ({ ok: false, detail })
@@ -63,9 +72,29 @@ export function openInspector(db: Db, queue: ApplyQueue, keyring: Keyring, log: 
   const pause = probe(() => readPause(queue, db), pauseWithinMs)
   const noChanges = seldom(() => whyNoChanges(db), writesEveryMs)
   const noJobs = seldom(() => whyNoJobs(queue), writesEveryMs)
-  const parts = [
-    part('database', databaseSilent, () => Promise.all([noChanges(), ping(db)]), databaseCheck),
+  const serving = [
+    part(
+      'database',
+      databaseSilent,
+      () => ping(db),
+      () => healthy('PostgreSQL answers.'),
+    ),
     part('migrations', `Whether all migrations are applied ${isUnknown}`, () => isMigrated(db), migrationsCheck),
+    part(
+      'secrets',
+      `Whether SECRET_KEY is the right one ${isUnknown}`,
+      () => judgeSecretKey(db, keyring),
+      secretsCheck,
+    ),
+    part(
+      'versions',
+      `Whether workers of an older version take jobs ${isUnknown}`,
+      () => seenFormats(db),
+      versionsCheck,
+    ),
+  ]
+  const applying = [
+    part('changes', `Whether PostgreSQL accepts changes ${isUnknown}`, noChanges, changesCheck),
     part('queue', queueSilent, () => Promise.all([noJobs(), queue.getJobCounts('waiting')]), queueCheck),
     part(
       'worker',
@@ -74,18 +103,16 @@ export function openInspector(db: Db, queue: ApplyQueue, keyring: Keyring, log: 
       workerCheck,
       workersStartWithinS,
     ),
-    part(
-      'secrets',
-      `Whether SECRET_KEY is the right one ${isUnknown}`,
-      () => judgeSecretKey(db, keyring),
-      secretsCheck,
-    ),
   ]
-  return async () => {
-    const found = Object.fromEntries(await Promise.all(parts.map((inspect) => inspect()))) as Checks
-    const { database, queue: ofQueue, worker } = found
-    // A worker seems stopped when one of these two is away.
-    return worker.ok || (database.ok && ofQueue.ok) ? found : { ...found, worker: workerUnknown }
+  const ask = async (parts: typeof serving) => Object.fromEntries(await Promise.all(parts.map((inspect) => inspect())))
+  return {
+    serves: async () => (await ask(serving)) as ServingChecks,
+    applies: async () => {
+      const found = (await ask([...serving, ...applying])) as Checks
+      const { database, queue: ofQueue, worker } = found
+      // A worker seems stopped when one of these two is away.
+      return worker.ok || (database.ok && ofQueue.ok) ? found : { ...found, worker: workerUnknown }
+    },
   }
 }
 
@@ -96,8 +123,10 @@ const workerUnknown = unhealthy(
   'Whether a worker takes jobs is not known while the database or the queue is unhealthy.',
 )
 
-const databaseCheck = ([why]: [string | null, unknown]): Check =>
-  why === null ? healthy('PostgreSQL answers.') : unhealthy(`PostgreSQL answers, but accepts no changes: ${why}.`)
+const changesCheck = (why: string | null): Check =>
+  why === null
+    ? healthy('PostgreSQL accepts changes.')
+    : unhealthy(`PostgreSQL answers, but accepts no changes: ${why}.`)
 
 const queueCheck = ([why]: [string | null, unknown]): Check =>
   why === null ? healthy('The queue answers.') : unhealthy(`The queue answers, but accepts no jobs: ${why}.`)
@@ -117,6 +146,12 @@ const secretsCheck = (why: string | null): Check =>
   why === null
     ? healthy('SECRET_KEY is the key of this database.')
     : unhealthy('SECRET_KEY is not the key of this database: start the API with the right one.')
+
+/** While workers of an older version take jobs, an API of their version applies what this one cannot. */
+function versionsCheck(seen: SeenFormat[]): Check {
+  const { isBehind, detail } = judgeWorkers(seen)
+  return isBehind === true ? unhealthy(detail) : healthy('No worker is of an older version that would fail.')
+}
 
 function workerCheck([seen, pause, workers]: [SeenFormat[], Pause | null, KnownProcess[]]): Check {
   if (pause !== null)

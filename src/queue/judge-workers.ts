@@ -7,7 +7,8 @@ const consumedWithinS = 11
 /** A worker that waits for migrations reports it every second. */
 const waitingWithinS = 5
 
-export type Judgement = { readonly ok: boolean; readonly detail: string }
+/** @property isBehind workers of an older version take jobs, and would not apply the runs of this API rightly */
+export type Judgement = { readonly ok: boolean; readonly detail: string; readonly isBehind?: true }
 
 /** A worker that starts at the same time as the API takes its first job within this time. */
 export const workersStartWithinS = consumedWithinS
@@ -30,9 +31,9 @@ export function judgeWorkers(seen: readonly SeenFormat[], own = runFormat): Judg
   }
   if (older.length > 0) {
     const which = `of an older version (format ${older.join(', ')}, this API records format ${own}): replace the workers first.`
-    if (able.length === 0) return { ok: false, detail: `Only workers take jobs that are ${which}` }
+    if (able.length === 0) return { ok: false, detail: `Only workers take jobs that are ${which}`, isBehind: true }
     if (older.some((format) => format < firstCheckedFormat))
-      return { ok: false, detail: `Beside the workers of this version there are some ${which}` }
+      return { ok: false, detail: `Beside the workers of this version there are some ${which}`, isBehind: true }
     return { ok: true, detail: `Workers take jobs. Some are ${which} Until then, some runs take seconds longer.` }
   }
   if (able.length > 0) return { ok: true, detail: 'A worker takes jobs.' }

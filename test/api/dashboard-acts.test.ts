@@ -77,7 +77,7 @@ describe('an operator', () => {
     for (const url of ['/admin/', act('resume'), act('pause')])
       expect((await get(url)).replaceAll(/<[^>]+>/g, '')).toContain(shown)
     expect(JSON.parse(await get('/admin/queues/api/queues')).queues[0].description).toContain(said)
-    expect(JSON.parse(await get('/-/health/ready/')).checks.worker.detail).toContain(said)
+    expect(JSON.parse(await get('/-/health/applies/')).checks.worker.detail).toContain(said)
     expect((await send({ method: 'POST', url: act('resume'), headers, payload: '' })).statusCode).toBe(303)
     expect(await get(act('resume'))).toContain('The queue is not paused.')
   })

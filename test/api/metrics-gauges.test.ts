@@ -37,19 +37,19 @@ test('a paused queue is shown, and nothing is said about consumption meanwhile',
   await there.queue.pause()
   const paused = await scrapeWith('gatewright_queue_paused', 1)
   expect(paused.has(consumed)).toBe(false)
-  expect(paused.get('gatewright_ready{part="worker"}')).toBe(0)
+  expect(paused.get('gatewright_applies{part="worker"}')).toBe(0)
   expect(paused.get('gatewright_ready{part="database"}')).toBe(1)
   await there.queue.resume()
   expect((await scrapeWith('gatewright_queue_paused', 0)).has(consumed)).toBe(true)
 })
 
-test('what readiness says of each part is a gauge', async () => {
-  const { json } = await there.as('').get('/-/health/ready/')
+test('the health of each part is a gauge', async () => {
+  const { json } = await there.as('').get('/-/health/applies/')
   const { checks } = json as { checks: Record<string, { ok: boolean }> }
   const samples = await scrape()
-  const shown = Object.keys(checks).map((part) => [part, samples.get(`gatewright_ready{part="${part}"}`)])
+  const shown = Object.keys(checks).map((part) => [part, samples.get(`gatewright_applies{part="${part}"}`)])
   expect(shown).toEqual(Object.entries(checks).map(([part, { ok }]) => [part, ok ? 1 : 0]))
-  expect(shown.length).toBe(5)
+  expect(shown.length).toBe(7)
 })
 
 test('runs at work are those that workers have, of those that wait', async () => {

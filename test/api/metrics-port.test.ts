@@ -28,7 +28,7 @@ test('the metrics are there, and not on the public port', async () => {
 })
 
 test('health is on both: probes and load balancers ask the port that they use', async () => {
-  for (const path of ['/-/health/live/', '/-/health/ready/']) {
+  for (const path of ['/-/health/live/', '/-/health/ready/', '/-/health/applies/']) {
     const [one, other] = [await beside(path), await inPublic(path)]
     expect([one.status, Object.keys(Object(await one.json()))]).toEqual([other.statusCode, Object.keys(other.json())])
   }
@@ -51,7 +51,7 @@ test('it closes with the API, and drains with it', async () => {
   const own = await freePort()
   const { app } = await installation({ workers: 'none', metricsPort: own })
   const ready = async () => Object(await (await fetch(`http://127.0.0.1:${own}/-/health/ready/`)).json()).detail
-  expect(await ready()).not.toContain('This API is stopping')
+  expect(await ready()).toBeUndefined()
   app.drain()
   expect(await ready()).toContain('This API is stopping')
   await app.close()

@@ -24,11 +24,11 @@ const listed = async (slug: string) => {
 }
 
 describe('The queue is paused', () => {
-  const ready = async () => (await there.app.inject('/-/health/ready/')).json()
+  const ready = async () => (await there.app.inject('/-/health/applies/')).json()
 
   shows(
     [
-      "`GET /-/health/ready/` is 503 and says so at once, with the operator's name, the time of the pause, and the reason that the operator gave.",
+      "`GET /-/health/applies/` is 503 and says so at once, with the operator's name, the time of the pause, and the reason that the operator gave.",
       'So do the dashboard and the 503 of each apply.',
       'While the queue is paused, no worker takes a job, and PUTs get 503 `cancelled` at once; one with `Prefer: respond-async` is recorded.',
       'Resume it on the dashboard, at `/admin/resume/`.',

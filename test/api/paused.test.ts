@@ -19,7 +19,7 @@ function claims(queue: QueueKind): void {
     send = (request) => dashboard.send({ headers, ...request })
     act = (name) => send({ method: 'POST', url: `/admin/${name}/`, payload: '' })
   })
-  const ready = () => there.admin.get('/-/health/ready/')
+  const applies = () => there.admin.get('/-/health/applies/')
   const put = async (name: string, headers: Record<string, string> = {}) =>
     there.admin.put(applyPath, await named('radius', name), { headers })
 
@@ -35,9 +35,9 @@ function claims(queue: QueueKind): void {
     return { board: sum((state) => counts[state]), metric: sum(gauge) }
   }
 
-  test('in readiness and in the 503 of an apply, and no more when it is resumed', async () => {
+  test('in the probe and in the 503 of an apply, and no more when it is resumed; the API stays ready', async () => {
     await beat(there.db)
-    expect(await ready()).toMatchObject({ status: 200 })
+    expect(await applies()).toMatchObject({ status: 200 })
     await act('pause')
     const { pausedAt } = await there.db.queuePause.findUniqueOrThrow({ where: { queue: 'apply' } })
     expect(Math.abs(Date.now() - pausedAt.getTime())).toBeLessThan(10_000)
@@ -45,10 +45,14 @@ function claims(queue: QueueKind): void {
 
     const detail = `No worker takes jobs: ${paused}. Resume it on the dashboard, /admin/resume/.`
     const ok = { ok: true, detail: expect.any(String) }
-    expect(await ready()).toMatchObject({
+    expect(await applies()).toMatchObject({
       status: 503,
-      json: { detail: `Not ready. ${detail}`, checks: { database: ok, queue: ok, worker: { ok: false, detail } } },
+      json: {
+        detail: `Nothing is applied. ${detail}`,
+        checks: { database: ok, queue: ok, worker: { ok: false, detail } },
+      },
     })
+    expect(await there.admin.get('/-/health/ready/')).toMatchObject({ status: 200, json: { status: 'ready' } })
     expect(await put('while-paused')).toMatchObject({
       status: 503,
       headers: { 'retry-after': expect.stringMatching(/^[12]$/) },
@@ -57,7 +61,7 @@ function claims(queue: QueueKind): void {
 
     await act('resume')
     await beat(there.db)
-    expect(await ready()).toMatchObject({ status: 200 })
+    expect(await applies()).toMatchObject({ status: 200 })
     expect(await put('afterwards')).toMatchObject({ status: 200 })
     expect(await there.db.application.count({ where: { slug: 'while-paused' } })).toBe(0)
   })
@@ -94,7 +98,7 @@ function claims(queue: QueueKind): void {
     await beat(there.db)
     await there.queue.pause()
     const paused = 'the queue is paused, by other means than the dashboard'
-    expect(await ready()).toMatchObject({ status: 503, json: { detail: expect.stringContaining(paused) } })
+    expect(await applies()).toMatchObject({ status: 503, json: { detail: expect.stringContaining(paused) } })
     expect(await put('by-other-means')).toMatchObject({
       status: 503,
       json: { detail: expect.stringContaining(paused) },

@@ -114,7 +114,9 @@ test('API and worker run with that login', async () => {
     body: JSON.stringify(await example('oauth2')),
   })
   expect(await answer.json()).toMatchObject({ applied: true })
-  await until(async () => (await fetch(`${origin}/-/health/ready/`)).status === 200, { what: 'readiness' })
+  await until(async () => (await fetch(`${origin}/-/health/applies/`)).status === 200, {
+    what: 'all parts to be healthy',
+  })
 })
 
 describe('refuses', () => {

@@ -11,7 +11,10 @@ import { type Right, system } from '../../src/permissions.ts'
 const at = new Date('2026-11-23T12:00:00Z')
 const healthy = { ok: true, detail: 'It answers.' }
 const broken = { ok: false, detail: 'It does not answer.' }
-const checks = { database: healthy, migrations: healthy, queue: healthy, worker: healthy, secrets: healthy }
+const checks = {
+  ...{ database: healthy, migrations: healthy, secrets: healthy, versions: healthy },
+  ...{ changes: healthy, queue: healthy, worker: healthy },
+}
 
 const nothing: Now = {
   ...{ at, checks, pause: 'none', failedJobs: 0, workers: [], servers: [], atWork: [], period: 'hour' },

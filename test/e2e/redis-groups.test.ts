@@ -60,8 +60,8 @@ describe.runIf(needs('redis-server'))('Redis', () => {
       const options = { headers: { prefer: 'respond-async' } }
       const later = await there.as(submitter.token).put(applyPath, await named('radius', 'while-paused'), options)
       expect(later.status).toBe(202)
-      const readiness = await there.as('').get('/-/health/ready/')
-      expect(readiness).toMatchObject({ status: 503, json: { checks: { queue: { ok: true }, worker: { ok: false } } } })
+      const health = await there.as('').get('/-/health/applies/')
+      expect(health).toMatchObject({ status: 503, json: { checks: { queue: { ok: true }, worker: { ok: false } } } })
       const { body } = await dashboard.send({ method: 'GET', url: '/admin/queues/api/queues', headers })
       expect(JSON.parse(body).queues[0].counts).toMatchObject({ waiting: 1 })
       expect((await there.as('').get('/-/metrics/')).text).toMatch(/^gatewright_jobs\{state="waiting"\} 1$/m)

@@ -33,7 +33,7 @@ async function untilBeats({ db }: Stand): Promise<void> {
   await until(beat, { what: 'a probe to be taken', withinMs: 12_000 })
 }
 
-const isReady = async ({ url }: Stand) => (await fetch(`${url}/-/health/ready/`)).status === 200
+const isReady = async ({ url }: Stand) => (await fetch(`${url}/-/health/applies/`)).status === 200
 
 onBothQueues((kind) => {
   test('a worker whose clock is an hour ahead does not stop the probes of the next one', {

@@ -33,7 +33,7 @@ const silenced = (queue: QueueKind, proxied: 'postgres' | 'redis') => async () =
   await until(async () => (await send()).status === 200, { what: 'a PUT to be applied', withinMs: leftMs() })
   recordRecovery(performance.now() - from)
   console.log(`${queue}, silent ${proxied}: applied again after ${Math.round(performance.now() - from)} ms`)
-  const isReady = async () => (await fetch(`${stand.url}/-/health/ready/`)).status === 200
+  const isReady = async () => (await fetch(`${stand.url}/-/health/applies/`)).status === 200
   await until(isReady, { what: 'the API to be ready', withinMs: leftMs() })
   await until(() => open() === 0, { what: 'all silent connections to be closed', withinMs: closedWithinMs })
   const after: Sent[] = []

@@ -10,7 +10,7 @@ type Readiness = { readonly status: number; readonly checks: Checks; readonly de
 const noticedWithinMs = 15_000
 
 export async function readiness({ url }: Pick<Target, 'url'>): Promise<Readiness> {
-  const answer = await fetch(`${url}/-/health/ready/`)
+  const answer = await fetch(`${url}/-/health/applies/`)
   const { checks, detail = '' } = (await answer.json()) as Partial<Readiness>
   if (checks === undefined) throw new Error(`readiness has no checks: ${answer.status}`)
   return { status: answer.status, checks, detail }

@@ -1,9 +1,5 @@
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { describe, expect, onTestFinished, test } from 'vitest'
-import { findProgram } from '../support/environment.ts'
-import { freshFolder } from '../support/folder.ts'
+import { describe, expect, test } from 'vitest'
 import { freePort } from '../support/free-port.ts'
 import { needs } from '../support/needs.ts'
 import { type Running, run } from '../support/processes.ts'
@@ -11,6 +7,7 @@ import { until } from '../support/until.ts'
 import { audit } from './auditor.ts'
 import { crowd, describeTimes, type Target } from './clients.ts'
 import { untilReady } from './readiness.ts'
+import { startShippedProxy } from './shipped-proxy.ts'
 import { openStand } from './stand.ts'
 
 /** Three APIs and three workers behind the proxy of docker-compose.yml, each restarted in turn under load. */
@@ -21,29 +18,6 @@ const noticedMs = 2_000
 const exitWithinMs = drainMs + 10_000
 
 type Call = { readonly what: string; readonly status: number | string }
-
-/** Starts the proxy with the file of docker-compose.yml. @returns its address */
-async function startProxy(apis: readonly number[]): Promise<string> {
-  const port = await freePort()
-  const shipped = readFileSync(new URL('../../deploy/haproxy.cfg', import.meta.url), 'utf8')
-  const own = shipped
-    .replace('bind :9080', `bind 127.0.0.1:${port}`)
-    .replace(/(server api-(\d)) \S+/g, (_, server, number) => `${server} 127.0.0.1:${apis[Number(number) - 1]}`)
-  const folder = freshFolder()
-  writeFileSync(join(folder, 'haproxy.cfg'), own)
-  const script = join(folder, 'start.sh')
-  writeFileSync(script, `exec ${findProgram('haproxy')} -f ${folder}/haproxy.cfg`)
-  const proxy = run(script, { node: '/bin/sh' })
-  onTestFinished(async () => void (await proxy.kill()))
-  const url = `http://127.0.0.1:${port}`
-  const answers = () =>
-    fetch(`${url}/-/health/live/`).then(
-      ({ ok }) => ok,
-      () => false,
-    )
-  await until(answers, { what: 'the proxy to answer' })
-  return url
-}
 
 /** Reads, creates and changes, one after the other, until it is over: each on a connection that is kept. */
 async function callAll({ url, token }: Target, index: number, isOver: () => boolean): Promise<Call[]> {
@@ -83,7 +57,7 @@ describe.runIf(needs('redis-server', 'haproxy'))('queue on Redis', () => {
     const workers: Running[] = []
     for (let count = 0; count < 3; count += 1) workers.push(await stand.startWorker())
     for (const index of apis.keys()) await untilReady(direct(index))
-    const target = { url: await startProxy(ports), token: stand.token }
+    const target = { url: await startShippedProxy(ports), token: stand.token }
     await delay(noticedMs)
 
     let over = false

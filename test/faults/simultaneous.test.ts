@@ -46,8 +46,8 @@ onBothQueues((kind) => {
       await untilWorkersWaitForLocks(stand, 5)
       const [other] = await putAtOnce(1, 'not-held')
       expect(other).toMatchObject({ status: 200 })
-      const read = await fetch(`${stand.url}/-/health/ready/`, { signal: AbortSignal.timeout(1_000) })
-      expect(await read.json()).toMatchObject({ status: 'ready' })
+      const read = await fetch(`${stand.url}/-/health/applies/`, { signal: AbortSignal.timeout(1_000) })
+      expect(await read.json()).toMatchObject({ status: 'applying' })
       const sent = await Promise.all(sending)
       await client.query('ROLLBACK')
       return sent

@@ -70,7 +70,7 @@ test('only files and objects with an entity tag are kept by a cache', async () =
     ['GET', '/nothing/', 404, 'no-store'],
     ['GET', '/', 200, 'no-store'],
     ['GET', '/-/health/live/', 200, 'no-store'],
-    ['GET', '/-/health/ready/', 503, 'no-store'],
+    ['GET', '/-/health/applies/', 503, 'no-store'],
     ['GET', '/-/metrics/', 200, 'no-store'],
     ['GET', '/admin/', 303, 'no-store'],
     ['GET', '/admin/queues/', 303, 'no-store'],

@@ -24,7 +24,7 @@ const silence = (id: string, seconds: number) =>
     sql`UPDATE workers SET seen_at = now() - make_interval(secs => ${seconds}::float8) WHERE id = ${id}::uuid`,
   )
 const readiness = async () => {
-  const { status, json } = await there.as('').get('/-/health/ready/')
+  const { status, json } = await there.as('').get('/-/health/applies/')
   return { status, detail: (json as { checks: { worker: { detail: string } } }).checks.worker.detail }
 }
 const metric = async (name: string) => {

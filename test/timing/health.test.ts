@@ -8,6 +8,7 @@ import { installation, needs, rows, sql, until } from '../support/kit.ts'
 import { proxyTo } from '../support/proxy.ts'
 import { freshRedis, ownRedis } from '../support/redis.ts'
 
+const applies = (stack: Stack) => stack.get('/-/health/applies/')
 const ready = (stack: Stack) => stack.get('/-/health/ready/')
 const live = (stack: Stack) => stack.get('/-/health/live/')
 
@@ -17,47 +18,53 @@ function healthOf({ json }: Answer): Record<string, boolean> {
   return Object.fromEntries(Object.entries(checks).map(([part, { ok }]) => [part, ok]))
 }
 
-const allHealthy = { database: true, migrations: true, queue: true, worker: true, secrets: true }
+const serving = { database: true, migrations: true, secrets: true, versions: true }
+const allHealthy = { ...serving, changes: true, queue: true, worker: true }
 
 const untilStatus = (stack: Stack, status: number, withinMs: number) =>
-  until(async () => ((await ready(stack)).status === status ? true : null), {
-    what: `readiness to answer ${status}`,
+  until(async () => ((await applies(stack)).status === status ? true : null), {
+    what: `the probe to answer ${status}`,
     withinMs,
     everyMs: 100,
   })
 
-function expectNotReady(answer: Answer, healthyParts: Record<string, boolean>): void {
+function expectUnhealthy(answer: Answer, healthyParts: Record<string, boolean>): void {
   expect(answer.status).toBe(503)
   expect(answer.ms).toBeLessThan(1_000)
   expect(answer.headers.get('Retry-After')).toMatch(/^\d+$/)
   expect(answer.json).toMatchObject({
-    status: 'not_ready',
+    status: 'not_applying',
     code: 'unavailable',
-    detail: expect.stringMatching(/^Not ready\. ./),
+    detail: expect.stringMatching(/^Nothing is applied\. ./),
   })
   expect(healthOf(answer)).toEqual(healthyParts)
 }
 
 /** What holds for both stores of the queue. */
 function claims(queue: () => Promise<string | null>): void {
-  test('ready depends on whether a worker consumes, not on whether it runs', { timeout: 120_000 }, async () => {
+  test('what is submitted is applied where a worker consumes, not where it runs; the API is ready without', {
+    timeout: 120_000,
+  }, async () => {
     const { url } = await freshDatabase()
     const stack = await startStack({ databaseUrl: url, redisUrl: await queue() })
-    const none = await ready(stack)
-    expectNotReady(none, { ...allHealthy, worker: false })
+    const none = await applies(stack)
+    expectUnhealthy(none, { ...allHealthy, worker: false })
+    const served = await ready(stack)
+    expect([served.status, healthOf(served)]).toEqual([200, serving])
     expect(none.json).toMatchObject({ checks: { worker: { detail: 'No worker has ever taken a job: start one.' } } })
 
     const worker = await stack.startWorker()
     await untilStatus(stack, 200, 8_000)
-    const healthy = await ready(stack)
-    expect(healthy.json).toMatchObject({ status: 'ready' })
+    const healthy = await applies(stack)
+    expect(healthy.json).toMatchObject({ status: 'applying' })
     expect(healthOf(healthy)).toEqual(allHealthy)
     expect(await stack.get('/-/health/ready/', { method: 'HEAD' })).toMatchObject({ status: 200, text: '' })
 
     worker.signal('SIGSTOP')
     await untilStatus(stack, 503, 15_000)
-    const stopped = await ready(stack)
-    expectNotReady(stopped, { ...allHealthy, worker: false })
+    const stopped = await applies(stack)
+    expect((await ready(stack)).status).toBe(200)
+    expectUnhealthy(stopped, { ...allHealthy, worker: false })
     expect(stopped.json).toMatchObject({ detail: expect.stringMatching(/No worker has taken a job for 1\d s/) })
     expect(await live(stack)).toMatchObject({ status: 200, json: { status: 'ok' } })
 
@@ -74,32 +81,35 @@ function claims(queue: () => Promise<string | null>): void {
     const redisUrl = await queue()
     const stack = await startStack({ databaseUrl: proxy.url, redisUrl })
     const without = {
-      ...{ database: false, migrations: false, queue: redisUrl !== null, worker: false },
-      secrets: false,
+      ...{ database: false, migrations: false, secrets: false, versions: false },
+      ...{ changes: false, queue: redisUrl !== null, worker: false },
     }
 
     proxy.freeze(true)
     // More probes than the pool has connections: a frozen server must not exhaust the pool.
     for (let probe = 0; probe < 6; probe += 1) {
-      const answers = await Promise.all(Array.from({ length: 10 }, () => ready(stack)))
-      for (const answer of answers) expectNotReady(answer, without)
+      const answers = await Promise.all(Array.from({ length: 10 }, () => applies(stack)))
+      for (const answer of answers) expectUnhealthy(answer, without)
     }
+    const frozen = await ready(stack)
+    expect(frozen).toMatchObject({ status: 503, json: { status: 'not_ready', code: 'unavailable' } })
+    expect(frozen.ms).toBeLessThan(1_000)
     expect((await live(stack)).status).toBe(200)
     proxy.freeze(false)
-    await until(async () => healthOf(await ready(stack)).database === true, {
+    await until(async () => healthOf(await applies(stack)).database === true, {
       what: 'the database to be healthy',
       withinMs: 5_000,
     })
 
     proxy.accept(false)
     proxy.cut()
-    expectNotReady(await ready(stack), without)
+    expectUnhealthy(await applies(stack), without)
     proxy.accept(true)
-    await until(async () => healthOf(await ready(stack)).queue === true, {
+    await until(async () => healthOf(await applies(stack)).queue === true, {
       what: 'the queue to be healthy',
       withinMs: 5_000,
     })
-    expect(healthOf(await ready(stack))).toEqual({ ...allHealthy, worker: false })
+    expect(healthOf(await applies(stack))).toEqual({ ...allHealthy, worker: false })
   })
 }
 
@@ -108,7 +118,7 @@ test('a worker that takes no jobs is logged once, and not while it may be starti
 }, async () => {
   const { admin, db, log } = await installation({ workers: 'none' })
   const logged = () => log.map((line) => JSON.parse(line)).filter(({ part }) => part === 'worker')
-  const status = async () => (await admin.get('/-/health/ready/')).status
+  const status = async () => (await admin.get('/-/health/applies/')).status
   expect(await status()).toBe(503)
   await beat(db)
   expect(await status()).toBe(200)
@@ -141,13 +151,14 @@ describe.runIf(needs('redis-server'))('the queue on Redis', () => {
     await untilStatus(stack, 200, 8_000)
 
     process.kill(redis.pid, 'SIGSTOP')
-    const frozen = await Promise.all([ready(stack), ready(stack), ready(stack)])
-    for (const answer of frozen) expectNotReady(answer, { ...allHealthy, queue: false })
+    const frozen = await Promise.all([applies(stack), applies(stack), applies(stack)])
+    for (const answer of frozen) expectUnhealthy(answer, { ...allHealthy, queue: false })
+    expect((await ready(stack)).status).toBe(200)
     process.kill(redis.pid, 'SIGCONT')
     await untilStatus(stack, 200, 8_000)
 
     await redis.kill()
-    expectNotReady(await ready(stack), { ...allHealthy, queue: false })
+    expectUnhealthy(await applies(stack), { ...allHealthy, queue: false })
     await redis.start()
     await untilStatus(stack, 200, 15_000)
     await worker.stop()
@@ -158,8 +169,9 @@ test('a database without all migrations is not ready', async () => {
   const { url, db } = await freshDatabase()
   const stack = await startStack({ databaseUrl: url, redisUrl: null })
   await db.$executeRaw`UPDATE _prisma_migrations SET finished_at = NULL`
-  const answer = await ready(stack)
-  expectNotReady(answer, { ...allHealthy, migrations: false, worker: false })
+  expect((await ready(stack)).status).toBe(503)
+  const answer = await applies(stack)
+  expectUnhealthy(answer, { ...allHealthy, migrations: false, worker: false })
   expect(answer.json).toMatchObject({
     checks: { migrations: { detail: expect.stringContaining('start the API again') } },
   })
@@ -171,8 +183,9 @@ test('a database whose secrets are sealed under another key is not ready', async
   const { id } = await db.installation.findFirstOrThrow({ select: { id: true } })
   const foreign = sealedCheck(keyring('another secret key for tests, 32 or more'), id)
   await db.installation.updateMany({ data: { sealedCheck: foreign } })
-  const answer = await ready(stack)
-  expectNotReady(answer, { ...allHealthy, worker: false, secrets: false })
+  expect((await ready(stack)).status).toBe(503)
+  const answer = await applies(stack)
+  expectUnhealthy(answer, { ...allHealthy, worker: false, secrets: false })
   expect(answer.json).toMatchObject({
     checks: { secrets: { detail: expect.stringContaining('SECRET_KEY is not the key of this database') } },
   })

@@ -19,9 +19,9 @@ import { run } from '../support/processes.ts'
 const oldBeat = sql`INSERT INTO queue_heartbeats (queue, consumed_at) VALUES ('apply', now())
   ON CONFLICT (queue) DO UPDATE SET consumed_at = excluded.consumed_at`
 
-/** Readiness, and what it says of the workers. */
+/** Whether the API is ready, and what is said of the workers. */
 async function readiness(stack: Awaited<ReturnType<typeof startStack>>) {
-  const { status, json } = await stack.get('/-/health/ready/')
+  const [{ status }, { json }] = [await stack.get('/-/health/ready/'), await stack.get('/-/health/applies/')]
   const { checks } = json as { checks: { worker: { detail: string } } }
   return { status, worker: checks.worker.detail }
 }

@@ -6,7 +6,7 @@ import { duration, mark, nameText, number, pauseSentence } from '../words.ts'
 import { silentFirst } from '../workers.ts'
 import type { Now } from './read.ts'
 
-/** A line for each part of the installation, as readiness judges it, for each worker, and for each silent server. */
+/** A line for each part of the installation, as the probes judge it, for each worker, and for each silent server. */
 export const parts = (now: Now): Html =>
   table('Parts', { Part: 'plain', State: 'plain', Details: 'text' }, [
     ...Object.entries(names).map(([part, name]) => lineOf(name, checkOf(now, part as keyof Checks))),
@@ -38,7 +38,9 @@ function checkOf({ checks, pause }: Now, part: keyof Checks): Check {
 
 const names: Readonly<Record<keyof Checks, string>> = {
   database: 'Database',
+  changes: 'Changes',
   migrations: 'Migrations',
+  versions: 'Versions',
   queue: 'Queue',
   secrets: 'Secret key',
   // The lines of the workers follow.

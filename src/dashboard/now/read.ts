@@ -58,7 +58,7 @@ export function openNow({ db, queue, inspect, runs }: Sources) {
     const lastHour = new Date(Date.now() - 3_600_000)
     return {
       ...(await together({
-        checks: inspect(),
+        checks: inspect.applies(),
         pause: known(readPause(queue, db).then((found): Pause | 'none' => found ?? 'none')),
         failedJobs: known(answered(queue.getJobCounts('failed')).then(({ failed = 0 }) => failed)),
         workers: known(inTime(readProcesses(db, 'workers'))),
