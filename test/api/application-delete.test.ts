@@ -1,16 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { type Asker, type AskOptions, applyPath } from '../support/asker.ts'
-import { installation, type Kind, named, rows, sql, until } from '../support/kit.ts'
+import { installation, type Kind, named, rows, name as slug, sql, until } from '../support/kit.ts'
 
 /** DELETE /api/v3/core/applications/{slug}/ */
 
-let slug: string
 const there = await installation()
 const remover = await there.make.user({ permissions: ['delete_application', 'delete_oauth2provider'] })
-beforeEach(() => {
-  slug = `d-${randomUUID().slice(0, 8)}`
-})
 
 const path = '/api/v3/core/applications/'
 const put = async (headers: Record<string, string> = {}, kind: Kind = 'oauth2') =>

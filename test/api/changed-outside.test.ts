@@ -1,15 +1,10 @@
-import { randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { deleteOverlaps } from '../../src/runs/retention.ts'
-import { applyPath, type Entry, installation, kinds, named } from '../support/kit.ts'
+import { applyPath, type Entry, installation, kinds, named, name as slug } from '../support/kit.ts'
 
 /** Applications, with their providers, that were changed past the service, as their histories say. */
 
-let slug: string
 const there = await installation()
-beforeEach(() => {
-  slug = `o-${randomUUID().slice(0, 8)}`
-})
 
 const put = async (body: object, headers: Record<string, string> = {}) => {
   const answer = await there.admin.put(applyPath, body, { headers })

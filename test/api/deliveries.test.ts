@@ -2,15 +2,13 @@ import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { held } from '../runs/stand.ts'
 import { type Answer, applyPath } from '../support/asker.ts'
-import { type Body, type Installation, installation, named, rows, run, sql, until } from '../support/kit.ts'
+import { type Body, type Installation, installation, name, named, rows, run, sql, until } from '../support/kit.ts'
 
 /** `Idempotency-Key` and `Prefer: respond-async`. */
 
-let name: string
 let body: Body
 const there = await installation()
 beforeEach(async () => {
-  name = `d-${randomUUID().slice(0, 8)}`
   body = await named('oauth2', name, { provider: { client_secret: undefined } })
 })
 

@@ -1,14 +1,9 @@
-import { randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, test } from 'vitest'
-import { type Asker, type AskOptions, installation, sql, rows as statement } from '../support/kit.ts'
+import { describe, expect, test } from 'vitest'
+import { type Asker, type AskOptions, installation, name, sql, rows as statement } from '../support/kit.ts'
 
 /** What gives rights reaches only the users whom a request names. The whole rule is tested in test/rights/gains.test.ts. */
 
-let name: string
 const there = await installation()
-beforeEach(() => {
-  name = `gains-${randomUUID()}`
-})
 
 const groups = '/api/v3/core/groups/'
 const documents = '/api/v3/blueprints/'

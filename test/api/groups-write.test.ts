@@ -1,13 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, inject, test } from 'vitest'
+import { describe, expect, inject, test } from 'vitest'
 import { installation } from '../support/installation.ts'
+import { name } from '../support/name.ts'
 
-let name: string
 const there = await installation({ workers: 'none' })
 const { make } = there
-beforeEach(() => {
-  name = `group ${randomUUID()}`
-})
 
 const path = '/api/v3/core/groups/'
 

@@ -1,18 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { type Answer, type Asker, applyPath } from '../support/asker.ts'
 import { type Installation, installation, named } from '../support/installation.ts'
+import { name as slug } from '../support/name.ts'
 import { rows, run, sql } from '../support/sql.ts'
 
 /** What changed an object, and who did it: GET /core/applications/{slug}/history/ and runs by `object`. */
 
 let there: Installation
-let slug: string
 beforeAll(async () => {
   there = await installation()
-})
-beforeEach(() => {
-  slug = `h-${randomUUID().slice(0, 8)}`
 })
 
 type Entry = {

@@ -1,14 +1,9 @@
-import { randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, test } from 'vitest'
-import { type Asker, type Entry, installation } from '../support/kit.ts'
+import { describe, expect, test } from 'vitest'
+import { type Asker, type Entry, installation, name } from '../support/kit.ts'
 
 /** What others refer to is not deleted, and the refusal names them before anything is recorded. */
 
-let name: string
 const on = await installation()
-beforeEach(() => {
-  name = randomUUID().slice(0, 20)
-})
 
 const apply = (entries: readonly Entry[], as: Asker = on.admin) => as.apply(entries, { name })
 const applied = async (entries: readonly Entry[]) => {

@@ -1,13 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, expect, test } from 'vitest'
-import { applyPath, everything, installation, named, objects } from '../support/kit.ts'
+import { applyPath, everything, installation, name, named, objects } from '../support/kit.ts'
 
 /** What the API shows of a client secret that stays valid beside the one that replaced it. */
 
-let name: string
 const there = await installation()
 beforeEach(async () => {
-  name = `o-${randomUUID().slice(0, 8)}`
   await put(`first-${name}-of-the-client`)
 })
 

@@ -1,15 +1,20 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { beforeEach, describe, expect, inject, test } from 'vitest'
-import { type Answer, type Asker, type AskOptions, counts, type Entry, installation, versions } from '../support/kit.ts'
+import {
+  type Answer,
+  type Asker,
+  type AskOptions,
+  counts,
+  type Entry,
+  installation,
+  name,
+  versions,
+} from '../support/kit.ts'
 
 /** `owner` of an entry: one document about the objects of several owners. */
 
-let name: string
 const there = await installation()
-beforeEach(() => {
-  name = `e-${randomUUID().slice(0, 8)}`
-})
 
 type Members = { owner?: string | null; prune?: unknown }
 type Sent = Omit<AskOptions, 'owner'> & Members & { query?: string; as?: Asker }

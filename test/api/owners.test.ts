@@ -1,18 +1,13 @@
-import { randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, test } from 'vitest'
-import { type Asker, applyPath, counts, installation, named, versions } from '../support/kit.ts'
+import { describe, expect, test } from 'vitest'
+import { type Asker, applyPath, counts, installation, name, named, renewName, versions } from '../support/kit.ts'
 
 /** `Gatewright-Owner` and `Gatewright-Allow`: whose an application and its provider are. */
 
-let name: string
 const there = await installation()
 const deployer = ['oauth2', 'scim'].flatMap((kind) => [`add_${kind}provider`, `change_${kind}provider`])
 const permissions = ['add_application', 'change_application', 'view_user', ...deployer]
 const amira = await there.make.user({ permissions })
 const bo = await there.make.user({ permissions })
-beforeEach(() => {
-  name = `o-${randomUUID().slice(0, 8)}`
-})
 
 type Asked = { owner?: string; allow?: string }
 
@@ -169,7 +164,7 @@ describe('an apply without an owner', () => {
 
   test('creates beside objects of owners', async () => {
     await put(amira, { owner: 'team-a' })
-    name = `${name}-2`
+    renewName()
     expect((await put(bo)).logs).toEqual(names().map((what) => expect.stringContaining(`${what} created`)))
   })
 })

@@ -1,15 +1,20 @@
-import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
-import { beforeEach, describe, expect, inject, test } from 'vitest'
-import { type Asker, applyPath, type Body, installation, type Kind, kinds, named, objects } from '../support/kit.ts'
+import { describe, expect, inject, test } from 'vitest'
+import {
+  type Asker,
+  applyPath,
+  type Body,
+  installation,
+  type Kind,
+  kinds,
+  name,
+  named,
+  objects,
+} from '../support/kit.ts'
 
 /** `dry_run=true`: what an apply would do, and `If-Match`: nothing else than what was reviewed. */
 
-let name: string
 const there = await installation()
-beforeEach(() => {
-  name = `p-${randomUUID().slice(0, 8)}`
-})
 
 const plan = (body: unknown, as: Asker = there.admin) => as.put(`${applyPath}?dry_run=true`, body)
 const apply = (body: unknown, ifMatch?: string) => there.admin.put(applyPath, body, ifMatch ? { ifMatch } : {})

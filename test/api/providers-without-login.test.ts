@@ -1,14 +1,10 @@
-import { randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { installation } from '../support/installation.ts'
+import { renewName, name as slug } from '../support/name.ts'
 
 /** A provider through which no user logs in stands beside the one of the login, whichever is sent first. */
 
-let slug: string
 const on = await installation()
-beforeEach(() => {
-  slug = randomUUID().slice(0, 20)
-})
 
 const sync = { user_delete_action: 'suspend' }
 const settings: Record<string, object> = {
@@ -133,7 +129,7 @@ test('of two logins, and of two without one, the later takes the place of the ea
   await apply(login())
   await apply(login('ldap'))
   expect(await kinds()).toEqual(['ldap', []])
-  slug = randomUUID().slice(0, 20)
+  renewName()
   await apply(submission('scim'))
   await apply(submission('directory_sync_b'))
   expect(await kinds()).toEqual(['directory_sync_b', []])
@@ -142,11 +138,10 @@ test('of two logins, and of two without one, the later takes the place of the ea
 test('one that stands beside the login of another application is refused, with its name', async () => {
   await apply(login())
   await apply(submission('scim'))
-  const another = randomUUID().slice(0, 20)
   const [first, body] = [slug, submission('scim')]
-  slug = another
+  renewName()
   await apply(login())
-  const answer = await put({ ...body, app: { slug: another, name: another } })
+  const answer = await put({ ...body, app: { slug, name: slug } })
   expect(answer.status, answer.text).toBe(400)
   expect(answer.text).toContain(`belongs to application \\"${first}\\"`)
   expect(await kinds()).toEqual(['oauth2', []])

@@ -1,14 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, test } from 'vitest'
-import { type Asker, type AskOptions, applyPath, installation, named } from '../support/kit.ts'
+import { describe, expect, test } from 'vitest'
+import { type Asker, type AskOptions, applyPath, installation, name, named } from '../support/kit.ts'
 
 /** `was`: a name that changes, in a submission and in a blueprint. */
 
-let name: string
 const there = await installation()
-beforeEach(() => {
-  name = `r-${randomUUID().slice(0, 8)}`
-})
 
 type Options = AskOptions & { by?: Asker; query?: string; app?: object; provider?: object }
 

@@ -1,15 +1,20 @@
 import { randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { keyring } from '../../src/db/seal.ts'
-import { type Asker, type AskOptions, applyPath, installation, named, objects } from '../support/kit.ts'
+import {
+  type Asker,
+  type AskOptions,
+  applyPath,
+  installation,
+  name,
+  named,
+  objects,
+  renewName,
+} from '../support/kit.ts'
 
 /** POST /api/v3/blueprints/runs/{id}/apply/: the stored document of a former run, once more. */
 
-let name: string
 const there = await installation()
-beforeEach(() => {
-  name = `r-${randomUUID().slice(0, 8)}`
-})
 
 const again = (path: string, { as = there.admin, query = '', ...options }: Sent = {}) =>
   as.post(`${path}apply/${query}`, undefined, options)
@@ -48,7 +53,7 @@ describe('a roll back', () => {
     for (const text of [back.text, (await there.admin.get(back.run)).text])
       expect(text).not.toContain('the first secret')
 
-    name = `${name}-g`
+    renewName()
     const generated = await put('First', { provider: { client_secret: undefined } })
     await put('Second', { provider: { client_secret: 'the second secret of the client' } })
     await again(generated.run)

@@ -1,16 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, test } from 'vitest'
-import { applyPath, installation, named, until } from '../support/kit.ts'
+import { describe, expect, test } from 'vitest'
+import { applyPath, installation, name, named, until } from '../support/kit.ts'
 import { isThere, lockRunOf, put, runOf, statesOf } from '../support/operations.ts'
 
 /** POST /api/v3/blueprints/runs/{id}/cancel/: a run that waits is not applied. */
 
-let name: string
 const there = await installation()
 const operator = await there.make.user({ permissions: ['view_run', 'manage_queue'] })
-beforeEach(() => {
-  name = `c-${randomUUID().slice(0, 8)}`
-})
 
 const pathOf = (id: string) => `/api/v3/blueprints/runs/${id}/`
 const cancel = (id: string, token?: string, headers: Record<string, string> = {}, payload?: string) =>

@@ -1,16 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, test } from 'vitest'
-import { type Asker, applyPath, type Body, dashboardOf, installation, named } from '../support/kit.ts'
+import { describe, expect, test } from 'vitest'
+import { type Asker, applyPath, type Body, dashboardOf, installation, name, named } from '../support/kit.ts'
 
 /** What changed, as all surfaces say it: PostgreSQL orders the members of stored objects otherwise than documents do. */
 
-let name: string
 const there = await installation()
 const { token } = await there.make.user({ superuser: true })
 const operator = await dashboardOf(there).session(token)
-beforeEach(() => {
-  name = `w-${randomUUID().slice(0, 8)}`
-})
 
 type Run = { id: string; changes: { action: string; fields: Record<string, unknown> }[]; logs: string[] }
 

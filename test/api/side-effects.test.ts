@@ -1,20 +1,17 @@
 import { randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { transaction } from '../../src/db/client.ts'
 import { nameLock } from '../../src/db/locks.ts'
 import { type Answer, type Asker, applyPath } from '../support/asker.ts'
 import { objects } from '../support/contents.ts'
 import { installation, type Kind, named } from '../support/installation.ts'
+import { name } from '../support/name.ts'
 import { rows, sql } from '../support/sql.ts'
 import { until } from '../support/until.ts'
 
 /** What an apply does to rows that it does not name: it is reported, and `replace_provider=true` removes a provider. */
 
-let name: string
 const there = await installation()
-beforeEach(() => {
-  name = `s-${randomUUID().slice(0, 8)}`
-})
 
 const replacing = '?replace_provider=true'
 type Options = { by?: Asker; query?: string; kind?: Kind; headers?: Record<string, string>; app?: object }

@@ -1,21 +1,17 @@
-import { randomUUID } from 'node:crypto'
-import { beforeAll, beforeEach, expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 import { selfSigned } from '../../src/models/self-signed.ts'
 import { type Installation, installation } from '../support/installation.ts'
 import { pairs } from '../support/key-pairs.ts'
+import { name } from '../support/name.ts'
 
 /** A field that signs takes a pair with a private key, of a type that the algorithm takes. */
 
 let on: Installation
-let name: string
 let rsa: { certificate_data: string; key_data: string }
 beforeAll(async () => {
   on = await installation()
   const { certificate, key } = await selfSigned('sign.example')
   rsa = { certificate_data: certificate, key_data: key }
-})
-beforeEach(() => {
-  name = randomUUID().slice(0, 18)
 })
 
 const put = (entries: readonly object[]) =>

@@ -1,5 +1,4 @@
-import { randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { check } from '../../src/apply/check.ts'
 import { type EngineReader, reader } from '../../src/db/engine-tx.ts'
 import { type Entry, Find, KeyOf } from '../../src/document/document.ts'
@@ -8,15 +7,12 @@ import { compile } from '../../src/plan/compile.ts'
 import { unconditional } from '../../src/plan/engine.ts'
 import { people } from '../rights/people.ts'
 import { counts, versions } from '../support/contents.ts'
+import { name } from '../support/name.ts'
 import { application, bench, flow, oauth2, scim } from './engine.ts'
 
 /** The checks of the API before it enqueues. The worker repeats them, so each test covers both. */
 
 const there = await bench()
-let name: string
-beforeEach(() => {
-  name = randomUUID()
-})
 
 /** A user who holds these permissions and no others. */
 const holder = (...permissions: string[]) => people(there).user({ permissions })

@@ -1,9 +1,9 @@
-import { randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { type Entry, Find, KeyOf } from '../../src/document/document.ts'
 import { type Conditions, nothingAllowed } from '../../src/plan/engine.ts'
 import { people } from '../rights/people.ts'
 import { counts, versions } from '../support/contents.ts'
+import { name } from '../support/name.ts'
 import { application, type Bench, bench, oauth2, scim } from './engine.ts'
 
 /** What the submitter has to acknowledge. The worker decides again, because rows change after the check of the API. */
@@ -17,10 +17,6 @@ const there: Bench = {
   check: (entries, as, conditions) => accepting.check(entries, as, { allow: nothingAllowed, ...conditions }),
 }
 const { user } = people(there)
-let name: string
-beforeEach(() => {
-  name = randomUUID()
-})
 
 type Document = readonly Partial<Entry>[]
 

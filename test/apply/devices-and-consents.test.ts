@@ -1,5 +1,4 @@
-import { randomUUID } from 'node:crypto'
-import { beforeEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { apply } from '../../src/apply/apply.ts'
 import type { EngineTx } from '../../src/db/engine-tx.ts'
 import type { Entry } from '../../src/document/document.ts'
@@ -8,15 +7,12 @@ import { system } from '../../src/permissions.ts'
 import { compile } from '../../src/plan/compile.ts'
 import { unconditional } from '../../src/plan/engine.ts'
 import { versions } from '../support/contents.ts'
+import { name } from '../support/name.ts'
 import { application, bench, oauth2 } from './engine.ts'
 
 /** Rows that belong to users: a second apply of the same document changes nothing. */
 
 const there = await bench()
-let name: string
-beforeEach(() => {
-  name = randomUUID()
-})
 
 const document = (): Partial<Entry>[] => [
   { model: 'service_core.user', id: 'user', identifiers: { username: name } },

@@ -1,10 +1,10 @@
-import { randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Tx } from '../../src/db/client.ts'
 import { nameLock } from '../../src/db/locks.ts'
 import { KeyOf } from '../../src/document/document.ts'
 import { type Conditions, nothingAllowed } from '../../src/plan/engine.ts'
 import { held } from '../runs/stand.ts'
+import { name } from '../support/name.ts'
 import { rows, sql } from '../support/sql.ts'
 import { until } from '../support/until.ts'
 import { application, bench, scim } from './engine.ts'
@@ -12,10 +12,6 @@ import { application, bench, scim } from './engine.ts'
 /** Rows that a document does not name, and deletes: they are judged as other transactions leave them. */
 
 const there = await bench()
-let name: string
-beforeEach(() => {
-  name = randomUUID()
-})
 
 const providers = () => there.db.provider.findMany({ where: { name }, select: { owner: true } })
 

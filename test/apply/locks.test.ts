@@ -1,7 +1,7 @@
-import { randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { nameLock } from '../../src/db/locks.ts'
 import { held } from '../runs/stand.ts'
+import { name } from '../support/name.ts'
 import { rows, sql } from '../support/sql.ts'
 import { until } from '../support/until.ts'
 import { bench, flow } from './engine.ts'
@@ -9,10 +9,6 @@ import { bench, flow } from './engine.ts'
 /** Documents that write the same names run one after the other. */
 
 const there = await bench()
-let name: string
-beforeEach(() => {
-  name = randomUUID()
-})
 
 const hold = (lock: string) => held(there, (tx) => rows(tx, sql`SELECT pg_advisory_xact_lock(${lock}::bigint)::text`))
 

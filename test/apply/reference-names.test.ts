@@ -1,16 +1,13 @@
 import { randomUUID } from 'node:crypto'
-import { beforeEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { KeyOf } from '../../src/document/document.ts'
 import { type Permission, system } from '../../src/permissions.ts'
+import { name } from '../support/name.ts'
 import { application, bench, flow, oauth2, scim, shipped } from './engine.ts'
 
 /** What changed, by the names of the rows that it refers to. */
 
 const there = await bench()
-let name: string
-beforeEach(() => {
-  name = `n-${randomUUID().slice(0, 8)}`
-})
 
 const implicit = 'default-authorization-implicit'
 const group = (of: string, attrs: Record<string, unknown> = {}) => ({

@@ -1,7 +1,7 @@
-import { randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Entry } from '../../src/document/document.ts'
 import { toValues } from '../../src/plan/storage.ts'
+import { name } from '../support/name.ts'
 import { bench, oauth2, scim, shipped } from './engine.ts'
 
 /**
@@ -10,10 +10,6 @@ import { bench, oauth2, scim, shipped } from './engine.ts'
  */
 
 const there = await bench()
-let name: string
-beforeEach(() => {
-  name = randomUUID()
-})
 
 /** The provider as it is stored, with secrets opened. */
 async function stored(): Promise<Record<string, unknown>> {

@@ -1,16 +1,13 @@
 import { randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { type Entry, Find, KeyOf } from '../../src/document/document.ts'
 import { counts, versions } from '../support/contents.ts'
+import { name } from '../support/name.ts'
 import { rows, sql } from '../support/sql.ts'
 import { application, bench, flow, oauth2, scim, shipped } from './engine.ts'
 
 const there = await bench()
 /** A name that no other test of this file uses. */
-let name: string
-beforeEach(() => {
-  name = randomUUID()
-})
 
 const stored = (slug: string) => there.db.flow.findUnique({ where: { slug } })
 

@@ -1,20 +1,16 @@
-import { randomUUID } from 'node:crypto'
-import { beforeEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { apply, type Progress } from '../../src/apply/apply.ts'
 import { Refusal } from '../../src/apply/refusal.ts'
 import type { Entry } from '../../src/document/document.ts'
 import { system } from '../../src/permissions.ts'
 import { compile } from '../../src/plan/compile.ts'
 import { nothingAllowed, unconditional } from '../../src/plan/engine.ts'
+import { name } from '../support/name.ts'
 import { application, bench, flow, oauth2 } from './engine.ts'
 
 /** Rows that an entry takes through a reference are judged and reviewed; they are no entries of their own. */
 
 const there = await bench()
-let name: string
-beforeEach(() => {
-  name = randomUUID()
-})
 
 const documentOf = (entries: readonly Partial<Entry>[]) => {
   const whole = entries.map(

@@ -1,5 +1,4 @@
-import { randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, inject, test } from 'vitest'
+import { describe, expect, inject, test } from 'vitest'
 import { type Write, write } from '../../src/apply/write.ts'
 import { transaction } from '../../src/db/client.ts'
 import { failureCode } from '../../src/db/errors.ts'
@@ -8,16 +7,13 @@ import { uuid7 } from '../../src/ids.ts'
 import { type Actor, system } from '../../src/permissions.ts'
 import { people } from '../rights/people.ts'
 import { versions } from '../support/contents.ts'
+import { name } from '../support/name.ts'
 import { rows, sql } from '../support/sql.ts'
 import { until } from '../support/until.ts'
 import { bench } from './engine.ts'
 
 const there = await bench()
 const crowd = people(there)
-let name: string
-beforeEach(() => {
-  name = randomUUID()
-})
 
 const model = 'service_core.group'
 const lockTimedOut = '55P03'

@@ -3,14 +3,11 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { type Entry, Find, KeyOf } from '../../src/document/document.ts'
 import type { Actor } from '../../src/permissions.ts'
 import { application, bench, flow, oauth2, scim, shipped } from '../apply/engine.ts'
+import { name } from '../support/name.ts'
 
 /** Rows are referred to by name wherever they are by key, with the same outcome. */
 
 const there = await bench()
-let name: string
-beforeEach(() => {
-  name = randomUUID().slice(0, 13)
-})
 
 const key = (end: string) => `6f7e0000-0000-4000-8000-000000000${end}`
 

@@ -1,17 +1,13 @@
-import { randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { type Entry, Find, KeyOf } from '../../src/document/document.ts'
 import { application, bench, flow, oauth2, scim } from '../apply/engine.ts'
 import { people } from '../rights/people.ts'
+import { name } from '../support/name.ts'
 
 /** Entries are read ahead together. One that an earlier entry affects sees what that one leaves. */
 
 const there = await bench()
 const crowd = people(there)
-let name: string
-beforeEach(() => {
-  name = randomUUID().slice(0, 13)
-})
 
 const of =
   (model: string) =>

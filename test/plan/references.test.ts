@@ -1,15 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { type Entry, Find, KeyOf } from '../../src/document/document.ts'
 import { application, bench, flow, oauth2, scim, shipped } from '../apply/engine.ts'
+import { name } from '../support/name.ts'
 
 /** A field takes only rows that make sense in it: the API and the worker refuse all others in the same words. */
 
 const there = await bench()
-let name: string
-beforeEach(() => {
-  name = randomUUID()
-})
 
 const key = (end: string) => `6f7e0000-0000-4000-8000-000000000${end}`
 const [logIn, authorize, logOut, unenroll] = [key('101'), key('102'), key('104'), key('109')]

@@ -1,17 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { query } from '../../src/db/raw.ts'
 import { update } from '../../src/plan/statements.ts'
 import { application, type Bench, bench, flow, oauth2, scim, shipped } from '../apply/engine.ts'
 import { versions } from '../support/contents.ts'
+import { name } from '../support/name.ts'
 import { rows, sql } from '../support/sql.ts'
 
 const there = await bench()
-let name: string
-beforeEach(() => {
-  name = randomUUID()
-})
 
 const provider = async () => {
   const found = await there.db.provider.findUniqueOrThrow({ where: { name } })

@@ -4,6 +4,7 @@ import { type Answer, type Asker, applyPath } from '../support/asker.ts'
 import { counts, versions } from '../support/contents.ts'
 import { type Installation, installation, named } from '../support/installation.ts'
 import type { Made } from '../support/make.ts'
+import { name } from '../support/name.ts'
 
 /** Two pipelines, each with a role that is bound to one owner: neither changes or sees what the other one manages. */
 
@@ -17,14 +18,12 @@ const deploys = [
 let there: Installation
 let one: Made
 let two: Made
-let name: string
 beforeAll(async () => {
   there = await installation()
   one = await there.make.user({ permissions: deploys, owners: ['team-one'] })
   two = await there.make.user({ permissions: deploys, owners: ['team-two'] })
 })
 beforeEach(async () => {
-  name = `b-${randomUUID().slice(0, 8)}`
   expect((await put(one, 'team-one')).status).toBe(200)
 })
 

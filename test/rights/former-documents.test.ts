@@ -1,8 +1,8 @@
-import { randomUUID } from 'node:crypto'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Answer, Asker } from '../support/asker.ts'
 import { type Installation, installation } from '../support/installation.ts'
 import type { Made } from '../support/make.ts'
+import { name } from '../support/name.ts'
 import { until } from '../support/until.ts'
 
 /** A stored document is applied with what its submitter and its caller may do, and it is no more than what its run did. */
@@ -10,13 +10,11 @@ import { until } from '../support/until.ts'
 let there: Installation
 let mallory: Made
 let operator: Made
-let name: string
 const rights = ['add_group', 'change_group', 'delete_group', 'view_group', 'view_run']
 beforeAll(async () => {
   there = await installation()
 })
 beforeEach(async () => {
-  name = `f-${randomUUID().slice(0, 8)}`
   mallory = await there.make.user({ permissions: rights })
   operator = await there.make.user({ superuser: true })
 })

@@ -5,6 +5,7 @@ import { type Answer, type Asker, applyPath } from '../support/asker.ts'
 import { dashboardOf } from '../support/dashboard.ts'
 import { type Installation, installation, named } from '../support/installation.ts'
 import type { Made } from '../support/make.ts'
+import { name } from '../support/name.ts'
 import { run, sql } from '../support/sql.ts'
 import { people } from './people.ts'
 
@@ -22,7 +23,6 @@ const application = 'service_core.application'
 let there: Installation
 let one: Made
 let two: Made
-let name: string
 /** The name of a row of team one, which no answer to team two has. */
 let secret: string
 beforeAll(async () => {
@@ -31,7 +31,6 @@ beforeAll(async () => {
   two = await there.make.user({ permissions: deploys, owners: ['team-two'] })
 })
 beforeEach(async () => {
-  name = `n-${randomUUID().slice(0, 8)}`
   secret = `secret-${randomUUID()}`
   expect((await put(two, 'team-two')).status).toBe(200)
 })

@@ -1,0 +1,9 @@
+import { randomUUID } from 'node:crypto'
+
+/** A name for the objects of a test: another in each test. */
+export let name = ''
+
+/** For a test that needs another one meanwhile. */
+export function renewName(): void {
+  name = `n-${randomUUID().slice(0, 8)}`
+}
