@@ -1,12 +1,9 @@
-import { beforeAll, describe, expect, test } from 'vitest'
-import { type Installation, installation } from '../support/installation.ts'
+import { describe, expect, test } from 'vitest'
+import { answered, applied, installation } from '../support/kit.ts'
 
 /** Tags that only the database can answer, and conditions, from the request to the rows. */
 
-let on: Installation
-beforeAll(async () => {
-  on = await installation()
-})
+const on = await installation()
 
 const put = (payload: string, query = '', headers = {}) =>
   on.admin.send({
@@ -19,10 +16,8 @@ const put = (payload: string, query = '', headers = {}) =>
 const logsOf = (answer: { json: unknown }) => (answer.json as { logs: string[] }).logs
 
 async function applyTwice(text: string): Promise<readonly string[]> {
-  const first = await put(text)
-  expect(first, first.text).toMatchObject({ status: 200, json: { applied: true } })
-  const again = await put(text)
-  expect(again, again.text).toMatchObject({ status: 200, json: { applied: true } })
+  const first = await applied(put(text))
+  const again = await applied(put(text))
   expect(logsOf(again).filter((line) => !/ unchanged$| left as it is$| skipped: /.test(line))).toEqual([])
   return logsOf(first)
 }
@@ -144,8 +139,7 @@ test.each([
   ['permissions', 'permissions: [{ permission: x }]', /given by roles and groups/],
 ])('%s: 400, and nothing is written', async (_, more, why) => {
   const { slug } = await on.db.flow.findFirstOrThrow()
-  const answer = await put(group(more.replace('FLOW', slug)))
-  expect(answer.status, answer.text).toBe(400)
+  const answer = await answered(400, put(group(more.replace('FLOW', slug))))
   expect(answer.text).toMatch(why)
   expect(await on.db.group.count({ where: { name: { startsWith: 'wrong' } } })).toBe(0)
 })
@@ -155,15 +149,13 @@ describe('an entry that is skipped', () => {
     `version: 1\nentries:\n- { model: service_core.group, id: maybe, conditions: [${condition}], identifiers: { name: maybe } }\n- { model: service_core.group, identifiers: { name: after }, ${more} }\n`
 
   test('has no key: an error where it is false in the text', async () => {
-    const answer = await put(skipped('false', 'attrs: { parent: !KeyOf maybe }'))
-    expect(answer).toMatchObject({ status: 400 })
+    const answer = await answered(400, put(skipped('false', 'attrs: { parent: !KeyOf maybe }')))
     expect(answer.text).toContain('!KeyOf maybe names an entry that is skipped')
   })
 
   test('has no key: an error where only the database knows', async () => {
     const condition = '!Find [service_core.group, [name, never there]]'
-    const answer = await put(skipped(condition, 'attrs: { parent: !KeyOf maybe }'))
-    expect(answer).toMatchObject({ status: 400 })
+    const answer = await answered(400, put(skipped(condition, 'attrs: { parent: !KeyOf maybe }')))
     expect(answer.text).toContain('!KeyOf maybe names an entry that is skipped')
     expect(await on.db.group.count({ where: { name: 'after' } })).toBe(0)
   })
@@ -190,8 +182,7 @@ describe('an entry that is skipped', () => {
       const second = `- { model: service_core.group, conditions: [${condition}], identifiers: { name: then } }`
       const wrong = second.replace('name: then }', 'name: then }, attrs: { parent: no such group }')
       const before = await on.db.run.count()
-      const refused = await put(`version: 1\nentries:\n${first}\n${wrong}\n`)
-      expect(refused).toMatchObject({ status: 400 })
+      const refused = await answered(400, put(`version: 1\nentries:\n${first}\n${wrong}\n`))
       expect(refused.text).toContain('No group is called')
       expect(await on.db.run.count()).toBe(before)
       expect(await applyTwice(`version: 1\nentries:\n${first}\n${second}\n`)).toEqual([
@@ -208,8 +199,7 @@ describe('an entry that is skipped', () => {
     const plan = await put(text, '?dry_run=true')
     expect(logsOf(plan)).toEqual([expect.stringContaining('entry 0 (group "by review") skipped'), expect.any(String)])
     await on.make.group({ name: 'reviewed' })
-    const answer = await put(text, '', { 'if-match': plan.headers.etag })
-    expect(answer.status, answer.text).toBe(412)
+    await answered(412, put(text, '', { 'if-match': plan.headers.etag }))
     expect(await on.db.group.count({ where: { name: { in: ['by review', 'beside'] } } })).toBe(0)
   })
 })

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
-import { documentsPath, installation, rows, sql } from '../support/kit.ts'
+import { answered, applied, documentsPath, installation, rows, sql } from '../support/kit.ts'
 
 /** PUT /api/v3/blueprints/: a whole blueprint. */
 
@@ -16,19 +16,16 @@ entries:
 
 test('the shipped organisation is applied, and a second time changes nothing', async () => {
   const text = await readFile(new URL('../../examples/organisation.yaml', import.meta.url), 'utf8')
-  const first = await apply(text)
-  expect(first).toMatchObject({ status: 200, json: { applied: true } })
+  await applied(apply(text))
   const counted = await rows(on.db, sql`SELECT count(*) FROM users`)
-  const again = await apply(text)
-  expect(again).toMatchObject({ status: 200, json: { applied: true } })
+  const again = await applied(apply(text))
   expect(again.logs.filter((line) => !line.endsWith(' unchanged'))).toEqual([])
   expect(await rows(on.db, sql`SELECT count(*) FROM users`)).toEqual(counted)
 })
 
 test('JSON is accepted too, without tags, and the run is named after the document', async () => {
   const entries = [{ model: 'service_core.group', identifiers: { name: 'by json' } }]
-  const answer = await apply(entries, { name: 'by\njson' })
-  expect(answer).toMatchObject({ status: 200, json: { applied: true } })
+  const answer = await applied(apply(entries, { name: 'by\njson' }))
   expect(await on.admin.runOf(answer)).toMatchObject({ title: 'apply blueprint by json', state: 'done' })
 })
 
@@ -63,8 +60,7 @@ test.for([
   ['a foreign tag', 'version: !!python/object 1', /tag/],
   ['a bracket too many', 'version: [1', /Line 1 /],
 ] as const)('a text of %s is an error that says where', async ([, text, message]) => {
-  const answer = await apply(text)
-  expect(answer.status).toBe(400)
+  const answer = await answered(400, apply(text))
   expect(answer.text).toMatch(message)
 })
 

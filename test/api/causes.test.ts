@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { breakable } from '../support/breakable.ts'
-import { type Asker, applyPath, dashboardOf, installation, named, until } from '../support/kit.ts'
+import { type Asker, answered, applyPath, dashboardOf, installation, named, until } from '../support/kit.ts'
 
 /** Why a run failed, who sees it, and whether it fails still. */
 
@@ -114,8 +114,7 @@ describe('a failed run', () => {
     expect((await sets()).status).toBe(500)
     const { id: failedSet } = await there.db.run.findFirstOrThrow({ where: { state: 'failed', slug: null } })
     await heals(one)
-    const answer = await sets()
-    expect(answer.status, answer.text).toBe(200)
+    const answer = await answered(200, sets())
     const repairing = answer.runId
     expect((await read(await runOf(one))).repaired_by).toBe(repairing)
     expect((await read(failedSet)).repaired_by).toBe(repairing)

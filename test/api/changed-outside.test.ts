@@ -1,19 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { deleteOverlaps } from '../../src/runs/retention.ts'
-import { applyPath, type Entry, installation, kinds, named, name as slug } from '../support/kit.ts'
+import { answered, applied, applyPath, type Entry, installation, kinds, named, name as slug } from '../support/kit.ts'
 
 /** Applications, with their providers, that were changed past the service, as their histories say. */
 
 const there = await installation()
 
-const put = async (body: object, headers: Record<string, string> = {}) => {
-  const answer = await there.admin.put(applyPath, body, { headers })
-  expect(answer, answer.text).toMatchObject({ status: 200, json: { applied: true } })
-}
-const apply = async (entries: readonly Entry[]) => {
-  const answer = await there.admin.apply(entries)
-  expect(answer, answer.text).toMatchObject({ status: 200, json: { applied: true } })
-}
+const put = (body: object, headers: Record<string, string> = {}) =>
+  applied(there.admin.put(applyPath, body, { headers }))
+const apply = (entries: readonly Entry[]) => applied(there.admin.apply(entries))
 async function isOutside(of = slug): Promise<boolean | null> {
   const { status, json, text } = await there.admin.get(`/api/v3/core/applications/${of}/history/?page_size=1`)
   expect(status, text).toBe(200)
@@ -46,8 +41,7 @@ describe('nothing that the service does counts:', () => {
       'update',
       { provider: { from: slug, to: null } },
     ])
-    const deleted = await there.admin.delete(`/api/v3/core/applications/${later}/`)
-    expect(deleted.status, deleted.text).toBe(204)
+    await answered(204, there.admin.delete(`/api/v3/core/applications/${later}/`))
     expect(await isOutside(later)).toBe(false)
   })
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, expect, test } from 'vitest'
-import { type Entry, installation } from '../support/kit.ts'
+import { aGroup, answered, aProvider, applied, aUser, type Entry, installation } from '../support/kit.ts'
 
 /** A document may choose the UUID key of a new row, and refer to it from there on. */
 
@@ -19,32 +19,27 @@ const flow = (designation = 'authorization') => ({
   identifiers: { pk: key },
   attrs: { name, slug: name.slice(0, 50), designation },
 })
-const oauth2 = (attrs: object) => ({
-  model: 'service_providers_oauth2.oauth2provider',
-  identifiers: { name },
-  attrs: { authorization_flow: 'default-authorization-explicit', ...attrs },
-})
+const oauth2 = (attrs: object) =>
+  aProvider('oauth2', name, { authorization_flow: 'default-authorization-explicit', ...attrs })
 
 /** A plan, an apply, and the same again. */
-async function applied(entries: readonly Entry[]): Promise<void> {
-  const planned = await plan(entries)
-  expect(planned, planned.text).toMatchObject({ status: 200 })
-  expect(await apply(entries)).toMatchObject({ status: 200, json: { applied: true } })
-  const again = await apply(entries)
-  expect(again).toMatchObject({ status: 200, json: { applied: true } })
+async function twice(entries: readonly Entry[]): Promise<void> {
+  await answered(200, plan(entries))
+  await applied(apply(entries))
+  const again = await applied(apply(entries))
   expect(again.logs.filter((line) => !line.endsWith(' unchanged'))).toEqual([])
 }
 
 test('a provider refers to a flow of which an earlier entry chooses the key', () =>
-  applied([flow(), oauth2({ authorization_flow: key })]))
+  twice([flow(), oauth2({ authorization_flow: key })]))
 
 test('a group has a parent, roles, and a mapping and a key pair their provider', async () => {
   const [role, mapping, pair] = [randomUUID(), randomUUID(), randomUUID()]
-  await applied([
+  await twice([
     { model: 'service_core.group', identifiers: { pk: key }, attrs: { name } },
     { model: 'service_rbac.role', identifiers: { pk: role }, attrs: { name } },
-    { model: 'service_core.group', identifiers: { name: `${name} below` }, attrs: { parent: key, roles: [role] } },
-    { model: 'service_core.user', identifiers: { username: name }, attrs: { groups: [key.toUpperCase()] } },
+    aGroup(`${name} below`, { parent: key, roles: [role] }),
+    aUser(name, { groups: [key.toUpperCase()] }),
     { model: 'service_mappings.propertymapping', identifiers: { pk: mapping }, attrs: { name, kind: 'oauth2' } },
     { model: 'service_crypto.certificatekeypair', identifiers: { pk: pair }, attrs: { name } },
     oauth2({ property_mappings: [mapping], signing_key: pair }),
@@ -82,7 +77,7 @@ test('what refers to it comes after it, and it must fit', async () => {
     json: { entries: { 1: unfit } },
   })
   // Of a row that is there, what the document makes of it counts.
-  await applied([flow()])
+  await twice([flow()])
   expect(await apply([flow('recovery'), oauth2({ authorization_flow: key })])).toMatchObject({
     status: 400,
     json: { entries: { 1: unfit } },

@@ -2,7 +2,19 @@ import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { held } from '../runs/stand.ts'
 import { type Answer, applyPath } from '../support/asker.ts'
-import { type Body, type Installation, installation, name, named, rows, run, sql, until } from '../support/kit.ts'
+import {
+  answered,
+  applied,
+  type Body,
+  type Installation,
+  installation,
+  name,
+  named,
+  rows,
+  run,
+  sql,
+  until,
+} from '../support/kit.ts'
 
 /** `Idempotency-Key` and `Prefer: respond-async`. */
 
@@ -30,8 +42,7 @@ const ended = async (path = '') => {
 describe('Idempotency-Key', () => {
   test('sent again, the same gets the outcome of the first, and nothing is done twice', async () => {
     const key = randomUUID()
-    const first = await put(body, { key })
-    expect(first).toMatchObject({ status: 200, json: { applied: true } })
+    const first = await applied(put(body, { key }))
     const second = await put(body, { key: `"${key}"` })
     expect([second.status, second.json, runOf(second)]).toEqual([200, first.json, runOf(first)])
     expect(await runs()).toBe(1)
@@ -60,8 +71,7 @@ describe('Idempotency-Key', () => {
     const key = randomUUID()
     await put(body, { key })
     const other = await there.make.user({ superuser: true })
-    const answer = await put(body, { key, as: other })
-    expect(answer).toMatchObject({ status: 200 })
+    await answered(200, put(body, { key, as: other }))
     expect(await runs()).toBe(2)
   })
 
@@ -219,13 +229,11 @@ describe('Prefer: respond-async', () => {
   })
 
   test('what is refused is refused at once', async () => {
-    const answer = await put({ ...body, app: { ...body.app, slug: 'a b' } }, { prefer: 'respond-async' })
-    expect(answer).toMatchObject({ status: 400 })
+    await answered(400, put({ ...body, app: { ...body.app, slug: 'a b' } }, { prefer: 'respond-async' }))
   })
 
   test('other preferences are ignored, and not acknowledged', async () => {
-    const answer = await put(body, { prefer: 'return=minimal' })
-    expect(answer.status).toBe(200)
+    const answer = await answered(200, put(body, { prefer: 'return=minimal' }))
     expect(answer.headers['preference-applied']).toBeUndefined()
   })
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { applyPath, example, installation, kinds } from '../support/kit.ts'
+import { answered, applied, applyPath, example, installation, kinds } from '../support/kit.ts'
 
 /** The shipped group of deployers: it applies applications of every kind, and does nothing else. */
 
@@ -25,8 +25,7 @@ describe.each(kinds)('of kind %s', (kind) => {
   test('a member creates, repeats and changes the example', async () => {
     const body = await example(kind)
     for (const outcome of [/created/, /unchanged/]) {
-      const answer = await member.put(applyPath, body)
-      expect(answer, answer.text).toMatchObject({ status: 200, json: { applied: true } })
+      const answer = await applied(member.put(applyPath, body))
       expect(answer.text).toMatch(outcome)
     }
     const changed = await example(kind, { app: { meta_description: 'changed' } })
@@ -83,6 +82,5 @@ test("a member neither sees, changes, deletes nor takes others' tokens", async (
   expect((await member.send({ method: 'PATCH', url: bootstrap, ...patch })).status).toBe(404)
   expect((await member.get(`${bootstrap}view_key/`)).status).toBe(404)
   expect((await member.get('/api/v3/core/tokens/')).text).not.toContain('bootstrap')
-  const admin = await member.get('/api/v3/core/users/me/', { headers: { 'impersonate-user': 'admin' } })
-  expect(admin.status).toBe(403)
+  await answered(403, member.get('/api/v3/core/users/me/', { headers: { 'impersonate-user': 'admin' } }))
 })

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, inject, test } from 'vitest'
-import { installation } from '../support/installation.ts'
-import { name } from '../support/name.ts'
+import { answered, installation, name } from '../support/kit.ts'
 
 const there = await installation({ workers: 'none' })
 const { make } = there
@@ -68,8 +67,7 @@ test('a change changes the sent fields, and read values can be sent back', async
   const ada = await make.user()
   const made = (await there.admin.post(path, { name, users: [ada.pk], attributes: { a: 1 } })).json
   const { pk } = made as { pk: string }
-  const changed = await there.admin.patch(`${path}${pk}/`, { is_superuser: true, users: [ada.pk] })
-  expect(changed.status).toBe(200)
+  const changed = await answered(200, there.admin.patch(`${path}${pk}/`, { is_superuser: true, users: [ada.pk] }))
   expect(changed.json).toEqual({ ...(made as object), is_superuser: true })
   const back = await there.admin.patch(`${path}${pk.toUpperCase()}/`, changed.json)
   expect(back.json).toEqual(changed.json)

@@ -1,16 +1,13 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, describe, expect, test } from 'vitest'
-import { type Answer, type Asker, applyPath } from '../support/asker.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { describe, expect, test } from 'vitest'
+import { type Answer, type Asker, answered, applyPath } from '../support/asker.ts'
+import { installation, named } from '../support/installation.ts'
 import { name as slug } from '../support/name.ts'
 import { rows, run, sql } from '../support/sql.ts'
 
 /** What changed an object, and who did it: GET /core/applications/{slug}/history/ and runs by `object`. */
 
-let there: Installation
-beforeAll(async () => {
-  there = await installation()
-})
+const there = await installation()
 
 type Entry = {
   readonly action: string
@@ -33,8 +30,7 @@ const runsOf = async (object: string, who: Asker = there.admin) => {
 const part = (path: string, who: Asker = there.admin) => who.get(path)
 const historyPath = (of = slug, query = '') => `/api/v3/core/applications/${of}/history/${query}`
 const history = async (of = slug, who: Asker = there.admin): Promise<Entry[]> => {
-  const answer = await part(historyPath(of, '?page_size=100'), who)
-  expect(answer.status, answer.text).toBe(200)
+  const answer = await answered(200, part(historyPath(of, '?page_size=100'), who))
   return (answer.json as { results: Entry[] }).results
 }
 const brief = (entries: readonly Entry[]) => entries.map(({ action, model, name }) => [action, model, name])
@@ -69,8 +65,7 @@ describe('the history of an application has', () => {
     await put()
     const others = await Promise.all([1, 2].map((each) => named('ldap', `${slug}-${each}`)))
     const set = [...others, await named('oauth2', slug, { app: { group: 'By a set' } })]
-    const answer = await there.admin.put('/api/v3/blueprints/', set)
-    expect(answer.status, answer.text).toBe(200)
+    const answer = await answered(200, there.admin.put('/api/v3/blueprints/', set))
     expect((await runsOf(`application:${slug}`))[0]).toBe(runIn(answer))
     expect((await history())[0]).toMatchObject({
       run: runIn(answer),
@@ -81,8 +76,7 @@ describe('the history of an application has', () => {
   test('its rename, under both names', async () => {
     await put()
     const fresh = `${slug}-new`
-    const answer = await there.admin.put(applyPath, await named('oauth2', slug, { app: { slug: fresh, was: slug } }))
-    expect(answer.status, answer.text).toBe(200)
+    await answered(200, there.admin.put(applyPath, await named('oauth2', slug, { app: { slug: fresh, was: slug } })))
     const entries = await history(fresh)
     expect(entries[0]).toMatchObject({ action: 'update', name: fresh, was: slug })
     expect(await history(slug)).toEqual(entries)
@@ -206,7 +200,6 @@ test('it comes in parts, the newest first', async () => {
 })
 
 test.each(['shop', 'planet:x', 'application:', ':x'])('runs by the object %s: 400 with the kinds', async (object) => {
-  const answer = await there.admin.get(`/api/v3/blueprints/runs/?object=${object}`)
-  expect(answer.status).toBe(400)
+  const answer = await answered(400, there.admin.get(`/api/v3/blueprints/runs/?object=${object}`))
   expect(answer.text).toContain('Must be a kind and a name, such as application:shop')
 })

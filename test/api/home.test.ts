@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { contentPolicy } from '../support/content-policy.ts'
-import { applyPath, installation } from '../support/kit.ts'
+import { applied, applyPath, installation } from '../support/kit.ts'
 
 const service = await installation()
 
@@ -42,8 +42,7 @@ describe('/', () => {
 
   test('its first call is one that is applied', async () => {
     const [, body = ''] = /-d &#39;(.*?)&#39;<\/code>/s.exec((await page('/')).body) ?? []
-    const answer = await service.admin.put(applyPath, body.replaceAll('&quot;', '"'))
-    expect(answer, answer.text).toMatchObject({ status: 200, json: { applied: true } })
+    await applied(service.admin.put(applyPath, body.replaceAll('&quot;', '"')))
   })
 
   test.each([

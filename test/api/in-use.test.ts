@@ -1,28 +1,15 @@
 import { describe, expect, test } from 'vitest'
-import { type Asker, type Entry, installation, name } from '../support/kit.ts'
+import { type Asker, aFlow, aGroup, aProvider, applied, type Entry, installation, name } from '../support/kit.ts'
 
 /** What others refer to is not deleted, and the refusal names them before anything is recorded. */
 
 const on = await installation()
 
 const apply = (entries: readonly Entry[], as: Asker = on.admin) => as.apply(entries, { name })
-const applied = async (entries: readonly Entry[]) => {
-  const answer = await apply(entries)
-  expect(answer, answer.text).toMatchObject({ status: 200, json: { applied: true } })
-}
+const write = (entries: readonly Entry[]) => applied(apply(entries))
 
-const group = (of: string, attrs: object = {}) => ({ model: 'service_core.group', identifiers: { name: of }, attrs })
 const absent = (entry: Entry): Entry => ({ ...entry, state: 'absent', attrs: {} })
-const provider = (kind: string, of: string, attrs: object = {}) => ({
-  model: `service_providers_${kind}.${kind}provider`,
-  identifiers: { name: of },
-  attrs,
-})
-const flow = () => ({
-  model: 'service_flows.flow',
-  identifiers: { slug: name },
-  attrs: { name, designation: 'authorization' },
-})
+const flow = () => aFlow(name, { name, designation: 'authorization' })
 const mapping = () => ({ model: 'service_mappings.propertymapping', identifiers: { name, kind: 'oauth2' } })
 
 const refusal = (message: string, at = 0) => ({
@@ -33,59 +20,59 @@ const refusal = (message: string, at = 0) => ({
 
 test('a group that is the parent of others', async () => {
   const below = Array.from({ length: 22 }, (_, index) => `${name} ${String(index).padStart(2, '0')}`)
-  await applied([group(name), ...below.slice(0, 1).map((each) => group(each, { parent: name }))])
-  expect(await apply([absent(group(name))])).toMatchObject(
+  await write([aGroup(name), ...below.slice(0, 1).map((each) => aGroup(each, { parent: name }))])
+  expect(await apply([absent(aGroup(name))])).toMatchObject(
     refusal(`group "${name}" is the parent of group "${below[0]}": change or delete that first.`),
   )
-  await applied(below.map((each) => group(each, { parent: name })))
-  const { text } = await apply([absent(group(name))])
+  await write(below.map((each) => aGroup(each, { parent: name })))
+  const { text } = await apply([absent(aGroup(name))])
   expect(text.match(/group \\"[^"]+ \d\d\\"/g)).toHaveLength(2 * 20)
   expect(text).toContain(' and 2 more: change or delete that first.')
   expect(await on.db.run.count({ where: { title: { contains: name }, state: 'done', applied: false } })).toBe(0)
 })
 
 test('what providers refer to, in columns and in lists', async () => {
-  await applied([
+  await write([
     flow(),
     mapping(),
-    group(name),
-    provider('oauth2', name, { authorization_flow: name, property_mappings: [name] }),
-    provider('scim', `${name} sync`, { url: 'https://scim.example/', token: 'x'.repeat(20), filter_group: name }),
+    aGroup(name),
+    aProvider('oauth2', name, { authorization_flow: name, property_mappings: [name] }),
+    aProvider('scim', `${name} sync`, { url: 'https://scim.example/', token: 'x'.repeat(20), filter_group: name }),
   ])
   for (const [entry, sentence] of [
     [flow(), `flow "${name}" is the authorization_flow of provider oauth2 "${name}"`],
     [mapping(), `property mapping "${name}" is one of the property_mappings of provider oauth2 "${name}"`],
-    [group(name), `group "${name}" is the filter_group of provider scim "${name} sync"`],
+    [aGroup(name), `group "${name}" is the filter_group of provider scim "${name} sync"`],
   ] as const)
     expect(await apply([absent(entry)])).toMatchObject(refusal(`${sentence}: change or delete that first.`))
 })
 
 describe('what the document does to them counts', () => {
-  const parent = () => [group(name), group(`${name} below`, { parent: name })]
+  const parent = () => [aGroup(name), aGroup(`${name} below`, { parent: name })]
 
   test('a referrer that is changed or deleted before', async () => {
-    await applied(parent())
-    await applied([group(`${name} below`, { parent: null }), absent(group(name))])
-    await applied(parent())
-    await applied([absent(group(`${name} below`)), absent(group(name))])
-    await applied(parent())
+    await write(parent())
+    await write([aGroup(`${name} below`, { parent: null }), absent(aGroup(name))])
+    await write(parent())
+    await write([absent(aGroup(`${name} below`)), absent(aGroup(name))])
+    await write(parent())
     // As they stand.
-    expect(await apply([absent(group(name)), absent(group(`${name} below`))])).toMatchObject({ status: 400 })
+    expect(await apply([absent(aGroup(name)), absent(aGroup(`${name} below`))])).toMatchObject({ status: 400 })
   })
 
   test('a mapping that no provider takes any more may have another kind', async () => {
-    await applied([
+    await write([
       mapping(),
-      provider('oauth2', name, { authorization_flow: 'default-authorization-explicit', property_mappings: [name] }),
+      aProvider('oauth2', name, { authorization_flow: 'default-authorization-explicit', property_mappings: [name] }),
     ])
     const moved = { ...mapping(), attrs: { kind: 'scim' } }
     expect(await apply([moved])).toMatchObject({ status: 400 })
-    await applied([provider('oauth2', name, { property_mappings: [] }), moved])
+    await write([aProvider('oauth2', name, { property_mappings: [] }), moved])
   })
 })
 
 test('names are for callers who may view the rows', async () => {
-  await applied([flow(), provider('oauth2', name, { authorization_flow: name })])
+  await write([flow(), aProvider('oauth2', name, { authorization_flow: name })])
   const someone = await on.make.user({ permissions: ['delete_flow', 'view_flow', 'change_flow'] })
   expect(await apply([absent(flow())], someone)).toMatchObject(
     refusal(`flow "${name}" is the authorization_flow of 1 that you may not view: change or delete that first.`),

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { permissionNames } from '../../src/models/registry.ts'
 import { me as schema } from '../../src/views/me.ts'
-import { type Asker, type Installation, installation, named, rows, run, sql } from '../support/kit.ts'
+import { type Asker, answered, type Installation, installation, named, rows, run, sql } from '../support/kit.ts'
 import { statementsOf } from '../support/statements.ts'
 
 /** GET /api/v3/core/users/me/, and impersonation, which it shows. */
@@ -13,8 +13,7 @@ const path = '/api/v3/core/users/me/'
 const on = await installation()
 
 const read = async (asker: Installation['admin'], as?: string) => {
-  const answer = await asker.get(path, { headers: as === undefined ? {} : { 'impersonate-user': as } })
-  expect(answer.status, answer.text).toBe(200)
+  const answer = await answered(200, asker.get(path, { headers: as === undefined ? {} : { 'impersonate-user': as } }))
   return schema.strict().parse(answer.json)
 }
 
@@ -58,8 +57,7 @@ describe('settings of a group', () => {
   const write = async (asker: Asker, group: string, attributes: object, as?: string) => {
     const headers = { 'content-type': 'application/json', ...(as !== undefined && { 'impersonate-user': as }) }
     const payload = JSON.stringify({ attributes })
-    const answer = await asker.send({ method: 'PATCH', url: `/api/v3/core/groups/${group}/`, headers, payload })
-    expect(answer.status, answer.text).toBe(200)
+    await answered(200, asker.send({ method: 'PATCH', url: `/api/v3/core/groups/${group}/`, headers, payload }))
   }
   const settingsOf = async (asker: Asker) => (await read(asker)).user.settings
   const theme = (of: string) => ({ settings: { theme: of } })
@@ -198,8 +196,7 @@ describe('Impersonate-User', () => {
 
   test('gives the rights of the other, and no more', async () => {
     const someone = await on.make.user()
-    const answer = await on.admin.get('/api/v3/core/users/', { headers: { 'impersonate-user': someone.username } })
-    expect(answer.status).toBe(403)
+    await answered(403, on.admin.get('/api/v3/core/users/', { headers: { 'impersonate-user': someone.username } }))
   })
 
   test('requires the permission, and does not show other callers which users exist', async () => {
@@ -218,8 +215,7 @@ describe('Impersonate-User', () => {
   })
 
   test.for(['no-such-user', '', 'x'.repeat(200), 'ümläut'])('of a missing user, %s, is an error', async (name) => {
-    const answer = await on.admin.get(path, { headers: { 'impersonate-user': name } })
-    expect(answer.status).toBe(400)
+    const answer = await answered(400, on.admin.get(path, { headers: { 'impersonate-user': name } }))
     expect(answer.json).toEqual({ 'Impersonate-User': ['There is no active user of this name.'], code: 'invalid' })
   })
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { type Answer, type Asker, applyPath, type Entry, installation, named } from '../support/kit.ts'
+import { type Answer, type Asker, applied, applyPath, type Entry, installation, named } from '../support/kit.ts'
 
 /** A plan reports the fields that the document before named, and this one does not. */
 
@@ -35,10 +35,9 @@ test('of an application: by its slug; a field with its default is not reported, 
     { model, key: { slug }, fields: ['meta_description', 'group'] },
   ])
   // It is no part of the plan.
-  const applied = await on.admin.put(applyPath, short, { ifMatch: planned.etag })
-  expect(applied).toMatchObject({ status: 200, json: { applied: true } })
-  expect(applied.logs.join()).not.toContain('no longer managed')
-  expect(await unmanagedOf(applied)).toEqual([])
+  const done = await applied(on.admin.put(applyPath, short, { ifMatch: planned.etag }))
+  expect(done.logs.join()).not.toContain('no longer managed')
+  expect(await unmanagedOf(done)).toEqual([])
   // The document before is this one now.
   expect(await unmanagedOf(await on.admin.put(`${applyPath}?dry_run=true`, short))).toEqual([])
 })

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { notKept } from '../../src/numbers.ts'
-import { type Answer, applyPath, installation, named } from '../support/kit.ts'
+import { type Answer, answered, applyPath, installation, named } from '../support/kit.ts'
 
 /** A number is kept digit for digit, or refused at its place: an id of 19 digits is not rounded to that of another. */
 
@@ -69,8 +69,7 @@ test('a number that is kept is stored as it is, in other spellings too, and so i
   const attributes =
     '{"a": 9007199254740991, "b": 1.10, "c": 1e3, "d": -0.0, "e": 5e-324, "f": "1056712345678901234", "g": 1e21}'
   for (const type of ['json', 'yaml'] as const) {
-    const answer = await put(set, group(name, attributes), type)
-    expect(answer.status, answer.text).toBe(200)
+    await answered(200, put(set, group(name, attributes), type))
     const [row] = await there.db.$queryRaw<
       { text: string }[]
     >`SELECT attributes::text AS text FROM groups WHERE name = ${name}`

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { applyPath, installation, named, run, sql } from '../support/kit.ts'
+import { answered, applyPath, installation, named, run, sql } from '../support/kit.ts'
 
 /** Patterns of redirect URIs that an earlier version accepted, and that are refused now. */
 
@@ -18,8 +18,7 @@ test('are read, and kept by a submission that does not name them; one that names
   expect((await there.admin.put(applyPath, { app, provider_model, provider })).status).toBe(200)
   await storeOlder('older')
   const stored = async () => {
-    const read = await there.admin.get('/api/v3/providers/oauth2/older/')
-    expect(read.status).toBe(200)
+    const read = await answered(200, there.admin.get('/api/v3/providers/oauth2/older/'))
     return read.json
   }
   expect(await stored()).toMatchObject({ redirect_uris: older })

@@ -8,7 +8,7 @@ import { system } from '../../src/permissions.ts'
 import { compile } from '../../src/plan/compile.ts'
 import { unconditional } from '../../src/plan/engine.ts'
 import { held } from '../runs/stand.ts'
-import { type Asker, installation, rows, sql, until } from '../support/kit.ts'
+import { type Asker, aGroup, anApplication, answered, installation, rows, sql, until } from '../support/kit.ts'
 import { statementsOf } from '../support/statements.ts'
 
 /** What one caller sends costs no more than it may, and ends with its request. */
@@ -16,11 +16,7 @@ import { statementsOf } from '../support/statements.ts'
 const on = await installation({ limits: { rateLimitWaitingRuns: 1 } })
 
 const url = '/api/v3/blueprints/'
-const group = (attrs: Readonly<Record<string, unknown>> = {}) => ({
-  model: 'service_core.group',
-  identifiers: { name: randomUUID() },
-  attrs,
-})
+const group = (attrs: Readonly<Record<string, unknown>> = {}) => aGroup(randomUUID(), attrs)
 const documentOf = (entries: readonly object[]) => ({ version: 1, metadata: { name: 'load' }, entries })
 
 const putYaml = (who: Asker, payload: string, query = '', headers = {}) =>
@@ -114,9 +110,7 @@ describe('a check', () => {
     const who = await on.make.user({ permissions: ['add_application', 'change_application'] })
     const origin = await on.app.listen({ host: '127.0.0.1', port: 0 })
     const slug = randomUUID()
-    const body = JSON.stringify(
-      documentOf([{ model: 'service_core.application', identifiers: { slug }, attrs: { name: 'Gone' } }]),
-    )
+    const body = JSON.stringify(documentOf([anApplication(slug, { name: 'Gone' })]))
     const put = (signal?: AbortSignal) =>
       fetch(`${origin}${url}`, {
         ...{ method: 'PUT', body, ...(signal && { signal }) },
@@ -137,11 +131,7 @@ describe('a check', () => {
 
   test('that is not done in time says so, and what to do', async () => {
     const hurried = await installation({ applyWaitMs: 300, workers: 'none' })
-    const application = {
-      model: 'service_core.application',
-      identifiers: { slug: randomUUID() },
-      attrs: { name: 'Late' },
-    }
+    const application = anApplication(randomUUID(), { name: 'Late' })
     const release = await held(hurried, (tx) => rows(tx, sql`LOCK TABLE applications IN ACCESS EXCLUSIVE MODE`))
     const answer = await hurried.admin.put(url, documentOf([application]))
     await release()
@@ -161,8 +151,7 @@ test('a large document is answered as soon as it is recorded, and checked by the
   await until(async () => ['done', 'failed'].includes((await runOf(location)).state), { what: 'its end' })
   expect(await runOf(location)).toMatchObject({ state: 'done', applied: true })
   const who = await on.make.user({ permissions: ['add_role'] })
-  const denied = await who.put(url, documentOf(entries))
-  expect(denied.status).toBe(202)
+  const denied = await answered(202, who.put(url, documentOf(entries)))
   const path = denied.headers.location ?? ''
   await until(async () => ['done', 'failed'].includes((await runOf(path)).state), { what: 'its end' })
   expect(await runOf(path)).toMatchObject({ applied: false, logs: [expect.stringContaining('add_group')] })

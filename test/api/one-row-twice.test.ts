@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { uuid7 } from '../../src/ids.ts'
-import { documentsPath, installation, named } from '../support/kit.ts'
+import { aGroup, anApplication, documentsPath, installation, named } from '../support/kit.ts'
 
 /** A document that says two things of one row is a 400, also where only the database knows that it is one row. */
 
@@ -17,7 +17,7 @@ const { apply } = on.admin
 /** A group that is there. */
 async function made(attrs: object = {}): Promise<{ name: string; pk: string }> {
   const name = `twice-${randomUUID().slice(0, 8)}`
-  expect(await apply([{ model: group, identifiers: { name }, attrs }])).toMatchObject({ status: 200 })
+  expect(await apply([aGroup(name, attrs)])).toMatchObject({ status: 200 })
   const { pk } = await on.db.group.findFirstOrThrow({ where: { name }, select: { pk: true } })
   return { name, pk }
 }
@@ -29,7 +29,7 @@ describe.each(['apply', 'plan'] as const)('%s of a document', (act) => {
     const { name, pk } = await made()
     const answer = await send([
       { model: group, identifiers: { pk }, attrs: { is_superuser: false } },
-      { model: group, identifiers: { name }, attrs: { is_superuser: true } },
+      aGroup(name, { is_superuser: true }),
     ])
     expect(answer).toMatchObject({
       status: 400,
@@ -41,10 +41,7 @@ describe.each(['apply', 'plan'] as const)('%s of a document', (act) => {
   test('a reference by its name, and by the key of another row', async () => {
     const [one, other] = [await made(), await made()]
     const name = `twice-${randomUUID().slice(0, 8)}`
-    const both = (parent: string) => [
-      { model: group, id: 'child', identifiers: { name }, attrs: { parent: one.name } },
-      { model: group, identifiers: { name }, attrs: { parent } },
-    ]
+    const both = (parent: string) => [{ ...aGroup(name, { parent: one.name }), id: 'child' }, aGroup(name, { parent })]
     expect(await send(both(other.pk))).toMatchObject({
       status: 400,
       json: { entries: { 1: { parent: [otherValue('Entry "child"')] } } },
@@ -84,9 +81,9 @@ describe.each(['apply', 'plan'] as const)('%s of a document', (act) => {
     const name = `twice-${randomUUID().slice(0, 8)}`
     const { name: there, pk } = await made()
     const answer = await send([
-      { model: group, identifiers: { name } },
-      { model: group, identifiers: { name: name.toUpperCase() } },
-      { model: group, identifiers: { name: there } },
+      aGroup(name),
+      aGroup(name.toUpperCase()),
+      aGroup(there),
       { model: group, state: 'absent', identifiers: { pk } },
     ])
     expect(answer).toMatchObject({
@@ -103,7 +100,7 @@ describe.each(['apply', 'plan'] as const)('%s of a document', (act) => {
 
   test('a new row, of which a later entry names less than is required', async () => {
     const slug = uuid7()
-    const application = (attrs: object) => ({ model: 'service_core.application', identifiers: { slug }, attrs })
+    const application = (attrs: object) => anApplication(slug, attrs)
     const more = application({ meta_description: 'more' })
     expect(await send([application({ group: 'x' }), more])).toMatchObject({
       status: 400,
@@ -130,7 +127,7 @@ describe.each(['apply', 'plan'] as const)('%s of a document', (act) => {
     const { name, pk } = await made()
     const answer = await send([
       { model: group, identifiers: { pk }, attrs: { name: `${name}-new` } },
-      { model: group, identifiers: { name }, attrs: { attributes: { is: 'new' } } },
+      aGroup(name, { attributes: { is: 'new' } }),
     ])
     expect(answer).toMatchObject({ status: 200 })
   })
@@ -139,7 +136,7 @@ describe.each(['apply', 'plan'] as const)('%s of a document', (act) => {
     const { name, pk } = await made()
     const answer = await send([
       { model: group, state: 'absent', identifiers: { pk } },
-      { model: group, identifiers: { name }, attrs: { attributes: { is: 'new' } } },
+      aGroup(name, { attributes: { is: 'new' } }),
     ])
     expect(answer).toMatchObject({ status: 200 })
   })

@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest'
 import { transaction } from '../../src/db/client.ts'
-import { installation, until } from '../support/kit.ts'
+import { answered, installation, until } from '../support/kit.ts'
 import { lockedOut } from '../support/locked-out.ts'
 import { claimsOf, endedJob, isThere, lockRunOf, operatorOf, put, runOf, statesOf } from '../support/operations.ts'
 
@@ -59,8 +59,7 @@ describe('The queue is paused', () => {
       const answer = await put(there, 'paused-too-long')
       expect(answer).toMatchObject({ status: 503, json: { code: 'cancelled', detail: expect.stringContaining(said) } })
       expect(await there.db.run.count()).toBe(runs)
-      const waiting = await put(there, 'paused-a-moment', { prefer: 'respond-async' })
-      expect(waiting.status).toBe(202)
+      await answered(202, put(there, 'paused-a-moment', { prefer: 'respond-async' }))
       await act('resume')
       await until(() => isThere(there, 'paused-a-moment'), { what: 'the run that was recorded to be applied' })
       expect([await isThere(there, 'paused-too-long'), await isThere(there, 'paused-a-moment')]).toEqual([false, true])

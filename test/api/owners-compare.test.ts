@@ -1,7 +1,17 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { migrationNames, migrationScript } from '../../src/db/migrations.ts'
-import { type AskOptions, applyPath, documentsPath, installation, named } from '../support/kit.ts'
+import {
+  type AskOptions,
+  aGroup,
+  anApplication,
+  applyPath,
+  aRole,
+  aUser,
+  documentsPath,
+  installation,
+  named,
+} from '../support/kit.ts'
 
 /** Owners compare as names do, and texts that pages and logs show have no characters that are not shown. */
 
@@ -33,9 +43,7 @@ describe('an owner', () => {
     const put = (body: object, options: AskOptions = {}) =>
       there.admin.put(documentsPath, { version: 1, ...body }, options)
     const role = (owners: string[]) => ({
-      entries: [
-        { model: 'service_rbac.role', identifiers: { name }, attrs: { permissions: ['view_application'], owners } },
-      ],
+      entries: [aRole(name, { permissions: ['view_application'], owners })],
     })
     expect(await put(role([`Team-${name}`]))).toMatchObject({ status: 200 })
     expect(await put(role([`tEAM-${name}`]))).toMatchObject({
@@ -44,7 +52,7 @@ describe('an owner', () => {
     })
     expect(await put(role([`Team-${name}`, `team-${name}`]))).toMatchObject({ status: 400 })
     const entry = (owner: string) => ({
-      ...{ model: 'service_core.application', identifiers: { slug: name }, attrs: { name }, owner },
+      ...{ ...anApplication(name, { name }), owner },
     })
     expect(await put({ entries: [entry(`A-${name}`)] })).toMatchObject({ status: 200 })
     const again = await put({ owner: `a-${name.toUpperCase()}`, entries: [entry(`a-${name}`)] }, header(`A-${name}`))
@@ -74,7 +82,7 @@ describe('an owner', () => {
   })
 
   test.each(['a\u202eb', 'a，b', 'a\u0007b', ''])('%j is refused', async (owner) => {
-    const entries = [{ model: 'service_core.group', identifiers: { name: fresh() } }]
+    const entries = [aGroup(fresh())]
     expect(await there.admin.put(documentsPath, { version: 1, owner, entries })).toMatchObject({ status: 400 })
   })
 })
@@ -118,7 +126,7 @@ describe('a text that is shown has no control or format characters', () => {
     const put = (meta_description: string) =>
       there.admin.put(documentsPath, {
         version: 1,
-        entries: [{ model: 'service_core.application', identifiers: { slug }, attrs: { name: 'x', meta_description } }],
+        entries: [anApplication(slug, { name: 'x', meta_description })],
       })
     for (const text of ['one\n\ttwo\r\nthree', 'می\u200cخواهم 👩\u200d💻'])
       expect((await put(text)).json, text).toMatchObject({ applied: true })
@@ -133,14 +141,14 @@ describe('a text that is shown has no control or format characters', () => {
     const put = (path: string) =>
       there.admin.put(documentsPath, {
         version: 1,
-        entries: [{ model: 'service_core.user', identifiers: { username: fresh() }, attrs: { path } }],
+        entries: [aUser(fresh(), { path })],
       })
     expect((await put('users/größe/日本')).json).toMatchObject({ applied: true })
     expect((await put(`users/${reversed}`)).status).toBe(400)
   })
 
   test('the message of a run', async () => {
-    const body = { version: 1, entries: [{ model: 'service_core.group', identifiers: { name: fresh() } }] }
+    const body = { version: 1, entries: [aGroup(fresh())] }
     const message = (text: string) => ({ headers: { 'gatewright-message': Buffer.from(text).toString('latin1') } })
     expect(await there.admin.put(documentsPath, body, message(reversed))).toMatchObject({ status: 400 })
     expect(await there.admin.put(documentsPath, body, message('wörter 👍 عربي'))).toMatchObject({ status: 200 })

@@ -1,16 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { beforeEach, describe, expect, inject, test } from 'vitest'
-import {
-  type Answer,
-  type Asker,
-  type AskOptions,
-  counts,
-  type Entry,
-  installation,
-  name,
-  versions,
-} from '../support/kit.ts'
+import { type Asker, type AskOptions, aGroup, type Entry, installation, name } from '../support/kit.ts'
 
 /** `owner` of an entry: one document about the objects of several owners. */
 
@@ -21,6 +12,7 @@ type Sent = Omit<AskOptions, 'owner'> & Members & { query?: string; as?: Asker }
 /** `owner` and `prune` are members of the document. */
 const send = (entries: readonly Entry[], { as = there.admin, owner, prune, ...options }: Sent = {}) =>
   as.apply(entries, { ...options, name, members: { owner, prune } })
+const { refused } = there
 const { runOf } = there.admin
 
 const application = (each: string, more: Partial<Entry> = {}): Entry => ({
@@ -33,10 +25,7 @@ const provider = (each: string, more: Partial<Entry> = {}): Entry => ({
   attrs: { url: 'https://example.com/scim', token: 'a token of many letters' },
   ...more,
 })
-const group = (each: string, more: Partial<Entry> = {}): Entry => ({
-  ...{ model: 'service_core.group', identifiers: { name: `${name}-${each}` } },
-  ...more,
-})
+const group = (each: string, more: Partial<Entry> = {}): Entry => ({ ...aGroup(`${name}-${each}`), ...more })
 
 /** The owner of each application and provider of this test, by the end of its name. */
 async function owners(start = name): Promise<Record<string, string | null>> {
@@ -49,14 +38,6 @@ async function owners(start = name): Promise<Record<string, string | null>> {
     ...apps.map(({ slug, owner }) => [slug.slice(start.length + 1), owner]),
     ...providers.map((row) => [`provider ${row.name.slice(start.length + 1)}`, row.owner]),
   ])
-}
-
-async function refused(status: number, ask: () => Promise<Answer>): Promise<Answer> {
-  const before = [await counts(there.db), await versions(there.db)]
-  const answer = await ask()
-  expect(answer.status, answer.text).toBe(status)
-  expect([await counts(there.db), await versions(there.db)]).toEqual(before)
-  return answer
 }
 
 describe('an entry', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { applyPath, installation, type Kind, named } from '../support/kit.ts'
+import { aFlow, aGroup, answered, aProvider, applyPath, aUser, installation, type Kind, named } from '../support/kit.ts'
 
 /** Tags and placeholders in texts become neither secrets nor hosts; `{"env": ...}` is for the command line program. */
 
@@ -57,9 +57,7 @@ entries:
       status: 400,
       json: { entries: { 0: { key_data: said } } },
     })
-    const entries = [
-      { model: 'service_providers_scim.scimprovider', identifiers: { name: 'ph' }, attrs: { token: '!Env TOKEN' } },
-    ]
+    const entries = [aProvider('scim', 'ph', { token: '!Env TOKEN' })]
     expect(await apply(entries)).toMatchObject({
       status: 400,
       json: { entries: { 0: { token: said } } },
@@ -125,14 +123,13 @@ test('a name, an expression and a reference by name may hold any; a secret and a
   const flow = { name: '$' + '{FLOW}', title: '{{title}}', designation: 'authorization' }
   const mapping = { model: 'service_mappings.propertymapping', identifiers: { name: '!File ph', kind: 'oauth2' } }
   const entries = [
-    ...names.map((name) => ({ model: 'service_core.group', identifiers: { name }, attrs: { attributes: { name } } })),
-    { model: 'service_core.group', identifiers: { name: 'ph-below' }, attrs: { parent: names[0] } },
-    { model: 'service_core.user', identifiers: { username: 'ph-user' }, attrs: { name: names[1], groups: names } },
-    { model: 'service_flows.flow', identifiers: { slug: 'ph-flow' }, attrs: flow },
+    ...names.map((name) => aGroup(name, { attributes: { name } })),
+    aGroup('ph-below', { parent: names[0] }),
+    aUser('ph-user', { name: names[1], groups: names }),
+    aFlow('ph-flow', flow),
     { ...mapping, attrs: { expression } },
   ]
-  const answer = await apply(entries)
-  expect(answer, answer.text).toMatchObject({ status: 200 })
+  await answered(200, apply(entries))
   expect(await on.db.group.count({ where: { name: { in: names } } })).toBe(3)
   expect(await on.db.group.findFirst({ where: { name: 'ph-below' }, select: { parent: true } })).toMatchObject({
     parent: { name: names[0] },

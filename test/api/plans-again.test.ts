@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, inject, test } from 'vitest'
-import { type Entry, installation, named } from '../support/kit.ts'
+import { aGroup, aUser, type Entry, installation, named } from '../support/kit.ts'
 
 /** A plan can always be applied, also of a document that names a row again which it creates. */
 
@@ -46,8 +46,8 @@ test('a document that creates a provider and names it twice more is planned and 
 
 test('a new user among the members of a group, which the document then empties', async () => {
   const name = `again-${randomUUID().slice(0, 8)}`
-  const user = (username: string) => ({ model: 'service_core.user', identifiers: { username } })
-  const group = { model: 'service_core.group', identifiers: { name } }
+  const user = (username: string) => aUser(username)
+  const group = aGroup(name)
   await apply([group, user(`${name}-old`)])
   const { changes } = await planned([
     { ...user(`${name}-new`), id: 'new', attrs: { groups: [name] } },
@@ -89,9 +89,7 @@ test('random documents that name new rows again: each plan that is made is appli
       const inWorld = (each: string) => `${each}-${world}`
       const entryOf = (each: string): Entry => {
         const [kind = '', name = ''] = each.split(' ')
-        return kind === 'group'
-          ? { model: 'service_core.group', identifiers: { name: inWorld(name) } }
-          : { model: 'service_core.user', identifiers: { username: inWorld(name) } }
+        return kind === 'group' ? aGroup(inWorld(name)) : aUser(inWorld(name))
       }
       // The others are created by the document, which begins with them.
       const before = ['group one', 'group two', 'user ada', 'user bob']

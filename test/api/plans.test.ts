@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, inject, test } from 'vitest'
 import {
   type Asker,
+  applied,
   applyPath,
   type Body,
   installation,
@@ -127,9 +128,8 @@ describe('an apply of a reviewed plan', () => {
   test('does what was planned, and says so', async () => {
     const body = await named('proxy', name)
     const { run, tag } = await harmless(body)
-    const applied = await apply(body, tag)
-    expect(applied).toMatchObject({ status: 200, json: { applied: true } })
-    expect((await runOf(applied)).changes).toEqual(run.changes)
+    const done = await applied(apply(body, tag))
+    expect((await runOf(done)).changes).toEqual(run.changes)
   })
 
   test('is refused when a row changed after the plan, and names it', async () => {
@@ -169,8 +169,7 @@ describe('an apply of a reviewed plan', () => {
     const body = await named('ldap', name)
     const { tag } = await harmless(body)
     await apply(body, tag)
-    const again = await apply(body, tag)
-    expect(again).toMatchObject({ status: 200, json: { applied: true } })
+    const again = await applied(apply(body, tag))
     expect(again.logs.at(-1)).toBe('nothing is left of the reviewed plan: it stands')
     const run = await runOf(again)
     expect(run.changes.map(({ action }: { action: string }) => action)).toEqual(['unchanged', 'unchanged'])

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { installation } from '../support/installation.ts'
-import { renewName, name as slug } from '../support/name.ts'
+import { answered, applied, installation, renewName, name as slug } from '../support/kit.ts'
 
 /** A provider through which no user logs in stands beside the one of the login, whichever is sent first. */
 
@@ -23,8 +22,7 @@ const submission = (kind: string, provider: object = settings[kind] ?? {}, app: 
 })
 const put = (body: unknown, query = '') => on.admin.put(`/api/v3/core/transactional/applications/${query}`, body)
 const apply = async (body: unknown, query = '') => {
-  const answer = await put(body, query)
-  expect(answer, answer.text).toMatchObject({ status: 200, json: { applied: true } })
+  const answer = await applied(put(body, query))
   return answer.text
 }
 /** The kinds of the application's providers: that of the login, and those beside it. */
@@ -69,8 +67,7 @@ test('in a set with the login of the application', async () => {
   const set = [submission('scim'), login()]
   await apply(login())
   const send = async () => {
-    const answer = await on.admin.put('/api/v3/blueprints/', set)
-    expect(answer, answer.text).toMatchObject({ status: 200, json: { applied: true } })
+    const answer = await applied(on.admin.put('/api/v3/blueprints/', set))
     return answer.text
   }
   await send()
@@ -91,8 +88,7 @@ test('in documents, by key, and beside a list that the entry sends', async () =>
     entries: [{ model: 'service_core.application', identifiers: { slug }, attrs }],
   })
   const send = async (attrs: object) => {
-    const answer = await on.admin.put('/api/v3/blueprints/', entry(attrs))
-    expect(answer, answer.text).toMatchObject({ status: 200, json: { applied: true } })
+    await applied(on.admin.put('/api/v3/blueprints/', entry(attrs)))
     return kinds()
   }
   expect(await send({ provider: scim })).toEqual(['oauth2', ['scim']])
@@ -141,8 +137,7 @@ test('one that stands beside the login of another application is refused, with i
   const [first, body] = [slug, submission('scim')]
   renewName()
   await apply(login())
-  const answer = await put({ ...body, app: { slug, name: slug } })
-  expect(answer.status, answer.text).toBe(400)
+  const answer = await answered(400, put({ ...body, app: { slug, name: slug } }))
   expect(answer.text).toContain(`belongs to application \\"${first}\\"`)
   expect(await kinds()).toEqual(['oauth2', []])
 })

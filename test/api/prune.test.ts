@@ -1,6 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { type AskOptions, applyPath, type Entry, installation, named } from '../support/kit.ts'
+import {
+  type AskOptions,
+  anApplication,
+  answered,
+  aProvider,
+  applied,
+  applyPath,
+  type Entry,
+  installation,
+  named,
+} from '../support/kit.ts'
 
 /** A blueprint with `prune: true`: what its owner manages, and it does not name, is deleted. */
 
@@ -14,11 +24,7 @@ const nameOf = (each: string) => `${owner}-${each}`
 /** An application and its provider of this owner. */
 const make = async (each: string, by = owner) =>
   there.admin.put(applyPath, await named('oauth2', nameOf(each)), { owner: by })
-const application = (each: string, attrs = {}): Entry => ({
-  model: 'service_core.application',
-  identifiers: { slug: nameOf(each) },
-  attrs,
-})
+const application = (each: string, attrs = {}): Entry => anApplication(nameOf(each), attrs)
 
 type Options = AskOptions & { query?: string; members?: object }
 const prune = (entries: readonly Entry[], { members, ...options }: Options = {}) =>
@@ -71,10 +77,9 @@ describe('prune', () => {
     const ifMatch = planned.etag
     await refused(409, () => prune([application('a')]))
     await refused(409, () => prune([application('a')], { ifMatch, allow: 'deletes=3' }))
-    const applied = await prune([application('a')], { ifMatch })
-    expect(applied).toMatchObject({ status: 200, json: { applied: true } })
+    const done = await applied(prune([application('a')], { ifMatch }))
     const { changes } = await runOf(planned)
-    expect((await runOf(applied)).changes).toEqual(changes)
+    expect((await runOf(done)).changes).toEqual(changes)
     // What is pruned belongs to no entry.
     expect(changes.map(({ entry }) => entry)).toEqual([undefined, null, null])
     expect(changes.map(({ action, key }) => [action, key])).toEqual([
@@ -100,8 +105,7 @@ describe('prune', () => {
     expect([more.status, counted.status, fewer.status]).toEqual([412, 412, 412])
     expect(fewer.detail).toContain('the plan has 1 more to delete than there is now')
     await drop('b')
-    const none = await prune([application('a')], { ifMatch })
-    expect(none.status).toBe(200)
+    const none = await answered(200, prune([application('a')], { ifMatch }))
     expect(none.logs.at(-1)).toBe('nothing is left of the reviewed plan: it stands')
   })
 
@@ -109,7 +113,7 @@ describe('prune', () => {
     for (const each of ['a', 'b']) await make(each)
     await make('other', `${owner}-other`)
     await there.admin.put(applyPath, await named('oauth2', nameOf('none')))
-    const provider = { model: 'service_providers_oauth2.oauth2provider', identifiers: { name: nameOf('b') } }
+    const provider = aProvider('oauth2', nameOf('b'))
     const entries = [application('a'), { ...application('b'), state: 'created' }, provider]
     expect((await prune(entries)).logs).toHaveLength(3)
     expect((await left()).map((names) => names?.length)).toEqual([4, 4])
@@ -132,8 +136,7 @@ describe('prune', () => {
 
   test('takes its owner from the header, too', async () => {
     for (const each of ['a', 'b']) await make(each)
-    const answer = await prune([application('a')], { owner, allow: 'deletes=2', members: { owner: undefined } })
-    expect(answer.status).toBe(200)
+    await answered(200, prune([application('a')], { owner, allow: 'deletes=2', members: { owner: undefined } }))
     expect(await left()).toEqual([[nameOf('a')], [nameOf('a')]])
   })
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { type Asker, type AskOptions, applyPath, installation, name, named } from '../support/kit.ts'
+import { type Asker, type AskOptions, applied, applyPath, installation, name, named } from '../support/kit.ts'
 
 /** `was`: a name that changes, in a submission and in a blueprint. */
 
@@ -61,9 +61,8 @@ describe('was', () => {
     await put(name)
     const planned = await there.untouched(() => rename({ query: '?dry_run=true' }))
     expect(planned.logs.at(-1)).toBe(`application "${fresh()}" would be updated: slug "${name}" -> "${fresh()}"`)
-    const applied = await rename({ ifMatch: planned.etag })
-    expect(applied).toMatchObject({ status: 200, json: { applied: true } })
-    expect((await runOf(applied)).changes).toEqual((await runOf(planned)).changes)
+    const done = await applied(rename({ ifMatch: planned.etag }))
+    expect((await runOf(done)).changes).toEqual((await runOf(planned)).changes)
   })
 
   test('keeps consents and backchannel providers', async () => {

@@ -2,7 +2,17 @@ import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { loadRegistry } from '../../src/models/registry.ts'
 import { isConfiguration } from '../../src/plan/reset.ts'
-import { applyPath, type Entry, installation, named } from '../support/kit.ts'
+import {
+  aGroup,
+  anApplication,
+  applied,
+  applyPath,
+  aToken,
+  aUser,
+  type Entry,
+  installation,
+  named,
+} from '../support/kit.ts'
 
 /** `reset=true`: fields that a document does not name go back to their defaults. */
 
@@ -11,9 +21,7 @@ const { apply, plan, runOf } = on.admin
 const reset = { query: 'reset=true' }
 
 const fresh = () => `reset-${randomUUID().slice(0, 8)}`
-const application = (slug: string, attrs: object = {}): Entry => ({
-  ...{ model: 'service_core.application', identifiers: { slug }, attrs: { name: 'A', ...attrs } },
-})
+const application = (slug: string, attrs: object = {}): Entry => anApplication(slug, { name: 'A', ...attrs })
 const rowOf = (slug: string) => on.db.application.findUniqueOrThrow({ where: { slug } })
 
 const byHand = { meta_description: 'by hand', open_in_new_tab: true, group: 'Kept' }
@@ -49,8 +57,7 @@ test('a submission: its provider keeps secrets and generated values', async () =
     return { secrets, oauth2ClientId }
   }
   const before = await secrets()
-  const answer = await on.admin.put(`${applyPath}?reset=true`, short)
-  expect(answer).toMatchObject({ status: 200, json: { applied: true } })
+  const answer = await applied(on.admin.put(`${applyPath}?reset=true`, short))
   expect(JSON.stringify(answer.json)).toContain('sub_mode \\"user_email\\" -> \\"hashed_user_id\\"')
   expect(await secrets()).toEqual(before)
   // The application still has the provider of the submission.
@@ -64,8 +71,7 @@ test('fields that another entry of the row names, by any of its names, are kept'
   const byKey = { model: 'service_core.application', identifiers: { pk } }
   const parts = [application(slug, { meta_description: 'by hand' }), { ...byKey, attrs: { open_in_new_tab: true } }]
   for (const entries of [parts, parts.toReversed()]) {
-    const answer = await apply(entries, reset)
-    expect(answer).toMatchObject({ status: 200, json: { applied: true } })
+    await applied(apply(entries, reset))
     expect(await rowOf(slug)).toMatchObject({ metaDescription: 'by hand', openInNewTab: true, group: '' })
     await apply([application(slug, byHand)])
   }
@@ -90,9 +96,9 @@ test('an entry that creates only, and one that is absent, reset nothing', async 
 
 test('users, what belongs to them, and the members of groups stay as they are', async () => {
   const [username, name] = [fresh(), fresh()]
-  const user = { model: 'service_core.user', identifiers: { username } }
-  const token = { model: 'service_core.token', identifiers: { identifier: name }, attrs: { user: username } }
-  const group = { model: 'service_core.group', identifiers: { name } }
+  const user = aUser(username)
+  const token = aToken(name, { user: username })
+  const group = aGroup(name)
   const { attributes, ...others } = { attributes: { floor: 3 }, path: 'people', email: 'a@example.com' }
   await apply([
     { ...group, attrs: { attributes } },
@@ -121,8 +127,8 @@ test('configuration is what an export writes', async () => {
 test('a plan of a caller without the permission is refused as for a sent field', async () => {
   const name = fresh()
   const caller = await on.make.user({ permissions: ['change_group', 'view_group'] })
-  await apply([{ model: 'service_core.group', identifiers: { name }, attrs: { is_superuser: true } }])
-  const entries = [{ model: 'service_core.group', identifiers: { name } }]
+  await apply([aGroup(name, { is_superuser: true })])
+  const entries = [aGroup(name)]
   expect(await caller.plan(entries)).toMatchObject({ status: 200 })
   expect(await caller.plan(entries, reset)).toMatchObject({ status: 403 })
 })
@@ -145,8 +151,7 @@ test('a former run is applied again with reset', async () => {
   const slug = fresh()
   const first = await apply([application(slug)])
   await apply([application(slug, byHand)])
-  const answer = await on.admin.post(`${first.run}apply/?reset=true`)
-  expect(answer).toMatchObject({ status: 200, json: { applied: true } })
+  await applied(on.admin.post(`${first.run}apply/?reset=true`))
   expect(await rowOf(slug)).toMatchObject({ metaDescription: '', group: '' })
 })
 

@@ -4,6 +4,8 @@ import { keyring } from '../../src/db/seal.ts'
 import {
   type Asker,
   type AskOptions,
+  answered,
+  applied,
   applyPath,
   installation,
   name,
@@ -33,8 +35,7 @@ describe('a roll back', () => {
   test('applies the document of the run before as a new run; the same again is unchanged', async () => {
     const first = await put('First')
     await put('Second')
-    const back = await again(first.run)
-    expect(back).toMatchObject({ status: 200, json: { applied: true } })
+    const back = await applied(again(first.run))
     expect(back.json).toMatchObject({ logs: [/unchanged$/, /updated: group "Second" -> "First"$/].map(matching) })
     expect(await groupOf()).toBe('First')
     const [former, run] = [await runOf(first), await runOf(back)]
@@ -230,8 +231,7 @@ describe('is refused', () => {
 
   test('while it has not ended', async () => {
     const release = there.hold()
-    const waiting = await put('First', {}, { prefer: 'respond-async' })
-    expect(waiting.status).toBe(202)
+    const waiting = await answered(202, put('First', {}, { prefer: 'respond-async' }))
     expect(await again(waiting.headers.location ?? '')).toMatchObject({
       status: 409,
       json: { code: 'conflict', detail: 'This run has not ended: wait for its outcome.' },

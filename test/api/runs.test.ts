@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { keyring } from '../../src/db/seal.ts'
 import { parse } from '../../src/document/yaml.ts'
-import { type Answer, applyPath, example, installation, kinds, named } from '../support/kit.ts'
+import { type Answer, answered, applyPath, example, installation, kinds, named } from '../support/kit.ts'
 
 const there = await installation()
 const submitter = await there.make.user({
@@ -10,8 +10,7 @@ const submitter = await there.make.user({
 
 /** Submits, and gives the path of the run. */
 async function submitted(body: unknown, as = submitter): Promise<string> {
-  const answer = await as.put(applyPath, body)
-  expect(answer.status).toBe(200)
+  const answer = await answered(200, as.put(applyPath, body))
   return answer.run
 }
 
@@ -250,8 +249,7 @@ test('a run that was sealed under another SECRET_KEY is shown without its docume
   const sealed = (column: 'blueprint' | 'generated') => other.seal('{}', { table: 'runs', row: id, column })
   const data = { blueprint: sealed('blueprint'), generated: sealed('generated') }
   await there.db.run.update({ where: { id }, data })
-  const run = await submitter.get(path)
-  expect(run.status).toBe(200)
+  const run = await answered(200, submitter.get(path))
   expect(run.json).toMatchObject({ id, state: 'done', applied: true, slug: 'resealed', generated: {} })
   expect(seen(run).blueprint).toMatch(/^# This document cannot be opened: /)
 })

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { type Answer, applyPath, example, installation, kinds, named } from '../support/kit.ts'
+import { type Answer, answered, applyPath, example, installation, kinds, named } from '../support/kit.ts'
 import { type Operation, readDescription } from '../support/openapi.ts'
 
 const service = await installation()
@@ -222,8 +222,7 @@ describe('every answer is as described', () => {
     const put = find('core_transactional_applications_update')
     const body = await named('radius', 'conditions')
     await service.admin.put(applyPath, body)
-    const taken = await service.admin.put(applyPath, body, { ifNoneMatch: '*' })
-    expect(taken.status).toBe(412)
+    const taken = await answered(412, service.admin.put(applyPath, body, { ifNoneMatch: '*' }))
     expect(api.validate(put, taken)).toEqual([])
 
     const identifier = await newToken()
@@ -233,8 +232,7 @@ describe('every answer is as described', () => {
     expect(api.validate(view, gone)).toEqual([])
 
     const unattended = await installation({ workers: 'none', applyWaitMs: 2_000 })
-    const waited = await unattended.admin.put(applyPath, body)
-    expect(waited.status).toBe(503)
+    const waited = await answered(503, unattended.admin.put(applyPath, body))
     expect(api.validate(put, waited)).toEqual([])
   })
 })

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { type Asker, applyPath, type Body, dashboardOf, installation, name, named } from '../support/kit.ts'
+import { type Asker, answered, applyPath, type Body, dashboardOf, installation, name, named } from '../support/kit.ts'
 
 /** What changed, as all surfaces say it: PostgreSQL orders the members of stored objects otherwise than documents do. */
 
@@ -11,8 +11,7 @@ const operator = await dashboardOf(there).session(token)
 type Run = { id: string; changes: { action: string; fields: Record<string, unknown> }[]; logs: string[] }
 
 async function put(path: string, body: unknown, as: Asker = there.admin): Promise<Run> {
-  const answer = await as.put(path, body)
-  expect(answer.status, answer.text).toBe(200)
+  const answer = await answered(200, as.put(path, body))
   return (await there.admin.runOf(answer)) as Run
 }
 /** The sentence about the object, without its name, of a plan and of the apply. */

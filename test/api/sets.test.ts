@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { QueueEvents } from 'bullmq'
 import { describe, expect, test } from 'vitest'
 import { documentLimits } from '../../src/document/document.ts'
-import { installation, named, needs, objects } from '../support/kit.ts'
+import { aFlow, answered, applied, installation, named, needs, objects } from '../support/kit.ts'
 
 /** Sets through PUT /api/v3/blueprints/: lists of submissions, and large documents. */
 
@@ -16,8 +16,7 @@ const { runOf } = deployer
 describe('a list of submissions', () => {
   test('is applied by a user who may apply each of them, and again changes nothing', async () => {
     const list = await Promise.all([named('oauth2', 'first'), named('saml', 'second'), named('scim', 'third')])
-    const answer = await deployer.put(path, list)
-    expect(answer, answer.text).toMatchObject({ status: 200, json: { applied: true } })
+    const answer = await applied(deployer.put(path, list))
     expect(answer.logs.map((line) => line.replace(/ \(pk .*/, ''))).toEqual([
       'provider oauth2 "first" created',
       'application "first" created',
@@ -33,8 +32,7 @@ describe('a list of submissions', () => {
 
   test('may stand in an object, as generated clients send it, with the places of errors there', async () => {
     const submissions = [await named('radius', 'boxed-a'), await named('radius', 'boxed-b')]
-    const answer = await deployer.put(path, { submissions })
-    expect(answer, answer.text).toMatchObject({ status: 200, json: { applied: true } })
+    const answer = await applied(deployer.put(path, { submissions }))
     expect(await runOf(answer)).toMatchObject({ title: 'apply 2 submissions' })
     expect((await deployer.put(path, submissions)).logs.every((line) => line.endsWith(' unchanged'))).toBe(true)
     const wrong = await named('radius', 'boxed-c', {
@@ -119,11 +117,9 @@ describe('a list of submissions', () => {
 })
 
 const flows = (count: number, from = 0) =>
-  Array.from({ length: count }, (_, index) => ({
-    model: 'service_flows.flow',
-    identifiers: { slug: `many-${from + index}` },
-    attrs: { name: 'Many', title: 'Many', designation: 'recovery' },
-  }))
+  Array.from({ length: count }, (_, index) =>
+    aFlow(`many-${from + index}`, { name: 'Many', title: 'Many', designation: 'recovery' }),
+  )
 const document = (entries: readonly object[]) => ({ version: 1, metadata: { name: 'many' }, entries })
 
 describe('limits', () => {
@@ -158,8 +154,10 @@ describe.runIf(needs('redis-server'))('on Redis', () => {
     await events.waitUntilReady()
     try {
       const total = 6_000
-      const sent = await on.admin.put(path, document(flows(total)), { headers: { prefer: 'respond-async' } })
-      expect(sent.status).toBe(202)
+      const sent = await answered(
+        202,
+        on.admin.put(path, document(flows(total)), { headers: { prefer: 'respond-async' } }),
+      )
       const { run } = sent.json as { run: string }
       const shown: unknown[] = []
       for (;;) {

@@ -2,8 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { transaction } from '../../src/db/client.ts'
 import { nameLock } from '../../src/db/locks.ts'
-import { type Answer, type Asker, applyPath } from '../support/asker.ts'
+import { type Asker, answered, applied, applyPath } from '../support/asker.ts'
 import { objects } from '../support/contents.ts'
+import { anApplication, aProvider } from '../support/entries.ts'
 import { installation, type Kind, named } from '../support/installation.ts'
 import { name } from '../support/name.ts'
 import { rows, sql } from '../support/sql.ts'
@@ -29,26 +30,17 @@ const put = async (
     }),
     { headers },
   )
-const blueprint = (entries: readonly object[], query = '') =>
-  there.admin.put(`/api/v3/blueprints/${query}`, { version: 1, metadata: { name: 'effects' }, entries })
-
-const logsOf = ({ json }: Answer): string[] => (json as { logs?: string[] }).logs ?? []
-const runOf = async ({ headers }: Answer) => (await there.admin.get(headers['content-location'] ?? '')).json
+const { apply, runOf } = there.admin
 const pkOf = async (provider: string) => (await there.db.provider.findUnique({ where: { name: provider } }))?.pk
-const application = () => ({ model: 'service_core.application', identifiers: { slug: name } })
-const oauth2 = (provider: string) => ({
-  model: 'service_providers_oauth2.oauth2provider',
-  identifiers: { name: provider },
-})
 const remedy = 'delete it, or send ?replace_provider=true next time'
 
 describe('an application with another provider', () => {
   test('leaves the old one without an application, which is reported once, with the remedy', async () => {
     await put(`${name}-old`)
     const body = await put(`${name}-new`)
-    expect(logsOf(body).at(-1)).toBe(`provider oauth2 "${name}-old" has no application now: ${remedy}`)
+    expect(body.logs.at(-1)).toBe(`provider oauth2 "${name}-old" has no application now: ${remedy}`)
     expect(await pkOf(`${name}-old`)).toBeDefined()
-    expect(logsOf(await put(`${name}-new`))).toEqual([
+    expect((await put(`${name}-new`)).logs).toEqual([
       `provider oauth2 "${name}-new" unchanged`,
       `application "${name}" unchanged`,
     ])
@@ -57,24 +49,26 @@ describe('an application with another provider', () => {
   test('would leave it, in a plan', async () => {
     await put(`${name}-old`)
     const line = `provider oauth2 "${name}-old" would have no application now: ${remedy}`
-    expect(logsOf(await put(`${name}-new`, { query: '?dry_run=true' })).at(-1)).toBe(line)
+    expect((await put(`${name}-new`, { query: '?dry_run=true' })).logs.at(-1)).toBe(line)
   })
 
   test('does not report a provider that another application has as a backchannel provider', async () => {
     await put(`${name}-old`, { kind: 'scim' })
     const pk = await pkOf(`${name}-old`)
-    const other = { model: 'service_core.application', identifiers: { slug: `${name}-2` } }
-    await blueprint([{ ...other, attrs: { name: 'Two', backchannel_providers: [pk] } }])
-    expect(logsOf(await put(`${name}-new`, { query: replacing }))).toHaveLength(2)
+    const other = anApplication(`${name}-2`)
+    await apply([{ ...other, attrs: { name: 'Two', backchannel_providers: [pk] } }])
+    expect((await put(`${name}-new`, { query: replacing })).logs).toHaveLength(2)
     expect(await pkOf(`${name}-old`)).toBe(pk)
   })
 
   test('reports a backchannel provider that it gives up', async () => {
     await put(`${name}-scim`, { kind: 'scim' })
     const pk = await pkOf(`${name}-scim`)
-    await blueprint([{ ...application(), attrs: { provider: null, backchannel_providers: [pk] } }])
-    const answer = await blueprint([{ ...application(), attrs: { backchannel_providers: [] } }], replacing)
-    expect(logsOf(answer).at(-1)).toBe(`provider scim "${name}-scim" has no application now: delete it, or use it`)
+    await apply([anApplication(name, { provider: null, backchannel_providers: [pk] })])
+    const answer = await apply([anApplication(name, { backchannel_providers: [] })], {
+      query: 'replace_provider=true',
+    })
+    expect(answer.logs.at(-1)).toBe(`provider scim "${name}-scim" has no application now: delete it, or use it`)
     expect(await pkOf(`${name}-scim`)).toBe(pk)
   })
 })
@@ -84,16 +78,16 @@ describe('replace_provider=true', () => {
     await put(`${name}-old`)
     const pk = await pkOf(`${name}-old`)
     const answer = await put(`${name}-new`, { query: replacing })
-    expect(logsOf(answer).at(-1)).toBe(`provider oauth2 "${name}-old" deleted (pk ${pk})`)
+    expect(answer.logs.at(-1)).toBe(`provider oauth2 "${name}-old" deleted (pk ${pk})`)
     expect(await pkOf(`${name}-old`)).toBeUndefined()
-    const removed = { model: oauth2('').model, action: 'delete' }
+    const removed = { model: aProvider('oauth2', '').model, action: 'delete' }
     expect(await runOf(answer)).toMatchObject({
       changes: [{ action: 'create' }, { action: 'update' }, { ...removed, key: { name: `${name}-old` } }],
     })
-    const runId = answer.headers['content-location']?.split('/').at(-2) ?? ''
+    const { runId } = answer
     const audited = await there.db.auditRow.findFirstOrThrow({ where: { runId } })
     expect(audited.changes).toContainEqual(expect.objectContaining({ ...removed, key: pk, fields: [] }))
-    expect(logsOf(await put(`${name}-new`, { query: replacing }))).toEqual([
+    expect((await put(`${name}-new`, { query: replacing })).logs).toEqual([
       `provider oauth2 "${name}-new" unchanged`,
       `application "${name}" unchanged`,
     ])
@@ -123,13 +117,12 @@ describe('replace_provider=true', () => {
     const body = await named('oauth2', name, { provider: { name: `${name}-new` } })
     const before = await objects(there.db)
     const planned = await there.admin.put(`${applyPath}?dry_run=true&replace_provider=true`, body)
-    expect(logsOf(planned).at(-1)).toBe(`provider oauth2 "${name}-old" would be deleted`)
+    expect(planned.logs.at(-1)).toBe(`provider oauth2 "${name}-old" would be deleted`)
     expect(await objects(there.db)).toEqual(before)
     const tag = { headers: { 'if-match': planned.headers.etag ?? '' } }
     expect((await there.admin.put(applyPath, body, tag)).status).toBe(412)
-    const applied = await there.admin.put(`${applyPath}${replacing}`, body, tag)
-    expect(applied).toMatchObject({ status: 200, json: { applied: true } })
-    const [one, two] = [await runOf(planned), await runOf(applied)] as { changes: object }[]
+    const done = await applied(there.admin.put(`${applyPath}${replacing}`, body, tag))
+    const [one, two] = [await runOf(planned), await runOf(done)] as { changes: object }[]
     expect(two?.changes).toEqual(one?.changes)
   })
 
@@ -171,17 +164,17 @@ describe('replace_provider=true', () => {
 
   test('keeps what the document names itself', async () => {
     await put(`${name}-old`)
-    const entries = [oauth2(`${name}-old`), { ...application(), attrs: { provider: null } }]
-    const answer = await blueprint(entries, replacing)
-    expect(logsOf(answer).at(-1)).toBe(`provider oauth2 "${name}-old" has no application now: delete it, or use it`)
+    const entries = [aProvider('oauth2', `${name}-old`), anApplication(name, { provider: null })]
+    const answer = await apply(entries, { query: 'replace_provider=true' })
+    expect(answer.logs.at(-1)).toBe(`provider oauth2 "${name}-old" has no application now: delete it, or use it`)
     expect(await pkOf(`${name}-old`)).toBeDefined()
   })
 
   test('of a blueprint that deletes the application deletes its provider', async () => {
     await put(`${name}-old`)
-    expect(logsOf(await blueprint([{ ...application(), state: 'absent' }], replacing)).at(-1)).toMatch(
-      /^provider .*deleted/,
-    )
+    expect(
+      (await apply([{ ...anApplication(name), state: 'absent' }], { query: 'replace_provider=true' })).logs.at(-1),
+    ).toMatch(/^provider .*deleted/)
     expect(await pkOf(`${name}-old`)).toBeUndefined()
   })
 
@@ -194,35 +187,34 @@ describe('replace_provider=true', () => {
 describe('an application that loses its provider', () => {
   test('is reported, with the remedy', async () => {
     await put(name)
-    expect(logsOf(await blueprint([{ ...oauth2(name), state: 'absent' }])).at(-1)).toBe(
+    expect((await apply([{ ...aProvider('oauth2', name), state: 'absent' }])).logs.at(-1)).toBe(
       `application "${name}" has no provider now, because provider oauth2 "${name}" is deleted: send it with another, or delete it`,
     )
   })
 
   test('is not reported when the document deletes it, or gives it another', async () => {
     await put(name)
-    const gone = await blueprint([
-      { ...oauth2(name), state: 'absent' },
-      { ...application(), state: 'absent' },
+    const gone = await apply([
+      { ...aProvider('oauth2', name), state: 'absent' },
+      { ...anApplication(name), state: 'absent' },
     ])
-    expect(logsOf(gone)).toHaveLength(2)
+    expect(gone.logs).toHaveLength(2)
   })
 
   test('of several is reported by name', async () => {
     await put(`${name}-scim`, { kind: 'scim' })
     const pk = await pkOf(`${name}-scim`)
-    await blueprint([{ ...application(), attrs: { provider: null, backchannel_providers: [pk] } }])
-    const scim = { model: 'service_providers_scim.scimprovider', identifiers: { name: `${name}-scim` } }
-    expect(logsOf(await blueprint([{ ...scim, state: 'absent' }])).at(-1)).toBe(
+    await apply([anApplication(name, { provider: null, backchannel_providers: [pk] })])
+    const scim = aProvider('scim', `${name}-scim`)
+    expect((await apply([{ ...scim, state: 'absent' }])).logs.at(-1)).toBe(
       `application "${name}" lost provider scim "${name}-scim" from backchannel_providers: send the field again with another, if it needs one`,
     )
   })
 
   test('to another application is refused: a provider belongs to one', async () => {
     await put(name)
-    const other = { model: 'service_core.application', identifiers: { slug: `${name}-2` } }
-    const answer = await blueprint([{ ...other, attrs: { name: 'Two', provider: await pkOf(name) } }])
-    expect(answer.status).toBe(400)
+    const other = anApplication(`${name}-2`)
+    const answer = await answered(400, apply([{ ...other, attrs: { name: 'Two', provider: await pkOf(name) } }]))
     expect(answer.text).toContain(`belongs to application \\"${name}\\"`)
   })
 })

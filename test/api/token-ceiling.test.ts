@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { uuid7 } from '../../src/ids.ts'
 import { permissionNames } from '../../src/models/registry.ts'
-import { type Asker, applyPath, installation, type Made, named } from '../support/kit.ts'
+import { type Asker, answered, applyPath, installation, type Made, named } from '../support/kit.ts'
 import { statementsOf } from '../support/statements.ts'
 
 /**
@@ -33,8 +33,7 @@ beforeEach(async () => {
 async function made(by: Asker, body: { identifier: string; user?: number }, headers = {}): Promise<string> {
   const { status, text } = await by.post(path, body, { headers })
   expect(status, text).toBe(201)
-  const viewed = await by.get(`${path}${body.identifier}/view_key/`, { headers })
-  expect(viewed.status, viewed.text).toBe(200)
+  const viewed = await answered(200, by.get(`${path}${body.identifier}/view_key/`, { headers }))
   return (viewed.json as { key: string }).key
 }
 

@@ -1,6 +1,16 @@
 import fc from 'fast-check'
 import { expect, inject, test } from 'vitest'
-import { applyPath, type Body, everything, example, installation, kinds, named, versions } from '../support/kit.ts'
+import {
+  answered,
+  applyPath,
+  type Body,
+  everything,
+  example,
+  installation,
+  kinds,
+  named,
+  versions,
+} from '../support/kit.ts'
 
 /** Values that some field does not expect. */
 const odd = fc.oneof(
@@ -135,8 +145,7 @@ test('any submission is applied or refused, and applying it again changes nothin
         expect([200, 400]).toContain(answer.status)
         if (answer.status === 400) return
         expect(answer.json).toMatchObject({ applied: true })
-        const run = await there.admin.get(answer.run)
-        expect(run.status).toBe(200)
+        await answered(200, there.admin.get(answer.run))
         const before = await versions(there.db)
         expect(await there.admin.put(applyPath, body)).toMatchObject({
           status: 200,

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { type Answer, type Asker, installation } from '../support/kit.ts'
+import { type Answer, type Asker, anApplication, aProvider, installation } from '../support/kit.ts'
 
 /** A plan with `reset` under an owner lists what the owner manages, and the document does not name. */
 
@@ -8,7 +8,7 @@ const on = await installation()
 
 const fresh = () => `unnamed-${randomUUID().slice(0, 8)}`
 const model = 'service_core.application'
-const application = (slug: string) => ({ model, identifiers: { slug }, attrs: { name: 'A' } })
+const application = (slug: string) => anApplication(slug, { name: 'A' })
 const reset = { query: 'reset=true' }
 const { apply, plan } = on.admin
 const unnamedOf = async (answer: Answer, by: Asker = on.admin) => (await by.runOf(answer)).unnamed
@@ -42,14 +42,7 @@ test('is not looked for without reset, and without an owner; a document that pru
 
 test('a caller hears of no row for which it has no permission', async () => {
   const [owner, name] = [fresh(), fresh()]
-  const entries = [
-    {
-      model: 'service_providers_scim.scimprovider',
-      identifiers: { name },
-      attrs: { url: 'https://a.example', token: name },
-    },
-    application(name),
-  ]
+  const entries = [aProvider('scim', name, { url: 'https://a.example', token: name }), application(name)]
   await apply(entries, { name, owner })
   const permissions = ['view_application', 'add_application', 'change_application']
   const caller = await on.make.user({ permissions })

@@ -7,6 +7,7 @@ import { compile } from '../../src/plan/compile.ts'
 import { unconditional } from '../../src/plan/engine.ts'
 import { people } from '../rights/people.ts'
 import { counts, versions } from '../support/contents.ts'
+import { aGroup, aRole } from '../support/entries.ts'
 import { name } from '../support/name.ts'
 import { application, bench, flow, oauth2, scim } from './engine.ts'
 
@@ -114,8 +115,8 @@ describe('errors of rules are reported together with errors that need the databa
 })
 
 test('a key without a row is reported with its index, also after the key of a pending row', async () => {
-  const group = (attrs: Record<string, unknown>) => ({ model: 'service_core.group', identifiers: { name }, attrs })
-  const role = { model: 'service_rbac.role', id: 'role', identifiers: { name } }
+  const group = (attrs: Record<string, unknown>) => aGroup(name, attrs)
+  const role = { ...aRole(name), id: 'role' }
   const none = '6f7e0000-0000-4000-8000-00000000ffff'
   await expect(there.check([role, group({ roles: [new KeyOf('role'), 'x', none] })])).rejects.toMatchObject({
     fields: {
@@ -226,12 +227,8 @@ describe('conditions', () => {
   })
 
   test('a condition sees what earlier entries write', async () => {
-    const top = { model: 'service_core.group', id: 'top', identifiers: { name } }
-    const child = {
-      model: 'service_core.group',
-      identifiers: { name: `${name}-b` },
-      attrs: { parent: new KeyOf('top') },
-    }
+    const top = { ...aGroup(name), id: 'top' }
+    const child = aGroup(`${name}-b`, { parent: new KeyOf('top') })
     const below = new Find('service_core.group', { parent: new KeyOf('top') })
     await there.check([top, entry(below)])
     await expect(there.check([top, child, entry(below)])).rejects.toMatchObject({ code: 'invalid' })

@@ -3,10 +3,8 @@ import { z } from 'zod'
 import { bootstrap } from '../../src/apply/bootstrap.ts'
 import type { Db } from '../../src/db/client.ts'
 import { defineProvider } from '../../src/models/provider.ts'
-import { counts } from '../support/contents.ts'
 import { freshDatabase } from '../support/database.ts'
-import { loadEngine } from '../support/engine.ts'
-import { kinds } from '../support/installation.ts'
+import { counts, kinds, loadEngine } from '../support/kit.ts'
 
 /** The shipped role of deployers takes every kind of the registry, also those that a later version brings. */
 

@@ -7,6 +7,7 @@ import { system } from '../../src/permissions.ts'
 import { compile } from '../../src/plan/compile.ts'
 import { unconditional } from '../../src/plan/engine.ts'
 import { versions } from '../support/contents.ts'
+import { aGroup, aToken, aUser } from '../support/entries.ts'
 import { name } from '../support/name.ts'
 import { application, bench, oauth2 } from './engine.ts'
 
@@ -15,7 +16,7 @@ import { application, bench, oauth2 } from './engine.ts'
 const there = await bench()
 
 const document = (): Partial<Entry>[] => [
-  { model: 'service_core.user', id: 'user', identifiers: { username: name } },
+  { ...aUser(name), id: 'user' },
   { ...application(name), id: 'app' },
   {
     model: 'service_stages_totp.totpdevice',
@@ -29,10 +30,8 @@ const document = (): Partial<Entry>[] => [
     attrs: { permissions: 'openid email', expires: '2030-01-31T12:00:00+02:00' },
   },
   {
-    model: 'service_core.token',
+    ...aToken(name, { user: new Find('service_core.user', { username: name }), expires: '2030-01-31T12:00:00.5Z' }),
     id: 'token',
-    identifiers: { identifier: name },
-    attrs: { user: new Find('service_core.user', { username: name }), expires: '2030-01-31T12:00:00.5Z' },
   },
 ]
 
@@ -111,7 +110,7 @@ async function statements(
 test('rights are read only for models with a policy: an application and its provider take four statements', async () => {
   const entries = [{ ...oauth2(name), id: 'provider' }, application(name, { provider: new KeyOf('provider') })]
   expect(await statements(entries)).toHaveLength(4)
-  const asked = await statements([{ model: 'service_core.group', identifiers: { name }, attrs: { users: [] } }])
+  const asked = await statements([aGroup(name, { users: [] })])
   expect(asked).toHaveLength(5)
 })
 

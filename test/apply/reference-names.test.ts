@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { KeyOf } from '../../src/document/document.ts'
 import { type Permission, system } from '../../src/permissions.ts'
+import { aGroup, aUser } from '../support/entries.ts'
 import { name } from '../support/name.ts'
 import { application, bench, flow, oauth2, scim, shipped } from './engine.ts'
 
@@ -10,16 +11,6 @@ import { application, bench, flow, oauth2, scim, shipped } from './engine.ts'
 const there = await bench()
 
 const implicit = 'default-authorization-implicit'
-const group = (of: string, attrs: Record<string, unknown> = {}) => ({
-  model: 'service_core.group',
-  identifiers: { name: of },
-  attrs,
-})
-const user = (of: string, attrs: Record<string, unknown> = {}) => ({
-  model: 'service_core.user',
-  identifiers: { username: of },
-  attrs,
-})
 
 const holder = (...permissions: Permission[]) => ({
   ...{ pk: null, username: 'holder', isSuperuser: false },
@@ -86,17 +77,17 @@ test('two rows of one name have their keys behind it', async () => {
 })
 
 test('names are for those who may know the rows', async () => {
-  await there.apply([group(`${name}-a`), user(`${name}-a`), user(`${name}-b`), group(name)])
+  await there.apply([aGroup(`${name}-a`), aUser(`${name}-a`), aUser(`${name}-b`), aGroup(name)])
   const [a, b] = await Promise.all(
     ['a', 'b'].map((of) => there.db.user.findUniqueOrThrow({ where: { username: `${name}-${of}` } })),
   )
   const parent = await there.db.group.findUniqueOrThrow({ where: { name: `${name}-a` } })
-  const moved = group(name, { parent: parent.pk, users: [a?.pk, b?.pk] })
+  const moved = aGroup(name, { parent: parent.pk, users: [a?.pk, b?.pk] })
   const named = await there.apply([moved])
   expect(named.changes[0]?.fields).toMatchObject({ users: { to: [`${name}-a`, `${name}-b`] } })
-  await there.apply([group(name, { users: [] })])
+  await there.apply([aGroup(name, { users: [] })])
   const actor = holder('change_group', 'view_group', 'add_user_to_group')
-  const { changes } = await there.apply([group(name, { users: [a?.pk] })], actor)
+  const { changes } = await there.apply([aGroup(name, { users: [a?.pk] })], actor)
   expect(changes[0]?.fields.users).toMatchObject({ to: [a?.pk] })
 })
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Entry } from '../../src/document/document.ts'
 import { toValues } from '../../src/plan/storage.ts'
+import { aGroup, aProvider } from '../support/entries.ts'
 import { name } from '../support/name.ts'
 import { bench, oauth2, scim, shipped } from './engine.ts'
 
@@ -20,11 +21,7 @@ async function stored(): Promise<Record<string, unknown>> {
 }
 
 describe('null', () => {
-  const group = (attrs: Record<string, unknown>): Partial<Entry> => ({
-    model: 'service_core.group',
-    identifiers: { name },
-    attrs,
-  })
+  const group = (attrs: Record<string, unknown>): Partial<Entry> => aGroup(name, attrs)
 
   test('puts fields back to their defaults, and plans say so', async () => {
     const set = { sub_mode: 'user_email', include_claims_in_id_token: false, property_mappings: shipped.mappings }
@@ -161,11 +158,8 @@ describe('{"create": ...}', () => {
     const account = { delegated_subject: 'a@b.example', default_group_email_domain: 'b.example' }
     await there.apply([scim(name, { token: { create: first } })])
     expect((await there.apply([scim(name, { token: { create: rotated } })])).logs[0]).toMatch(/unchanged$/)
-    const synced = (value: unknown): Partial<Entry> => ({
-      model: 'service_providers_workspace_sync_a.workspace_sync_aprovider',
-      identifiers: { name: `${name}-sync` },
-      attrs: { ...account, credentials: value },
-    })
+    const synced = (value: unknown): Partial<Entry> =>
+      aProvider('workspace_sync_a', `${name}-sync`, { ...account, credentials: value })
     await there.apply([synced(credentials)])
     const { changes } = await there.apply([synced(credentials.create)])
     expect(changes[0]?.fields).toEqual({ credentials: 'unchanged' })

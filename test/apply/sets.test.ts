@@ -7,6 +7,7 @@ import { type Entry, KeyOf } from '../../src/document/document.ts'
 import { system } from '../../src/permissions.ts'
 import { compile } from '../../src/plan/compile.ts'
 import { unconditional } from '../../src/plan/engine.ts'
+import { anApplication, aProvider } from '../support/entries.ts'
 import { type Bench, bench } from './engine.ts'
 
 /** A large document reads and writes by model, and does the same as its entries one after the other. */
@@ -178,18 +179,15 @@ describe('a random document', () => {
 /** An application with its provider, as a submission writes them. */
 const pair = (name: string, attrs: Record<string, unknown> = {}): Entry[] => [
   {
-    model: oauth2,
+    ...aProvider('oauth2', name, {
+      authorization_flow: authorization,
+      property_mappings: ['OpenID scope openid'],
+      ...attrs,
+    }),
     id: `provider ${name}`,
     state: 'present',
-    identifiers: { name },
-    attrs: { authorization_flow: authorization, property_mappings: ['OpenID scope openid'], ...attrs },
   },
-  {
-    model: 'service_core.application',
-    state: 'present',
-    identifiers: { slug: name },
-    attrs: { name, provider: new KeyOf(`provider ${name}`) },
-  },
+  { ...anApplication(name, { name, provider: new KeyOf(`provider ${name}`) }), state: 'present' },
 ]
 
 describe('a set of 600 applications with their providers', () => {

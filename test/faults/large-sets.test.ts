@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { aFlow } from '../support/entries.ts'
 import { needs } from '../support/needs.ts'
 import { type Running, run } from '../support/processes.ts'
 import { rows, sql } from '../support/sql.ts'
@@ -21,11 +22,7 @@ const settledWithinMs = 10_000
 /** Each kill comes so much later in the middle of the sets. */
 const laterMs = 300
 
-const flow = (slug: string, title: string) => ({
-  model: 'service_flows.flow',
-  identifiers: { slug },
-  attrs: { name: 'Many', title, designation: 'recovery' },
-})
+const flow = (slug: string, title: string) => aFlow(slug, { name: 'Many', title, designation: 'recovery' })
 const range = (length: number) => Array.from({ length }, (_, index) => index)
 
 /** @param title of all of its rows, which tells which set wrote them */

@@ -2,7 +2,7 @@ import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import { contentPolicy } from '../support/content-policy.ts'
-import { applyPath, installation } from '../support/kit.ts'
+import { answered, applyPath, installation } from '../support/kit.ts'
 
 const service = await installation({ workers: 'none' })
 
@@ -26,14 +26,12 @@ test.each([
   ['GET', '/admin/queues/api/queues', 401],
   ['PUT', '/admin/queues/api/queues/pause', 403],
 ] as const)('%s %s (%i) is not sniffed, framed or linked to other hosts', async (method, url, status) => {
-  const answer = await service.admin.send({ method, url, ...(method === 'PUT' && { payload: {} }) })
-  expect(answer.status, answer.text).toBe(status)
+  const answer = await answered(status, service.admin.send({ method, url, ...(method === 'PUT' && { payload: {} }) }))
   expectSecure(answer.headers)
 })
 
 test('so is an answer to a request without a token', async () => {
-  const answer = await service.as('gw_a_wrong').get('/api/v3/core/users/')
-  expect(answer.status).toBe(401)
+  const answer = await answered(401, service.as('gw_a_wrong').get('/api/v3/core/users/'))
   expectSecure(answer.headers)
 })
 

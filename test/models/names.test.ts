@@ -1,17 +1,13 @@
 import { readFile } from 'node:fs/promises'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { uuid7 } from '../../src/ids.ts'
 import { loadRegistry } from '../../src/models/registry.ts'
-import { applyPath } from '../support/asker.ts'
 import { freshDatabase } from '../support/database.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { answered, applyPath, installation, named } from '../support/kit.ts'
 
 /** Names that differ in case, width or blanks alone are one name, wherever one is written. */
 
-let on: Installation
-beforeAll(async () => {
-  on = await installation()
-})
+const on = await installation()
 
 const create = (name: unknown) =>
   on.admin.send({ method: 'POST', url: '/api/v3/core/groups/', payload: { name } as object })
@@ -109,8 +105,10 @@ describe('a name in another case is taken', () => {
     // Only what was sent is quoted to a caller whose rights are bound to other owners.
     const permissions = ['add_application', 'change_application', 'add_radiusprovider', 'change_radiusprovider']
     const bound = await on.make.user({ permissions, owners: ['team-a'] })
-    const hidden = await bound.put(applyPath, { ...body, app, provider }, { headers: { 'gatewright-owner': 'team-a' } })
-    expect(hidden.status, hidden.text).toBe(400)
+    const hidden = await answered(
+      400,
+      bound.put(applyPath, { ...body, app, provider }, { headers: { 'gatewright-owner': 'team-a' } }),
+    )
     expect(hidden.json).toMatchObject({
       app: { slug: [`"${app.slug}" is taken by another application.`] },
       provider: { name: ['"WIKI" is taken by another provider radius.'] },

@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { type Blueprint, type Entry, Find, KeyOf } from '../../src/document/document.ts'
 import { loadRegistry, type Registry } from '../../src/models/registry.ts'
 import { compile } from '../../src/plan/compile.ts'
+import { aGroup, aProvider, aRole } from '../support/entries.ts'
 
 let registry: Registry
 beforeAll(async () => {
@@ -21,9 +22,9 @@ const of = (...entries: Partial<Entry>[]): Blueprint => ({
 })
 const flow: Partial<Entry> = { id: 'flow', attrs: { name: 'A', designation: 'authorization' } }
 const key = '6f7e0000-0000-4000-8000-000000000102'
-const oauth2: Partial<Entry> = { model: 'service_providers_oauth2.oauth2provider', identifiers: { name: 'x' } }
+const oauth2: Partial<Entry> = aProvider('oauth2', 'x')
 const app: Partial<Entry> = { model: 'service_core.application' }
-const group: Partial<Entry> = { model: 'service_core.group', identifiers: { name: 'g' } }
+const group: Partial<Entry> = aGroup('g')
 
 const theMask = 'This is the mask that answers show for a secret: leave this field out to keep the secret.'
 
@@ -53,11 +54,7 @@ const documents: Record<string, [Blueprint, Record<string, unknown>]> = {
   'the mask of a secret, whatever its type': [
     of(
       { ...oauth2, attrs: { client_secret: '********', client_id: '********' } },
-      {
-        model: 'service_providers_workspace_sync_a.workspace_sync_aprovider',
-        identifiers: { name: 'w' },
-        attrs: { credentials: '********' },
-      },
+      aProvider('workspace_sync_a', 'w', { credentials: '********' }),
       { model: 'service_crypto.certificatekeypair', identifiers: { name: 'c' }, attrs: { key_data: '********' } },
     ),
     {
@@ -100,10 +97,7 @@ const documents: Record<string, [Blueprint, Record<string, unknown>]> = {
     { 1: { name: ['Takes a plain value: !KeyOf and !Find stand only where a row is referred to.'] } },
   ],
   'an invalid key between tags, with its index': [
-    of(
-      { model: 'service_rbac.role', id: 'r', identifiers: { name: 'r' } },
-      { ...group, attrs: { roles: [new KeyOf('r'), '', 5] } },
-    ),
+    of({ ...aRole('r'), id: 'r' }, { ...group, attrs: { roles: [new KeyOf('r'), '', 5] } }),
     { 1: { roles: { 1: ['May not be empty.'], 2: ['Must be a UUID.'] } } },
   ],
   'several errors at once': [
@@ -209,7 +203,7 @@ const agreeing: Record<string, Blueprint> = {
   'rows of other models, and in another spelling, which an earlier version may have stored': of(
     group,
     { ...group, identifiers: { name: 'G' }, state: 'absent' },
-    { model: 'service_rbac.role', identifiers: { name: 'g' }, state: 'absent' },
+    { ...aRole('g'), state: 'absent' },
   ),
   'names of rows that have several names': of(
     { ...oauth2, attrs: { property_mappings: ['managed/scope'] } },

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { type Entry, Find, KeyOf } from '../../src/document/document.ts'
 import type { Actor } from '../../src/permissions.ts'
 import { application, bench, flow, oauth2, scim, shipped } from '../apply/engine.ts'
+import { aGroup, aUser } from '../support/entries.ts'
 import { name } from '../support/name.ts'
 
 /** Rows are referred to by name wherever they are by key, with the same outcome. */
@@ -10,18 +11,6 @@ import { name } from '../support/name.ts'
 const there = await bench()
 
 const key = (end: string) => `6f7e0000-0000-4000-8000-000000000${end}`
-
-const group = (of: string, attrs: Record<string, unknown> = {}): Partial<Entry> => ({
-  model: 'service_core.group',
-  identifiers: { name: of },
-  attrs,
-})
-
-const user = (username: string, attrs: Record<string, unknown> = {}): Partial<Entry> => ({
-  model: 'service_core.user',
-  identifiers: { username },
-  attrs,
-})
 
 const mapping = (managed: string | null, attrs: Record<string, unknown>): Partial<Entry> => ({
   model: 'service_mappings.propertymapping',
@@ -74,12 +63,12 @@ describe('a reference by name is one by key', () => {
   })
 
   test('groups, roles and users', async () => {
-    await there.apply([group(`${name}-parent`), user(`${name}-a`), user(`${name}-b`)])
+    await there.apply([aGroup(`${name}-parent`), aUser(`${name}-a`), aUser(`${name}-b`)])
     const { pk } = await there.db.group.findUniqueOrThrow({ where: { name: `${name}-parent` } })
     const users = await there.db.user.findMany({ where: { username: { startsWith: name } }, select: { pk: true } })
     await same(
-      [group(name, { parent: `${name}-parent`, users: [`${name}-a`, `${name}-b`], roles: ['Application deployer'] })],
-      [group(name, { parent: pk, users: users.map((each) => each.pk), roles: [key('401')] })],
+      [aGroup(name, { parent: `${name}-parent`, users: [`${name}-a`, `${name}-b`], roles: ['Application deployer'] })],
+      [aGroup(name, { parent: pk, users: users.map((each) => each.pk), roles: [key('401')] })],
     )
     const made = await there.db.group.findUniqueOrThrow({ where: { name } })
     await same([scim(name, { filter_group: name })], [scim(name, { filter_group: made.pk })])
@@ -97,7 +86,7 @@ describe('a reference by name is one by key', () => {
   })
 
   test('identifiers too', async () => {
-    await there.apply([user(name), application(name)])
+    await there.apply([aUser(name), application(name)])
     const consent = (of: unknown, to: unknown): Partial<Entry> => ({
       model: 'service_core.userconsent',
       identifiers: { user: of, application: to },
@@ -164,14 +153,14 @@ describe('a name that stands for no row', () => {
   })
 
   test('names of users are offered only to callers who may view users', async () => {
-    await there.apply([user(`${name}-ada`)])
+    await there.apply([aUser(`${name}-ada`)])
     const may = (...permissions: string[]): Actor => ({
       pk: null,
       username: 'caller',
       isSuperuser: false,
       permissions: new Set(permissions),
     })
-    const entries = [group(name, { users: [`${name}-adda`] })]
+    const entries = [aGroup(name, { users: [`${name}-adda`] })]
     const rights = ['add_group', 'add_user_to_group']
     const message = `No user is called "${name}-adda".`
     expect(await there.refusal(entries, may(...rights))).toMatchObject({

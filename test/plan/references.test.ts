@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { type Entry, Find, KeyOf } from '../../src/document/document.ts'
 import { application, bench, flow, oauth2, scim, shipped } from '../apply/engine.ts'
+import { aProvider } from '../support/entries.ts'
 import { name } from '../support/name.ts'
 
 /** A field takes only rows that make sense in it: the API and the worker refuse all others in the same words. */
@@ -12,11 +13,8 @@ const key = (end: string) => `6f7e0000-0000-4000-8000-000000000${end}`
 const [logIn, authorize, logOut, unenroll] = [key('101'), key('102'), key('104'), key('109')]
 const [scope, attribute] = [key('201'), key('212')]
 
-const saml = (attrs: Record<string, unknown>): Partial<Entry> => ({
-  model: 'service_providers_saml.samlprovider',
-  identifiers: { name },
-  attrs: { authorization_flow: authorize, acs_url: 'https://sp.example/acs', ...attrs },
-})
+const saml = (attrs: Record<string, unknown>): Partial<Entry> =>
+  aProvider('saml', name, { authorization_flow: authorize, acs_url: 'https://sp.example/acs', ...attrs })
 
 const mapping = (kind: string): Partial<Entry> => ({
   model: 'service_mappings.propertymapping',

@@ -5,6 +5,7 @@ import { query } from '../../src/db/raw.ts'
 import { update } from '../../src/plan/statements.ts'
 import { application, type Bench, bench, flow, oauth2, scim, shipped } from '../apply/engine.ts'
 import { versions } from '../support/contents.ts'
+import { aGroup, aProvider, aUser } from '../support/entries.ts'
 import { name } from '../support/name.ts'
 import { rows, sql } from '../support/sql.ts'
 
@@ -53,21 +54,14 @@ describe('an update writes only what changed', () => {
   })
 
   test('links: only added and removed ones, in any order', async () => {
-    const groups = ['a', 'b', 'c'].map((letter) => ({
-      model: 'service_core.group',
-      identifiers: { name: `${name}-${letter}` },
-    }))
+    const groups = ['a', 'b', 'c'].map((letter) => aGroup(`${name}-${letter}`))
     await there.apply(groups)
     const made = await there.db.group.findMany({
       where: { name: { startsWith: `${name}-` } },
       orderBy: { name: 'asc' },
     })
     const [a, b, c] = made.map(({ pk }) => pk)
-    const user = (sent: unknown) => ({
-      model: 'service_core.user',
-      identifiers: { username: name },
-      attrs: { groups: sent },
-    })
+    const user = (sent: unknown) => aUser(name, { groups: sent })
     await there.apply([user([a, b])])
     const memberships = () =>
       rows<{ group: string; version: string }>(
@@ -164,11 +158,12 @@ describe('secrets', () => {
   })
 
   test('of any type converge', async () => {
-    const workspace = (credentials: unknown) => ({
-      model: 'service_providers_workspace_sync_a.workspace_sync_aprovider',
-      identifiers: { name },
-      attrs: { delegated_subject: 'a@example.com', default_group_email_domain: 'example.com', credentials },
-    })
+    const workspace = (credentials: unknown) =>
+      aProvider('workspace_sync_a', name, {
+        delegated_subject: 'a@example.com',
+        default_group_email_domain: 'example.com',
+        credentials,
+      })
     await there.apply([workspace({ a: { b: [1, { c: null }], d: 'é\n"' } })])
     expect(await written([workspace({ a: { d: 'é\n"', b: [1, { c: null }] } })])).toEqual([])
     expect(await written([workspace({ a: { b: [1, { c: false }], d: 'é\n"' } })])).toEqual(['providers'])
@@ -206,11 +201,7 @@ describe('generated values', () => {
 })
 
 describe('every valid value converges', () => {
-  const rac = (settings: unknown) => ({
-    model: 'service_providers_rac.racprovider',
-    identifiers: { name },
-    attrs: { authorization_flow: shipped.flow, settings },
-  })
+  const rac = (settings: unknown) => aProvider('rac', name, { authorization_flow: shipped.flow, settings })
 
   test.each<[string, unknown]>([
     ['numbers', { zero: 0, minus: -0, float: 0.1, tiny: 5e-324, huge: 1e300, whole: 1e21, safe: 2 ** 53 }],
@@ -235,11 +226,7 @@ describe('every valid value converges', () => {
   })
 
   test('minus zero in a column of numbers', async () => {
-    const ldap = {
-      model: 'service_providers_ldap.ldapprovider',
-      identifiers: { name },
-      attrs: { authorization_flow: shipped.flow, uid_start_number: -0 },
-    }
+    const ldap = aProvider('ldap', name, { authorization_flow: shipped.flow, uid_start_number: -0 })
     await there.apply([ldap])
     expect(await written([ldap])).toEqual([])
   })

@@ -1,17 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, describe, expect, test } from 'vitest'
-import { type Answer, type Asker, applyPath } from '../support/asker.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { describe, expect, test } from 'vitest'
+import { type Answer, type Asker, answered, applyPath } from '../support/asker.ts'
+import { aGroup, aProvider, aUser } from '../support/entries.ts'
+import { installation, named } from '../support/installation.ts'
 
 /**
  * A plan for a caller who may not view the row tells neither what it holds, nor whether a guess was right. An apply
  * has one guess, which is recorded.
  */
 
-let on: Installation
-beforeAll(async () => {
-  on = await installation()
-})
+const on = await installation()
 
 const blueprint = (who: Asker, entries: readonly object[], query = '?dry_run=true', headers = {}) =>
   who.put(`/api/v3/blueprints/${query}`, { version: 1, metadata: { name: 'guess' }, entries }, { headers })
@@ -28,8 +26,7 @@ async function told(who: Asker, answer: Answer) {
 async function provider() {
   const name = `blind-${randomUUID().slice(0, 8)}`
   const body = await named('oauth2', name)
-  const made = await on.admin.put(applyPath, body)
-  expect(made.status, made.text).toBe(200)
+  await answered(200, on.admin.put(applyPath, body))
   return { name, secret: String(body.provider.client_secret) }
 }
 
@@ -40,7 +37,7 @@ describe('a plan without view', () => {
     const { name, secret } = await provider()
     const who = await on.make.user({ permissions: ['change_oauth2provider'] })
     const guess = async (client_secret: string) =>
-      told(who, await blueprint(who, [{ model, identifiers: { name }, attrs: { client_secret } }]))
+      told(who, await blueprint(who, [aProvider('oauth2', name, { client_secret })]))
     const [right, wrong, short] = [
       await guess(secret),
       await guess(`not ${secret}`),
@@ -89,7 +86,7 @@ describe('a plan without view', () => {
     const who = await on.make.user({ permissions: ['change_user'] })
     for (const query of ['?dry_run=true', ''])
       for (const email of ['root@example.com', 'other@example.com']) {
-        const entry = { model: 'service_core.user', identifiers: { username: target.username }, attrs: { email } }
+        const entry = aUser(target.username, { email })
         expect(await blueprint(who, [entry], query)).toMatchObject({ status: 403 })
       }
   })
@@ -97,7 +94,7 @@ describe('a plan without view', () => {
   test('can be reviewed, and exactly it is applied', async () => {
     const { name, secret } = await provider()
     const who = await on.make.user({ permissions: ['change_oauth2provider', 'view_flow'] })
-    const entries = [{ model, identifiers: { name }, attrs: { client_secret: secret, sub_mode: 'user_email' } }]
+    const entries = [aProvider('oauth2', name, { client_secret: secret, sub_mode: 'user_email' })]
     const { headers: planned } = await blueprint(who, entries)
     const headers = { 'if-match': planned.etag ?? '', 'gatewright-allow': 'takeover' }
     expect(await blueprint(who, entries, '', headers)).toMatchObject({ status: 200, json: { applied: true } })
@@ -107,7 +104,7 @@ describe('a plan without view', () => {
 test('a plan with view shows old values, and what is unchanged', async () => {
   const { name, secret } = await provider()
   const who = await on.make.user({ permissions: ['change_oauth2provider', 'view_oauth2provider'] })
-  const entries = [{ model, identifiers: { name }, attrs: { client_secret: secret } }]
+  const entries = [aProvider('oauth2', name, { client_secret: secret })]
   expect((await told(who, await blueprint(who, entries))).changes).toMatchObject([
     { action: 'unchanged', fields: { client_secret: 'unchanged' } },
   ])
@@ -126,7 +123,7 @@ describe('an apply without view', () => {
     const { name, secret } = await provider()
     const guess = async (client_secret: string) => {
       const headers = { 'gatewright-allow': 'takeover' }
-      const answer = await blueprint(who, [{ model, identifiers: { name }, attrs: { client_secret } }], '', headers)
+      const answer = await blueprint(who, [aProvider('oauth2', name, { client_secret })], '', headers)
       return (await who.get(answer.headers['content-location'] ?? '')).json
     }
     const before = await secretOf(name)
@@ -153,7 +150,7 @@ describe('an apply without view', () => {
     await on.db.provider.update({ where: { name }, data })
     const who = await on.make.user({ permissions: ['change_oauth2provider', 'view_flow'] })
     const guess = (of: string) => {
-      const entry = { model, identifiers: { name: of }, attrs: { client_secret: '' } }
+      const entry = aProvider('oauth2', of, { client_secret: '' })
       return blueprint(who, [entry], '', { 'gatewright-allow': 'takeover' })
     }
     const [right, wrong] = [await guess(name), await guess((await provider()).name)]
@@ -169,10 +166,7 @@ describe('an apply without view', () => {
       const group = randomUUID()
       const sent = blueprint(
         who,
-        [
-          { model, identifiers: { name }, attrs: { client_secret } },
-          { model: 'service_core.group', identifiers: { name: group }, state: 'must_created' },
-        ],
+        [aProvider('oauth2', name, { client_secret }), { ...aGroup(group), state: 'must_created' }],
         '',
         headers,
       )
@@ -195,7 +189,7 @@ describe('an apply without view', () => {
     const who = await on.make.user({ permissions: ['change_oauth2provider', 'view_flow'] })
     const next = { value: `next ${randomUUID()}`, overlap: 'hours=24' }
     const send = async (client_secret: unknown) => {
-      const entries = [{ model, identifiers: { name }, attrs: { client_secret } }]
+      const entries = [aProvider('oauth2', name, { client_secret })]
       const { headers: planned } = await blueprint(who, entries)
       const headers = { 'if-match': planned.etag ?? '', 'gatewright-allow': 'takeover' }
       const answer = await blueprint(who, entries, '', headers)
@@ -213,7 +207,7 @@ describe('an apply without view', () => {
 test('an apply with view says that a secret is unchanged, and writes nothing', async () => {
   const { name, secret } = await provider()
   const who = await on.make.user({ permissions: ['change_oauth2provider', 'view_oauth2provider'] })
-  const entries = [{ model, identifiers: { name }, attrs: { client_secret: secret } }]
+  const entries = [aProvider('oauth2', name, { client_secret: secret })]
   const before = await on.db.provider.findUniqueOrThrow({ where: { name } })
   expect((await blueprint(who, entries, '')).text).toContain(`provider oauth2 \\"${name}\\" unchanged`)
   expect((await on.db.provider.findUniqueOrThrow({ where: { name } })).secrets).toEqual(before.secrets)

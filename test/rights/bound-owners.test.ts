@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { type Answer, type Asker, applyPath } from '../support/asker.ts'
-import { counts, versions } from '../support/contents.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
-import type { Made } from '../support/make.ts'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { type Answer, type Asker, answered, applyPath } from '../support/asker.ts'
+import { anApplication, aRole } from '../support/entries.ts'
+import { installation, named } from '../support/installation.ts'
 import { name } from '../support/name.ts'
 
 /** Two pipelines, each with a role that is bound to one owner: neither changes or sees what the other one manages. */
@@ -15,14 +14,9 @@ const deploys = [
   'view_flow',
 ]
 
-let there: Installation
-let one: Made
-let two: Made
-beforeAll(async () => {
-  there = await installation()
-  one = await there.make.user({ permissions: deploys, owners: ['team-one'] })
-  two = await there.make.user({ permissions: deploys, owners: ['team-two'] })
-})
+const there = await installation()
+const one = await there.make.user({ permissions: deploys, owners: ['team-one'] })
+const two = await there.make.user({ permissions: deploys, owners: ['team-two'] })
 beforeEach(async () => {
   expect((await put(one, 'team-one')).status).toBe(200)
 })
@@ -40,15 +34,13 @@ type Sent = { slug?: string; allow?: string; query?: string }
 const blueprint = (by: Asker, document: object, headers: Headers = {}, query = '') =>
   by.put(`/api/v3/blueprints/${query}`, { version: 1, metadata: { name: 'bound' }, ...document }, { headers })
 
-const absent = { model: 'service_core.application', identifiers: { slug: 'none' }, state: 'absent' }
+const absent = { ...anApplication('none'), state: 'absent' }
 
 /** Refused before a run is recorded, and nothing is written. @returns the reason */
 async function denied(ask: () => Promise<Answer>): Promise<string> {
-  const before = [await counts(there.db), await versions(there.db)]
-  const answer = await ask()
-  expect(answer, answer.text).toMatchObject({ status: 403, json: { code: 'permission_denied' } })
-  expect([await counts(there.db), await versions(there.db)]).toEqual(before)
-  return Object(answer.json).detail
+  const answer = await there.refused(403, ask)
+  expect(answer.json).toMatchObject({ code: 'permission_denied' })
+  return answer.detail
 }
 
 const ownerOf = async (slug = name) => (await there.db.application.findUniqueOrThrow({ where: { slug } })).owner
@@ -56,7 +48,7 @@ const claimed = 'You may not write rows of owner "team-one": the permissions hol
 
 describe('the label of another team', () => {
   test('is refused by every way, with the owners that the caller has', async () => {
-    const app = { model: 'service_core.application', identifiers: { slug: name } }
+    const app = anApplication(name)
     const body = await named('oauth2', name)
     const owned = asOwner('team-one')
     const ways: Record<string, () => Promise<Answer>> = {
@@ -90,7 +82,7 @@ describe('the label of another team', () => {
 
   test('is not told apart by a caller without any permission', async () => {
     const none = await there.make.user({ permissions: ['view_flow'] })
-    const of = (slug: string) => ({ model: 'service_core.application', identifiers: { slug }, attrs: { name: 'x' } })
+    const of = (slug: string) => anApplication(slug, { name: 'x' })
     const texts = [name, `${name}-not`].map(
       (slug) => () => blueprint(none, { entries: [of(slug)] }, asOwner('team-one')),
     )
@@ -103,7 +95,7 @@ describe('the label of another team', () => {
 
 describe('a row of another team', () => {
   test('is not taken over, changed or deleted under the own label', async () => {
-    const app = { model: 'service_core.application', identifiers: { slug: name } }
+    const app = anApplication(name)
     const only = /the permission \w+ holds for rows of owner "team-two" only/
     for (const allow of [undefined, 'takeover'])
       expect(await denied(() => put(two, 'team-two', allow === undefined ? {} : { allow }))).toMatch(only)
@@ -119,11 +111,7 @@ describe('a row of another team', () => {
     const scim = await named('scim', `${name}-scim`)
     expect((await one.put(applyPath, scim, { headers: asOwner('team-one') })).status).toBe(200)
     const { pk: other } = await there.db.provider.findUniqueOrThrow({ where: { name: `${name}-scim` } })
-    const app = (attrs: object) => ({
-      model: 'service_core.application',
-      identifiers: { slug: `${name}-two` },
-      attrs: { name: 'Two', ...attrs },
-    })
+    const app = (attrs: object) => anApplication(`${name}-two`, { name: 'Two', ...attrs })
     const refer = (attrs: object, entries: object[] = []) =>
       blueprint(two, { entries: [...entries, app(attrs)] }, asOwner('team-two', 'takeover'))
     const yaml = (provider: string) =>
@@ -153,8 +141,7 @@ describe('a row of another team', () => {
 
   test('is not named when it has what must be unique', async () => {
     const body = await named('oauth2', `${name}-two`, { provider: { client_id: `client-${name}` } })
-    const answer = await two.put(applyPath, body, { headers: asOwner('team-two') })
-    expect(answer.status).toBe(400)
+    const answer = await answered(400, two.put(applyPath, body, { headers: asOwner('team-two') }))
     expect(answer.text).not.toContain(`"${name}\\"`)
     expect(answer.text).toContain('another provider oauth2')
   })
@@ -242,11 +229,8 @@ describe('a conflict of owners', () => {
 
 describe('the role', () => {
   test('needs all that it gives, and its looser owners are a gain', async () => {
-    const role = (owners: string[]) => ({
-      model: 'service_rbac.role',
-      identifiers: { name: `role ${name}` },
-      attrs: { permissions: ['change_application', 'view_flow'], owners },
-    })
+    const role = (owners: string[]) =>
+      aRole(`role ${name}`, { permissions: ['change_application', 'view_flow'], owners })
     const giver = await there.make.user({
       permissions: ['add_role', 'change_role', 'assign_role', 'view_flow', 'view_user'],
     })

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import type { Actor } from '../../src/permissions.ts'
 import { bench } from '../apply/engine.ts'
+import { aUser } from '../support/entries.ts'
 import { rows, sql } from '../support/sql.ts'
 import { absent, groupEntry, people, roleEntry, userEntry } from './people.ts'
 
@@ -68,7 +69,7 @@ describe('a user with more rights than the caller', () => {
       there.db,
       sql`SELECT username FROM users WHERE pk = ${root.pk}`,
     )
-    const byName = { model: 'service_core.user', identifiers: { username }, attrs: { is_active: true } }
+    const byName = aUser(username, { is_active: true })
     await crowd.refused(ada, byName, superuserToo)
     await crowd.allowed(await crowd.user({ superuser: true }), byName)
   })
@@ -90,12 +91,7 @@ test('a user is renamed only by a caller with rename_user, and so is the caller 
   const why = 'the permission rename_user is missing'
   await crowd.refused(ada, rename(bob.pk), why)
   await crowd.refused(ada, rename(ada.pk, 'amira.haddad'), why)
-  const byName = {
-    model: 'service_core.user',
-    identifiers: { username: 'amira.haddad' },
-    was: ada.username,
-    attrs: { name: 'Amira' },
-  }
+  const byName = { ...aUser('amira.haddad', { name: 'Amira' }), was: ada.username }
   await crowd.refused(ada, byName, why)
   await crowd.refused(ada, rename(ada.pk, ada.username.toUpperCase()), why)
   await crowd.allowed(ada, userEntry(ada.pk, { username: ada.username, name: 'Ada' }))
@@ -145,7 +141,7 @@ test('only superusers set the name by which a property mapping is managed', asyn
 
 test('an admin that a blueprint creates again has no rights (GHSA-rjvp-29xq-f62w)', async () => {
   const ada = await crowd.user({ permissions: writer })
-  const admin = { model: 'service_core.user', identifiers: { username: 'admin' } }
+  const admin = aUser('admin')
   await crowd.refused(ada, { ...admin, state: 'absent' }, superuserToo)
   const [{ pk } = { pk: 0 }] = await rows<{ pk: number }>(there.db, sql`SELECT pk FROM users WHERE username = 'admin'`)
   const root = await crowd.user({ superuser: true })

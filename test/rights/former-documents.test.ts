@@ -1,19 +1,12 @@
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import type { Answer, Asker } from '../support/asker.ts'
-import { type Installation, installation } from '../support/installation.ts'
-import type { Made } from '../support/make.ts'
-import { name } from '../support/name.ts'
-import { until } from '../support/until.ts'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { type Answer, type Asker, answered, installation, type Made, name, until } from '../support/kit.ts'
 
 /** A stored document is applied with what its submitter and its caller may do, and it is no more than what its run did. */
 
-let there: Installation
 let mallory: Made
 let operator: Made
 const rights = ['add_group', 'change_group', 'delete_group', 'view_group', 'view_run']
-beforeAll(async () => {
-  there = await installation()
-})
+const there = await installation()
 beforeEach(async () => {
   mallory = await there.make.user({ permissions: rights })
   operator = await there.make.user({ superuser: true })
@@ -113,8 +106,7 @@ describe('what was executed takes what both may do', () => {
     const text = group(`${name}-admins`, `attrs: { users: [${mallory.username}] }`)
     const run = pathOf(await send(mallory, text))
     await there.db.membership.deleteMany({ where: { group: { name: `${name}-admins` } } })
-    const answer = await reviewed(operator, run)
-    expect(answer.status).toBe(403)
+    const answer = await answered(403, reviewed(operator, run))
     expect(answer.text).toContain('takes what both its submitter and you may do')
     expect(await isSuperuser(mallory)).toBe(false)
     expect((await send(operator, text)).json).toMatchObject({ applied: true })
@@ -138,8 +130,7 @@ describe('what was executed takes what both may do', () => {
     const plan = await again(operator, run, '?dry_run=true')
     const release = there.hold()
     const headers = { 'if-match': plan.headers.etag ?? '', prefer: 'respond-async' }
-    const waiting = await again(operator, run, '', headers)
-    expect(waiting.status).toBe(202)
+    const waiting = await answered(202, again(operator, run, '', headers))
     await there.db.membership.deleteMany({ where: { userPk: mallory.pk } })
     release()
     const ended = async () => Object((await there.admin.get(pathOf(waiting))).json)
@@ -151,8 +142,7 @@ describe('what was executed takes what both may do', () => {
     const identifier = `${name}-token`
     await there.make.token(operator.pk, { identifier })
     const text = `- { model: service_core.token, state: absent, identifiers: { identifier: ${identifier} } }\n`
-    const refused = await send(mallory, text)
-    expect(refused.status).toBe(403)
+    await answered(403, send(mallory, text))
     const run = pathOf(await send(mallory, group(`${name}-plain`)))
     const own = pathOf(
       await send(

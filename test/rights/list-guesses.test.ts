@@ -1,14 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, expect, test } from 'vitest'
-import { type Asker, applyPath } from '../support/asker.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { expect, test } from 'vitest'
+import { type Asker, applyPath, installation, named } from '../support/kit.ts'
 
 /** A list does not tell, by what it finds, what it does not show. */
 
-let there: Installation
-beforeAll(async () => {
-  there = await installation()
-})
+const there = await installation()
 
 const countOf = async (who: Asker, path: string) => {
   const { status, json } = await who.get(`/api/v3/${path}`)

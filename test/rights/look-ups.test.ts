@@ -1,17 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, describe, expect, test } from 'vitest'
-import { type Asker, applyPath } from '../support/asker.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
-import type { Made } from '../support/make.ts'
+import { describe, expect, test } from 'vitest'
+import { type Asker, answered, applyPath, installation, named } from '../support/kit.ts'
 
 /** What a document looks up, the caller must be allowed to view: a dry run must not answer guesses. */
 
-let on: Installation
-let root: Made
-beforeAll(async () => {
-  on = await installation()
-  root = await on.make.user({ superuser: true })
-})
+const on = await installation()
+const root = await on.make.user({ superuser: true })
 
 const send = (who: Asker, entries: string, query = '?dry_run=true') =>
   who.send({
@@ -144,8 +138,7 @@ test('a caller who may view the model looks it up', async () => {
 test('a name finds only providers of a kind that the caller may view', async () => {
   const who = await on.make.user({ permissions: ['add_application', 'view_radiusprovider', 'change_racprovider'] })
   const provider = { name: `rac-${randomUUID()}` }
-  const made = await on.admin.put(applyPath, await named('rac', provider.name))
-  expect(made.status, made.text).toBe(200)
+  await answered(200, on.admin.put(applyPath, await named('rac', provider.name)))
   const slug = randomUUID()
   const entry = (name: string) =>
     `  - { model: service_core.application, identifiers: { slug: "${slug}" }, attrs: { name: App, provider: "${name}" } }`

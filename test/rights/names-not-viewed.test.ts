@@ -1,14 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { uuid7 } from '../../src/ids.ts'
-import { type Installation, installation } from '../support/installation.ts'
+import { installation } from '../support/installation.ts'
 
 /** What is refused names a row by its own name to those who may view it; to others, by what they sent. */
 
-let there: Installation
-beforeAll(async () => {
-  there = await installation()
-})
+const there = await installation()
 
 const group = (secret: string, more: object = {}) =>
   there.db.group.create({ data: { pk: uuid7(), name: secret, ...more } })

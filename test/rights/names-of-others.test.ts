@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { application as applicationEntry, bench, scim as scimEntry } from '../apply/engine.ts'
-import { type Answer, type Asker, applyPath } from '../support/asker.ts'
+import { type Answer, type Asker, answered, applyPath } from '../support/asker.ts'
 import { dashboardOf } from '../support/dashboard.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { anApplication } from '../support/entries.ts'
+import { installation, named } from '../support/installation.ts'
 import type { Made } from '../support/make.ts'
 import { name } from '../support/name.ts'
 import { run, sql } from '../support/sql.ts'
@@ -18,18 +19,12 @@ const deploys = [
   'view_flow',
 ]
 const [oauth2, scim] = ['service_providers_oauth2.oauth2provider', 'service_providers_scim.scimprovider']
-const application = 'service_core.application'
 
-let there: Installation
-let one: Made
-let two: Made
 /** The name of a row of team one, which no answer to team two has. */
 let secret: string
-beforeAll(async () => {
-  there = await installation()
-  one = await there.make.user({ permissions: deploys, owners: ['team-one'] })
-  two = await there.make.user({ permissions: deploys, owners: ['team-two'] })
-})
+const there = await installation()
+const one = await there.make.user({ permissions: deploys, owners: ['team-one'] })
+const two = await there.make.user({ permissions: deploys, owners: ['team-two'] })
 beforeEach(async () => {
   secret = `secret-${randomUUID()}`
   expect((await put(two, 'team-two')).status).toBe(200)
@@ -59,8 +54,7 @@ describe('a provider of another owner that an application loses', () => {
   test('is not named in a plan, an apply and its run', async () => {
     await foreignProvider()
     for (const query of ['?dry_run=true', '']) {
-      const answer = await put(two, 'team-two', query)
-      expect(answer.status, answer.text).toBe(200)
+      const answer = await answered(200, put(two, 'team-two', query))
       expect(await shown(two, answer)).not.toContain(secret)
       expect(await shown(two, answer)).not.toContain('has no application now')
     }
@@ -96,8 +90,7 @@ test('an application of another owner that loses its provider is not named', asy
   })
   const gone = [{ model: oauth2, identifiers: { name }, state: 'absent' }]
   for (const query of ['?dry_run=true', '']) {
-    const answer = await blueprint(two, gone, 'team-two', query)
-    expect(answer.status, answer.text).toBe(200)
+    const answer = await answered(200, blueprint(two, gone, 'team-two', query))
     expect(await shown(two, answer)).not.toContain(secret)
   }
 })
@@ -109,8 +102,10 @@ test('an application of the same owner that loses its provider is named', async 
 
 test('a row of another kind that a key finds is not named', async () => {
   const pk = await foreignProvider()
-  const answer = await blueprint(two, [{ model: scim, identifiers: { pk }, attrs: { url: 'https://example.com' } }])
-  expect(answer.status).toBe(400)
+  const answer = await answered(
+    400,
+    blueprint(two, [{ model: scim, identifiers: { pk }, attrs: { url: 'https://example.com' } }]),
+  )
   expect(answer.text).not.toContain(secret)
   expect(answer.text).toContain(`${pk} is the key of a provider oauth2: choose another.`)
 })
@@ -123,11 +118,10 @@ test('what a prune would delete is not named without any permission for it', asy
   await foreignProvider('team-two')
   const document = {
     ...{ version: 1, metadata: { name: 'n' }, owner: 'team-two', prune: true },
-    entries: [{ model: application, identifiers: { slug: 'none' }, state: 'absent' }],
+    entries: [{ ...anApplication('none'), state: 'absent' }],
   }
   for (const query of ['', '?dry_run=true']) {
-    const answer = await pruner.put(`/api/v3/blueprints/${query}`, document)
-    expect(answer.status).toBe(403)
+    const answer = await answered(403, pruner.put(`/api/v3/blueprints/${query}`, document))
     expect(answer.text).not.toContain(secret)
     expect(answer.text).toContain('You may not delete the provider oauth2 that follows from this: ')
   }
@@ -147,7 +141,7 @@ test('the rows of the own owner are pruned, and named', async () => {
   expect((await put(one, 'team-one', '', `${name}-one`)).status).toBe(200)
   const document = {
     ...{ version: 1, metadata: { name: 'n' }, owner: 'team-two', prune: true },
-    entries: [{ model: application, identifiers: { slug: 'none' }, state: 'absent' }],
+    entries: [{ ...anApplication('none'), state: 'absent' }],
   }
   const answer = await two.put('/api/v3/blueprints/', document)
   expect([answer.status, answer.text]).toEqual([409, expect.stringContaining(`application \\"${name}\\"`)])
@@ -203,8 +197,7 @@ describe('a run that takes an application over', () => {
   async function taken(query = ''): Promise<string> {
     const body = async (group: string) => named('oauth2', `${name}-one`, { app: { group } })
     expect((await one.put(applyPath, await body(secret), { headers: owned('team-one') })).status).toBe(200)
-    const answer = await there.admin.put(`${applyPath}${query}`, await body('now'), { headers: allow })
-    expect(answer.status, answer.text).toBe(200)
+    const answer = await answered(200, there.admin.put(`${applyPath}${query}`, await body('now'), { headers: allow }))
     expect(answer.text).toContain(secret)
     return runPath(answer)
   }
@@ -227,7 +220,7 @@ describe('a run that takes an application over', () => {
     await taken('?dry_run=true')
     const document = (state: string) => ({
       ...{ version: 1, metadata: { name: 'n' } },
-      entries: [{ model: application, identifiers: { slug: `${name}-one` }, state }],
+      entries: [{ ...anApplication(`${name}-one`), state }],
     })
     const send = (state: string, headers: Record<string, string>) =>
       there.admin.put('/api/v3/blueprints/', document(state), { headers })
@@ -281,7 +274,7 @@ test('a name that a row had under another owner finds no run', async () => {
 test('a slug that an application has or had under another owner finds no history', async () => {
   const { pk } = await there.db.application.findUniqueOrThrow({ where: { slug: name } })
   const group = (owner: string, slug: string) => {
-    const entries = [{ model: application, identifiers: { slug }, attrs: { group: randomUUID() } }]
+    const entries = [anApplication(slug, { group: randomUUID() })]
     const document = { version: 1, metadata: { name: 'n' }, owner, entries }
     return there.admin.put('/api/v3/blueprints/', document, { headers: { 'gatewright-allow': 'takeover' } })
   }

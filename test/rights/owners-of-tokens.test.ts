@@ -1,13 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, expect, test } from 'vitest'
-import { type Installation, installation } from '../support/installation.ts'
+import { expect, test } from 'vitest'
+import { installation } from '../support/installation.ts'
 
 /** What shows a user beside something else shows it to those who may view users. */
 
-let on: Installation
-beforeAll(async () => {
-  on = await installation({ workers: 'none' })
-})
+const on = await installation({ workers: 'none' })
 
 const secretOf = { email: 'owner@example.com', attributes: { note: 'for admins' }, name: 'The Owner' }
 

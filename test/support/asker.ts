@@ -1,4 +1,5 @@
 import type { InjectOptions } from 'fastify'
+import { expect } from 'vitest'
 import type { ErrorDetail } from '../../src/errors.ts'
 import type { Api } from '../../src/http/api.ts'
 import { isObject } from '../../src/json-object.ts'
@@ -65,6 +66,20 @@ export type Asker = {
   plan(content: readonly Entry[] | string, options?: DocumentOptions): Promise<Answer>
   /** The run that an answer names. */
   runOf(answer: Answer): Promise<Run>
+}
+
+/** Expects this status. */
+export async function answered(status: number, asked: Answer | Promise<Answer>): Promise<Answer> {
+  const answer = await asked
+  expect(answer.status, answer.text).toBe(status)
+  return answer
+}
+
+/** Expects that a document or a submission is applied. */
+export async function applied(asked: Answer | Promise<Answer>): Promise<Answer> {
+  const answer = await answered(200, asked)
+  expect(answer.json, answer.text).toMatchObject({ applied: true })
+  return answer
 }
 
 export const applyPath = '/api/v3/core/transactional/applications/'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type Answer, applyPath, installation, named } from '../../support/kit.ts'
+import { type Answer, answered, applyPath, installation, named } from '../../support/kit.ts'
 import { castFor } from './actors.ts'
 import { toldApplied } from './apply-cases.ts'
 import { ownerRowsOf, type Row, readOwnerMatrix } from './matrix.ts'
@@ -16,8 +16,7 @@ for (const [name, owner] of [
   [mine, 'team-one'],
   [theirs, 'team-two'],
 ] as const) {
-  const made = await there.admin.put(applyPath, await named('rac', name), { owner })
-  expect(made.status, made.text).toBe(200)
+  await answered(200, there.admin.put(applyPath, await named('rac', name), { owner }))
 }
 const known = await targets(there, await there.make.user())
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { applicationView } from '../../../src/views/application.ts'
-import { applyPath, example, installation, named } from '../../support/kit.ts'
+import { applied, applyPath, example, installation, named } from '../../support/kit.ts'
 import { column, type Listed, read, testPages, testRefusals, testStatements } from './listing.ts'
 
 /** GET /api/v3/core/applications/, GET /api/v3/core/applications/{slug}/ */
@@ -12,8 +12,7 @@ const applications: Listed = { path, by: () => on.admin, view: applicationView(n
 const on = await installation()
 const apply = async (name: string, app: object, owner?: string) => {
   const headers = owner === undefined ? {} : { 'gatewright-owner': owner }
-  const answer = await on.admin.put(applyPath, await named('radius', name, { app: { ...app } }), { headers })
-  expect(answer, answer.text).toMatchObject({ status: 200, json: { applied: true } })
+  await applied(on.admin.put(applyPath, await named('radius', name, { app: { ...app } }), { headers }))
 }
 await apply('wiki', { name: 'Wiki', group: 'Büro', meta_launch_url: 'https://wiki.example.com/?user=%(username)s' })
 await apply('chat', { name: 'Chat', group: 'Büro' }, 'team-a')

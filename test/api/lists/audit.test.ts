@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { auditEntry } from '../../../src/views/audit.ts'
-import { applyPath, example, installation } from '../../support/kit.ts'
+import { aGroup, answered, applyPath, example, installation } from '../../support/kit.ts'
 import { column, type Listed, read, testPages, testRefusals, testStatements } from './listing.ts'
 
 /** GET /api/v3/core/audit/ */
@@ -10,8 +10,7 @@ const audit: Listed = { path: '/api/v3/core/audit/', by: () => auditor, view: au
 const on = await installation()
 const auditor = await on.make.user({ permissions: ['view_audit'] })
 const wearer = await on.make.user({ permissions: ['view_user'] })
-const applied = await on.admin.put(applyPath, await example('oauth2'))
-expect(applied.status, applied.text).toBe(200)
+const applied = await answered(200, on.admin.put(applyPath, await example('oauth2')))
 const run = applied.runId
 const headers = { 'content-type': 'application/json', 'x-request-id': 'night shift 1'.replaceAll(' ', '-') }
 const made = await on.admin.send({
@@ -64,11 +63,7 @@ describe('an audit row', () => {
   })
 
   test('of many objects shows a hundred of them, and how many there are', async () => {
-    const entries = Array.from({ length: 150 }, (_, index) => ({
-      model: 'service_core.group',
-      identifiers: { name: `Crew ${index}` },
-      attrs: {},
-    }))
+    const entries = Array.from({ length: 150 }, (_, index) => aGroup(`Crew ${index}`))
     const body = { version: 1, metadata: { name: 'many' }, entries }
     expect(await on.admin.put('/api/v3/blueprints/', body)).toMatchObject({ json: { applied: true } })
     const [newest] = (await read(audit, { page_size: 1 })).results

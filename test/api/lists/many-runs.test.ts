@@ -1,9 +1,8 @@
 import fc from 'fast-check'
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Prisma } from '../../../src/db/generated/client.ts'
 import { runSummary } from '../../../src/views/run.ts'
-import { type Installation, installation } from '../../support/installation.ts'
-import { raw, rows, sql } from '../../support/sql.ts'
+import { installation, raw, rows, sql } from '../../support/kit.ts'
 import { within } from '../../support/template.ts'
 import { column, type Listed, read } from './listing.ts'
 
@@ -12,7 +11,6 @@ import { column, type Listed, read } from './listing.ts'
 const most = 10_000
 const many = 12_000
 
-let on: Installation
 const runs: Listed = {
   ...{ path: '/api/v3/blueprints/runs/', by: () => on.admin, view: runSummary, key: 'id', isCapped: true },
 }
@@ -28,12 +26,10 @@ const made: Prisma.Sql = sql`
       CASE WHEN i % 90 = 1 THEN 'queued' WHEN i < 400 THEN 'failed' WHEN i % 100 = 3 THEN 'cancelled' ELSE 'done' END AS state
     FROM generate_series(1, ${many}::integer) i) made`
 
-beforeAll(async () => {
-  on = await installation({ workers: 'none' })
-  await within(on.url, async (client) => {
-    await client.query(made)
-    await client.query('ANALYZE runs')
-  })
+const on = await installation({ workers: 'none' })
+await within(on.url, async (client) => {
+  await client.query(made)
+  await client.query('ANALYZE runs')
 })
 
 const orders = { created_at: 'created_at', title: 'title', state: 'state', id: 'id' }

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import type { Model } from '../../../src/models/define.ts'
 import { loadRegistry } from '../../../src/models/registry.ts'
 import { providerViews } from '../../../src/views/provider.ts'
-import { applyPath, type Body, example, installation, kinds, named } from '../../support/kit.ts'
+import { answered, applyPath, type Body, example, installation, kinds, named } from '../../support/kit.ts'
 import { column, type Listed, read, testPages, testRefusals, testStatements } from './listing.ts'
 
 /** GET /api/v3/providers/all/, GET /api/v3/providers/{kind}/, and one of them by name. */
@@ -17,8 +17,7 @@ const ofKind = (kind: string): Listed => ({ ...all, path: `/api/v3/providers/${k
 
 const applied = z.object({ applied: z.literal(true), logs: z.array(z.string()) })
 const put = async (body: unknown) => {
-  const answer = await on.admin.put(applyPath, body)
-  expect(answer, answer.text).toMatchObject({ status: 200 })
+  const answer = await answered(200, on.admin.put(applyPath, body))
   return applied.parse(answer.json).logs
 }
 
