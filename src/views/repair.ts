@@ -16,10 +16,9 @@ type Runs = readonly { readonly id: string; readonly state: RunState }[]
 export async function readRepairs(db: Db | Tx, runs: Runs, actor: Actor): Promise<(id: string) => Repair> {
   if (!allows(actor, 'view_run')) return () => ({ repaired: null, repaired_by: null })
   const found = await repairs(db, runs)
-  const seen = await db.run.findMany({
-    where: { id: { in: [...new Set(found.values())] } },
-    select: { id: true, options: true, submitterPk: true },
-  })
+  const id = { in: [...new Set(found.values())] }
+  const select = { id: true, options: true, submitterPk: true } as const
+  const seen = id.in.length === 0 ? [] : await db.run.findMany({ where: { id }, select })
   const shown = new Set(seen.filter((row) => mayReadRun(row, actor)).map(({ id }) => id))
   return (id) => {
     const by = found.get(id)

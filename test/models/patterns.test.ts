@@ -318,6 +318,6 @@ test('what is accepted matches long texts in linear time', () => {
       { numRuns: 2_000, seed: 7, endOnFailure: true },
     )
   // One that takes quadratic time costs more than all others together; one that backtracks does not end.
-  expect(costOf(check, { rounds: 1 })).toBeLessThan(40)
+  expect(costOf(check, { rounds: 1 })).toBeLessThan(80)
   expect(accepted).toBeGreaterThan(300)
 })
