@@ -98,6 +98,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'e2e',
+          // Programs have the product's own limits on answers, which a busy machine exceeds now and then.
+          retry: onCi ? 1 : 0,
           include: e2e,
           exclude: packed,
           setupFiles: [patient, sameDraws],

@@ -44,11 +44,9 @@ export async function visit(browser: Browser, origin: string, { javaScriptEnable
     if (new URL(request.url()).origin !== origin) errors.push(`asked ${request.url()}`)
   })
   page.on('response', (response) => {
-    // A stream has no end that its text could wait for.
-    if (response.request().resourceType() === 'eventsource') return
-    // A redirect has no body.
-    const body = response.text().catch(() => '')
-    answers.push(Promise.all([response.allHeaders(), body]).then(([headers, text]) => JSON.stringify(headers) + text))
+    // A redirect has no body, and a page that was closed meanwhile has nothing.
+    const parts = [response.allHeaders().catch(() => ({})), response.text().catch(() => '')] as const
+    answers.push(Promise.all(parts).then(([headers, text]) => JSON.stringify(headers) + text))
   })
   return {
     page,
