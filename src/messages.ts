@@ -120,7 +120,7 @@ export function addIssues(
   }
 }
 
-export const pathOfIssue = ({ path }: z.core.$ZodIssue): FieldPath =>
+const pathOfIssue = ({ path }: z.core.$ZodIssue): FieldPath =>
   path.map((part) => (typeof part === 'symbol' ? String(part) : part))
 
 /** Ends a sentence, if it has no end yet. */

@@ -24,7 +24,7 @@ export type RedisPlace =
       readonly tls: boolean
     })
 
-export const redisSchemes = ['redis', 'rediss', 'redis+sentinel', 'rediss+sentinel', 'redis+cluster', 'rediss+cluster']
+const redisSchemes = ['redis', 'rediss', 'redis+sentinel', 'rediss+sentinel', 'redis+cluster', 'rediss+cluster']
 
 const [last, ...others] = redisSchemes.map((scheme) => `${scheme}://`).reverse()
 const notOne = `is not a URL that starts with ${others.reverse().join(', ')} or ${last}.`

@@ -50,7 +50,7 @@ function homePage(scheme: 'http' | 'https', host = ''): string {
 <dt><a href="${docsPath}">Documentation</a></dt><dd>every operation, to read and to try</dd>
 <dt><a href="${schemaPath}">OpenAPI</a></dt><dd>the same for programs, to generate clients from</dd>
 <dt><a href="${dashboardPath}">Dashboard</a></dt><dd>what runs, what failed and why, behind a login</dd>
-<dt><a href="${readyPath}">Health</a></dt><dd>whether database, queue and worker are healthy</dd>
+<dt><a href="${readyPath}">Health</a></dt><dd>whether this API can serve</dd>
 </dl>
 <h2>A first call</h2>
 <p>With an access token in <code>GATEWRIGHT_TOKEN</code>. The first start of an installation makes one for its admin, in <code>.data/admin-token</code>.</p>

@@ -141,7 +141,7 @@ const whatInstead = {
   '/blueprints/runs/:id/events/': 'If-None-Match and Prefer: wait=30 to /api/v3/blueprints/runs/{id}/',
 }
 
-/** Until 0.4.0. */
+/** These routes were removed in 0.3.0. Version 0.4.0 does not name them any more. */
 function goneRoutes(app: Api): void {
   for (const [path, instead] of Object.entries(whatInstead))
     app.get(path, { config: { permission: 'authenticated' }, schema: { hide: true } }, async () => {

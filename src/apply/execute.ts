@@ -20,8 +20,9 @@ import type { Explain, Writes } from './writes.ts'
 
 /**
  * Waits for other transactions that write the same names, or that write rights. A document that prunes the rows of an owner also
- * waits for those that write rows for this owner, and they for it. All take the locks in one order, and before they write a row,
- * so that they do not deadlock. Waits for the database only for a document that names many.
+ * waits for those that write rows for this owner, and they for it. All take the locks in one order, and before they write a row.
+ * Two documents that take over rows of an owner which the other prunes may still deadlock: PostgreSQL ends one after a second, and
+ * it is tried again. Waits for the database only for a document that names many.
  *
  * @throws {Refusal} for more names than PostgreSQL can lock
  */

@@ -29,7 +29,7 @@ export const flag = { type: 'boolean' } as const
 export const fileOptions = { context: texts, 'files-from': text, json: flag, summary: text } as const
 
 /** The options of every command that sends files. */
-export const sendOptions = {
+const sendOptions = {
   ...fileOptions,
   owner: text,
   'allow-grants': flag,
@@ -61,7 +61,7 @@ export const sendHelp = `${fileHelp}  --owner LABEL        you manage the applic
 `
 
 /** The options of the commands that may put unnamed fields back to their defaults, and take a former run. */
-export const runOptions = { ...sendOptions, run: text, reset: flag } as const
+const runOptions = { ...sendOptions, run: text, reset: flag } as const
 
 export const planOptions = { ...runOptions, out: text } as const
 export const applyOptions = { ...runOptions, 'no-wait': flag, 'if-match': text, 'plan-file': text } as const

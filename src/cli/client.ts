@@ -150,7 +150,7 @@ export function refusalOf(answer: Answer): string[] {
 }
 
 /** `entries.3.name: This field is required.` */
-export function errorLines(body: unknown, path = ''): string[] {
+function errorLines(body: unknown, path = ''): string[] {
   if (Array.isArray(body)) return body.map((message) => (path === '' ? String(message) : `${path}: ${message}`))
   if (typeof body !== 'object' || body === null) return []
   return Object.entries(body)

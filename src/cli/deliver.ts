@@ -112,7 +112,7 @@ export async function deliver(client: Client, document: Sendable, delivery: Deli
       if (!waits && codeOf(answer) === 'accepted') return { ...emptyResult, outcome: 'accepted', run }
       mayBeApplied = true
       why = refusalOf(answer).join(' ')
-      // Without such a run, the PUT is sent again, under its key.
+      // If there is no such run, the PUT is sent again, under its key.
       const ended = run === null ? null : await followRun(client, run, { leftMs, onWait }).catch(asNone)
       if (ended !== null && isOutcome(ended)) {
         const { logs, etag } = ended

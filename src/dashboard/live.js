@@ -1,13 +1,13 @@
 /*
- * Keeps <main data-live> up to date: it asks for the page's own address and changes what is different. Everything works
- * without it, by reloading.
+ * Keeps <main data-live> up to date: it asks for the page's own address and changes what is different. Without it,
+ * a reload does the same.
  */
 {
-  /* The longest wait for a change: then the page is asked for, because of the age of things. */
+  /* The longest wait for a change. Then the page is read anyway: it says how old things are. */
   const waitS = 30
-  /* After a change: some parts of a page are read once a second. */
+  /* The pause after a change: some parts of a page are read once a second. */
   const waitAfterChangeS = 2
-  /* While no request can wait for a change. */
+  /* The pause while no request can wait for a change. */
   const everyMs = 3_000
   const leastMs = 1_000
   const withinMs = 10_000
@@ -45,7 +45,7 @@
 
   async function ask(address, accept, ms, signal) {
     const answer = await fetch(address, {
-      /* Of what is read again and again, the log has no line. */
+      /* The log has no line of requests that are repeated. */
       headers: { Accept: accept, 'Gatewright-Refresh': '1' },
       signal: AbortSignal.any([signal, AbortSignal.timeout(ms)]),
     })

@@ -94,10 +94,13 @@ async function lock(client: pg.Client): Promise<void> {
 
 /** @throws as pg does */
 async function open(url: string): Promise<pg.Client> {
-  const limits = { connectionTimeoutMillis: 5_000, statement_timeout: 0, idle_in_transaction_session_timeout: 0 }
   const client = new pg.Client({
-    ...{ connectionString: url, application_name: 'gatewright-migrate', options: sessionMark },
-    ...limits,
+    connectionString: url,
+    application_name: 'gatewright-migrate',
+    options: sessionMark,
+    connectionTimeoutMillis: 5_000,
+    statement_timeout: 0,
+    idle_in_transaction_session_timeout: 0,
   })
   // When an idle connection breaks, the next query fails with the error.
   client.on('error', () => {})
@@ -214,7 +217,7 @@ async function readHistory(client: pg.Client): Promise<Recorded[]> {
   }
 }
 
-/** As Prisma makes it. @throws {MigrationError} for a database that another program uses */
+/** Makes the table as Prisma does. @throws {MigrationError} for a database that another program uses */
 async function createHistory(client: pg.Client): Promise<void> {
   const { rows } = await client.query(
     `SELECT 1 FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p')
@@ -272,7 +275,7 @@ async function applyInside(client: pg.Client, name: string, script: string): Pro
   }
 }
 
-/** Without a record before its end: what a killed start has left is done again. */
+/** Records the migration at its end alone: what a killed start has left is done again. */
 async function applyOutside(client: pg.Client, name: string, script: string): Promise<void> {
   // An index that was not built to its end is invalid, and stands in the way of the next try.
   const { rows } = await client.query<{ index: string }>(

@@ -8,7 +8,7 @@ import { execute, query } from './raw.ts'
 
 /** The processes of an installation. Each writes a heartbeat every two seconds, by the clock of the database. */
 
-export const seenEveryMs = 2_000
+const seenEveryMs = 2_000
 
 /** A process without a heartbeat for this long is silent: frozen, cut off from PostgreSQL, or killed. */
 export const silentAfterS = 10

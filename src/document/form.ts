@@ -83,7 +83,7 @@ const formOf = <Model extends z.ZodType<string>>(model: Model) =>
           identifiers: fields.meta({ description: 'Fields that find the row.' }),
           attrs: fields
             .default({})
-            .meta({ description: 'The other fields, as they shall be; what is not listed stays as it is.' }),
+            .meta({ description: 'The other fields, with their new values. A field that is not listed is kept.' }),
           conditions: conditionsForm.exactOptional(),
           permissions: noPermissions.exactOptional(),
         }),

@@ -19,7 +19,7 @@ export function auditImpersonatedReads(app: FastifyInstance, db: Db): void {
 }
 
 /** Writes the audit row before an answer that Fastify does not send itself. */
-export async function auditRead(db: Db, { url, actor, id }: FastifyRequest): Promise<void> {
+async function auditRead(db: Db, { url, actor, id }: FastifyRequest): Promise<void> {
   if (actor?.impersonator === undefined) return
   const changes = [{ model: 'path', key: pathOf(url), action: 'read', fields: [] }] as const
   const data = auditRow({ actor, action: 'read', changes, requestId: id })

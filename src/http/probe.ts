@@ -36,11 +36,11 @@ export function probe<Answer>(ask: () => Promise<Answer>, answerWithinMs = quick
 const seldomMs = 400
 
 /**
- * Asks a question that costs more, at most once in `everyMs`. Callers in between get the last answer, and so do callers whose
- * answer is late: a busy part is not one that refuses.
+ * Asks a question that costs more, at most once in `everyMs`. Callers in between get the last answer. So do callers whose answer
+ * is late, for ten times `everyMs`: a busy part is not one that refuses.
  *
  * @param answerWithinMs the time that a caller waits
- * @throws the errors of `ask`, or one when no answer ever came in time
+ * @throws the errors of `ask`, or one when no answer came in time and the last one is too old
  */
 export function seldom<Answer>(
   ask: () => Promise<Answer>,
@@ -48,14 +48,14 @@ export function seldom<Answer>(
   answerWithinMs = seldomMs,
 ): () => Promise<Answer> {
   let asked: { answer: Promise<Answer>; since: number } | undefined
-  let last: { answer: Answer } | undefined
+  let last: { answer: Answer; at: number } | undefined
 
   function begin(): Promise<Answer> {
     const started = { answer: ask(), since: performance.now() }
     asked = started
     started.answer.then(
       (answer) => {
-        last = { answer }
+        last = { answer, at: performance.now() }
       },
       () => {
         if (asked === started) asked = undefined
@@ -67,7 +67,8 @@ export function seldom<Answer>(
   return () => {
     const isRecent = asked !== undefined && performance.now() - asked.since < everyMs
     return limitTime(isRecent && asked !== undefined ? asked.answer : begin(), answerWithinMs, () => {
-      if (last === undefined) throw new Error(`no answer within ${answerWithinMs} ms`)
+      if (last === undefined || performance.now() - last.at > 10 * everyMs)
+        throw new Error(`no answer within ${answerWithinMs} ms`)
       return last.answer
     })
   }

@@ -21,7 +21,7 @@ export type Check = { readonly ok: boolean; readonly detail: string }
 export const servingParts = ['database', 'migrations', 'secrets', 'versions'] as const
 
 export type ServingChecks = Readonly<Record<(typeof servingParts)[number], Check>>
-/** Without the other parts, nothing that is submitted is applied. */
+/** All parts: those for serving, and those without which nothing that is submitted is applied. */
 export type Checks = ServingChecks & Readonly<Record<'changes' | 'queue' | 'worker', Check>>
 
 /** Asks parts at once, each with a time limit. It never fails. */

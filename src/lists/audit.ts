@@ -38,7 +38,7 @@ function idIs(request: string, id: string, bind: filter.Bind): string {
   return `${request} = ${bind(id)}${ofRun}`
 }
 
-/** With what the pages of operators ask: periods, and a run or a request by one id. */
+/** The filters of the pages of operators: periods, and a run or a request by one id. */
 export const auditOfOperators: ListSpec<'AuditRow'> = {
   ...auditList,
   filters: {

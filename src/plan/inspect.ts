@@ -296,7 +296,7 @@ async function referredName(
 }
 
 /** @param name the name of a row @param written the same name in another spelling */
-export const takenApart = ({ displayName }: Model, name: string, written: string): string =>
+const takenApart = ({ displayName }: Model, name: string, written: string): string =>
   `${displayName} ${JSON.stringify(name)} exists; names are compared without ${writtenApart(name, written)}.`
 
 function checkLimit(

@@ -312,7 +312,7 @@ const unseen = (what: string): Found => ({ code: 'invalid_value', message: `${wh
 
 type Found = { readonly row: Row } | { readonly code: ErrorCode; readonly message: string }
 
-/** In place of the key of an owner who does not exist. */
+/** Stands in place of the key of an owner that does not exist. */
 const noRow = Symbol('no row')
 
 /** The path of an item in messages: names in a list have one of their own, and tags have that of the list. */

@@ -267,7 +267,7 @@ export class World {
     return this.#gone.size === 0 ? now : this.#withoutGone(written?.model ?? modelOf(this.#registry, table, row), now)
   }
 
-  /** As the database deletes: a reference that a row needs takes the row with it, any other one becomes empty. */
+  /** Does what the database does at a deletion: a reference that a row needs takes the row with it, any other becomes empty. */
   #withoutGone(model: Model | undefined, row: Row): Row | undefined {
     if (model === undefined) return row
     let left = row

@@ -18,7 +18,7 @@ const sessionRow = actorRow.extend({ tokenPk: z.guid(), ceiling: z.array(z.strin
 
 export type ActorRow = z.output<typeof actorRow>
 
-export const toActor = (row: ActorRow | undefined): Actor | null =>
+const toActor = (row: ActorRow | undefined): Actor | null =>
   row === undefined
     ? null
     : { pk: row.pk, username: row.username, isSuperuser: row.superuser, permissions: new Set(row.permissions) }
@@ -93,7 +93,7 @@ const byToken = (condition: string) => `SELECT t.pk AS "tokenPk", t.ceiling, u.p
 const [byHash, byTokenPk] = [byToken('t.key_hash = $1'), byToken('t.pk = $1::uuid')]
 
 /** An active user, as the columns of an `ActorRow`. @param value the column's value, in SQL */
-export const activeUser = (column: 'pk' | 'username', value: string): string =>
+const activeUser = (column: 'pk' | 'username', value: string): string =>
   `SELECT u.pk, u.username, rights.* FROM users u, LATERAL (${rightsOfUser('u.pk')}) rights
   WHERE u.${column} = ${value} AND u.is_active`
 

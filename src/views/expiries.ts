@@ -52,7 +52,7 @@ const most = 100
 export type Expiring = { readonly name: string; readonly expires: Date; readonly user: string | null }
 
 /** The days that an expired token of a pipeline is shown: it may be the cause of a failure now. */
-export const expiredWithinDays = 7
+const expiredWithinDays = 7
 
 /** The most expired tokens: they do not take the place of those that expire next. */
 const mostExpired = 10

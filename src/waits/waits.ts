@@ -9,7 +9,7 @@ import { type Standing, Watch } from './watch.ts'
 
 /** Requests that wait a limited time for a change of one run, of the list of runs, or of a page of the operators. */
 
-export const waitKinds = ['run', 'runs', 'pages'] as const
+const waitKinds = ['run', 'runs', 'pages'] as const
 type WaitKind = (typeof waitKinds)[number]
 
 /** The longest wait, in seconds. */

@@ -475,7 +475,7 @@ entries:
     'authorization_flow: default-authentication is for logging in. default-authorization-implicit stands in its place',
     'meta_launch_url: an application cannot be hidden by it here',
     'redirect_uris.1: it is for logout, and not for logins',
-    'permissions: 1 of 2 are for what is not here',
+    'permissions: 1 of 2 are for models that Gatewright does not have',
     'permissions: they are given by roles and groups here',
   ])
   expect(document).not.toMatch(/bye|blank:|theirs/)

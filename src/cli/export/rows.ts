@@ -21,7 +21,7 @@ export type Target = keyof typeof lists
 
 export const targets = Object.keys(lists) as readonly Target[]
 
-/** The list that has the rows to which a field refers; undefined for other fields, and for what is not exported. */
+/** The list that has the rows to which a field refers; undefined for other fields, and for rows that are not exported. */
 export const targetOf = (registry: Registry, { reference }: Pick<Field, 'reference'>): Target | undefined => {
   // A target may be a part of the rows of another: then all of its models are models of the other too.
   const [model] = registry.targets.get(reference?.target ?? '')?.models ?? []

@@ -137,6 +137,7 @@ function ownPermissions(sent: readonly unknown[], { registry }: Known, leftOut: 
     if (isTag(each) || schema?.safeParse([name]).success === true) own.add(name)
     else unknown += 1
   }
-  if (unknown > 0) leftOut.push(`permissions: ${unknown} of ${sent.length} are for what is not here`)
+  if (unknown > 0)
+    leftOut.push(`permissions: ${unknown} of ${sent.length} are for models that Gatewright does not have`)
   return [...own]
 }
