@@ -16,8 +16,8 @@ const oldestNode = '18.17'
 /** What Node 18 lacks of the language's library. A name that is not in this list fails the test of the package there. */
 const newerThanNode18 = [
   ...['array/from-async', 'array/to-reversed', 'array/to-sorted', 'array/to-spliced', 'array/with'],
-  ...['iterator', 'map/group-by', 'object/group-by', 'promise/try', 'promise/with-resolvers', 'regexp/escape', 'set'],
-  ...['string/is-well-formed', 'string/to-well-formed', 'url/can-parse'],
+  ...['iterator', 'map', 'object/group-by', 'promise/try', 'promise/with-resolvers', 'regexp/escape', 'set'],
+  ...['string/is-well-formed', 'string/to-well-formed', 'url/can-parse', 'weak-map'],
 ]
 
 /** What it lacks of Node's own modules. */

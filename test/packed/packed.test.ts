@@ -44,6 +44,8 @@ async function gatewright(major: string, args: string[], env: Record<string, str
   return { code, output: running.output() }
 }
 
+const runIn = (output: string) => /(?<=runs\/)[-\da-f]{36}/.exec(output)?.[0] ?? expect.fail(output)
+
 test('the installation is one package of less than 3 MB, without sources', () => {
   expect(readdirSync(join(folder, 'node_modules')).filter((name) => !name.startsWith('.'))).toEqual(['gatewright-cli'])
   expect(sizeOf(join(folder, 'node_modules'))).toBeLessThan(3_000_000)
@@ -145,21 +147,18 @@ describe.each(['18', '22', '26'])('Node %s', (major) => {
           code: 0,
           output: expect.stringMatching(/: \w+\n$/),
         })
+        const release = on.hold()
+        const recorded = await gatewright(major, ['apply', '--no-wait', path('group.yaml'), '--json'], {
+          OAUTH2_SECRET: 'another value',
+        })
         const followed = run(program, {
-          ...{ args: ['logs', '-f', '--all', '--timeout', '60'], cwd: folder, node: nodes[major] ?? '' },
+          ...{ args: ['logs', '-f', runIn(recorded.output)], cwd: folder, node: nodes[major] ?? '' },
           env: { GATEWRIGHT_URL: address, ...tokens },
         })
-        // What ends before the stream stands is not in it.
-        const renew = () => gatewright(major, ['apply', path('group.yaml')], { OAUTH2_SECRET: String(Math.random()) })
-        const line = followed.line(/ group \d|: applied/)
-        let isSeen = false
-        void line.then(() => {
-          isSeen = true
-        })
-        while (!isSeen) await renew()
-        await line
-        followed.signal('SIGKILL')
-        await followed.exited
+        await followed.line(/^waiting: run /)
+        release()
+        expect(await followed.exited).toMatchObject({ code: 0 })
+        expect(followed.output()).toMatch(/: applied$/m)
       },
     ],
     [
@@ -169,8 +168,7 @@ describe.each(['18', '22', '26'])('Node %s', (major) => {
         const recorded = await gatewright(major, ['apply', '--no-wait', path('group.yaml'), '--json'], {
           OAUTH2_SECRET: 'a value that is never applied',
         })
-        const [id = ''] = /(?<=runs\/)[-\da-f]{36}/.exec(recorded.output) ?? []
-        expect(await gatewright(major, ['cancel', id])).toMatchObject({
+        expect(await gatewright(major, ['cancel', runIn(recorded.output)])).toMatchObject({
           code: 0,
           output: expect.stringMatching(/: cancelled by /),
         })
