@@ -11,6 +11,7 @@ import { announce } from './db/presence.ts'
 import type { Keyring } from './db/seal.ts'
 import { requireSecretKey } from './db/sealed-check.ts'
 import { openSums } from './db/sums.ts'
+import { acceptOften, listenOptions } from './http/accept.ts'
 import { checkPorts } from './http/port.ts'
 import { openRateStore } from './http/rate-store.ts'
 import { logger } from './log.ts'
@@ -86,8 +87,10 @@ export async function startServer(config: ServiceConfig, write?: (line: string) 
       whyPaused: () => whyPaused(queue, db),
     },
   })
+  const openOtherSockets = acceptOften(app)
   await app.ready()
-  const url = await app.listen({ port: config.port, host: config.host })
+  const url = await app.listen({ port: config.port, host: config.host, ...listenOptions })
+  await openOtherSockets()
   const announced = announce(db, 'servers', runFormat, backlog.load)
   return {
     url,

@@ -313,14 +313,14 @@ export const filesAreShort: Rule = (files) =>
  * needs it, with the reason.
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
-  src: 2323,
+  src: 2326,
   'src/api': 1588,
   'src/apply': 2842,
   'src/cli': 5124,
   'src/dashboard': 4417,
   'src/db': 1999,
   'src/document': 1848,
-  'src/http': 2753,
+  'src/http': 2802,
   'src/lists': 1716,
   'src/models': 2766,
   'src/openapi': 1372,
