@@ -94,7 +94,12 @@ export function openInspector(db: Db, queue: ApplyQueue, keyring: Keyring, log: 
     ),
   ]
   const applying = [
-    part('changes', `Whether PostgreSQL accepts changes ${isUnknown}`, noChanges, changesCheck),
+    part(
+      'changes',
+      `Whether PostgreSQL accepts changes ${isUnknown}`,
+      () => Promise.all([noChanges(), ping(db)]),
+      changesCheck,
+    ),
     part('queue', queueSilent, () => Promise.all([noJobs(), queue.getJobCounts('waiting')]), queueCheck),
     part(
       'worker',
@@ -123,7 +128,7 @@ const workerUnknown = unhealthy(
   'Whether a worker takes jobs is not known while the database or the queue is unhealthy.',
 )
 
-const changesCheck = (why: string | null): Check =>
+const changesCheck = ([why]: readonly [string | null, unknown]): Check =>
   why === null
     ? healthy('PostgreSQL accepts changes.')
     : unhealthy(`PostgreSQL answers, but accepts no changes: ${why}.`)
