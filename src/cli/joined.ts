@@ -46,7 +46,7 @@ export async function compareFiles(
 ): Promise<{ readonly parts: readonly JoinedPart[]; readonly refused: readonly Unreadable[] }> {
   const registry = await loadRegistry()
   const rows = new Map<string, Declared[]>()
-  const ids = new Set<string>()
+  const ids = new Map<string, number>()
   const pairs: [Declared, Declared][] = []
   const parts: JoinedPart[] = []
   let from = 0
@@ -89,16 +89,21 @@ function entriesOf({ form, value }: Document, registry: Registry): readonly Plac
 const idOf = (entry: unknown): string | undefined =>
   isObject(entry) && typeof entry.id === 'string' ? entry.id : undefined
 
-/** The unique ids of a file's entries: an id that another file has too gets a number. @param ids those of the files before */
-function uniqueNames(entries: readonly Placed[], ids: Set<string>): Map<string, string> {
+/**
+ * The unique ids of a file's entries: an id that another file has too gets a number.
+ *
+ * @param ids those of the files before, each with the number to try next
+ */
+function uniqueNames(entries: readonly Placed[], ids: Map<string, number>): Map<string, string> {
   const names = new Map<string, string>()
   for (const id of new Set(entries.map(({ entry }) => idOf(entry)))) {
     if (id === undefined) continue
-    let name = id
-    for (let number = 2; ids.has(name); number += 1) name = `${id} (${number})`
+    let number = ids.get(id) ?? 1
+    let name = number === 1 ? id : `${id} (${number})`
+    for (; ids.has(name); name = `${id} (${number})`) number += 1
+    ids.set(name, 1).set(id, number)
     names.set(id, name)
   }
-  for (const name of names.values()) ids.add(name)
   return names
 }
 

@@ -28,13 +28,20 @@ const plainModels: readonly Model[] = [
   ...[application, userConsent],
 ]
 
+let loaded: Promise<Registry> | undefined
+
 /**
- * Finds the provider kinds and builds the registry.
+ * Finds the provider kinds and builds the registry, once in a process.
  *
  * @throws when a file in `providers/` does not declare the kind it is named after, two models share a name, or a
  *   reference has no target
  */
-export async function loadRegistry(): Promise<Registry> {
+export function loadRegistry(): Promise<Registry> {
+  loaded ??= load()
+  return loaded
+}
+
+async function load(): Promise<Registry> {
   const kinds = await loadKinds()
   const scoped = kinds.flatMap(({ provider: { kind, hasScopes } }) => (hasScopes ? [kind] : []))
   return buildRegistry([...plainModels, definePropertyMapping(scoped)], kinds)
