@@ -193,7 +193,7 @@ export async function joinFiles(
   return [{ file, form: 'blueprint', value, body, parts, owner: request }]
 }
 
-function refuseTooMuch(files: number, { entries, bytes }: Pick<typeof documentLimits, 'entries' | 'bytes'>): void {
+function refuseTooMuch(files: number, { entries, bytes }: Readonly<Record<'entries' | 'bytes', number>>): void {
   const { entries: mostEntries, bytes: mostBytes } = documentLimits
   if (entries <= mostEntries && bytes <= mostBytes) return
   throw new UsageError(

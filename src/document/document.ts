@@ -78,13 +78,12 @@ export function ownersIn({ entries, prune }: Pick<Blueprint, 'entries' | 'prune'
  * Limits of a document. Bytes are of UTF-8; nodes are scalars, lists and mappings, where an item of a block list may count twice;
  * breaks are ends of lines and backslashes, each of which costs the parser memory.
  */
-export const documentLimits: Readonly<Record<'bytes' | 'nodes' | 'depth' | 'entries' | 'breaks' | 'expanded', number>> =
-  {
-    bytes: 8_388_608,
-    nodes: 600_000,
-    depth: 40,
-    entries: 10_000,
-    breaks: 600_000,
-    /** Nodes that tags and aliases may add to the text. */
-    expanded: 75_000,
-  }
+export const documentLimits = {
+  bytes: 8_388_608,
+  nodes: 600_000,
+  depth: 40,
+  entries: 10_000,
+  breaks: 600_000,
+  /** Nodes that tags and aliases may add to the text. */
+  expanded: 75_000,
+} as const

@@ -72,13 +72,11 @@ export function openInspector(db: Db, queue: ApplyQueue, keyring: Keyring, log: 
   const pause = probe(() => readPause(queue, db), pauseWithinMs)
   const noChanges = seldom(() => whyNoChanges(db), writesEveryMs)
   const noJobs = seldom(() => whyNoJobs(queue), writesEveryMs)
+  // Two parts each ask these.
+  const answers = probe(() => ping(db))
+  const formats = probe(() => seenFormats(db))
   const serving = [
-    part(
-      'database',
-      databaseSilent,
-      () => ping(db),
-      () => healthy('PostgreSQL answers.'),
-    ),
+    part('database', databaseSilent, answers, () => healthy('PostgreSQL answers.')),
     part('migrations', `Whether all migrations are applied ${isUnknown}`, () => isMigrated(db), migrationsCheck),
     part(
       'secrets',
@@ -86,25 +84,20 @@ export function openInspector(db: Db, queue: ApplyQueue, keyring: Keyring, log: 
       () => judgeSecretKey(db, keyring),
       secretsCheck,
     ),
-    part(
-      'versions',
-      `Whether workers of an older version take jobs ${isUnknown}`,
-      () => seenFormats(db),
-      versionsCheck,
-    ),
+    part('versions', `Whether workers of an older version take jobs ${isUnknown}`, formats, versionsCheck),
   ]
   const applying = [
     part(
       'changes',
       `Whether PostgreSQL accepts changes ${isUnknown}`,
-      () => Promise.all([noChanges(), ping(db)]),
+      () => Promise.all([noChanges(), answers()]),
       changesCheck,
     ),
     part('queue', queueSilent, () => Promise.all([noJobs(), queue.getJobCounts('waiting')]), queueCheck),
     part(
       'worker',
       `When a worker last took a job ${isUnknown}`,
-      () => Promise.all([seenFormats(db), pause().catch(() => null), readProcesses(db, 'workers')]),
+      () => Promise.all([formats(), pause().catch(() => null), readProcesses(db, 'workers')]),
       workerCheck,
       workersStartWithinS,
     ),

@@ -29,7 +29,7 @@ export type Selection = {
   readonly owner?: string | undefined
   /** The slugs: only these applications with their providers, and the rows to which they refer. */
   readonly applications?: readonly string[] | undefined
-  /** Whether it is one document, which may have so many entries only. */
+  /** Whether the export is one document: a document has a limit of entries. */
   readonly isOneDocument: boolean
 }
 
