@@ -41,14 +41,3 @@ export function promisedRows(): string[] {
     queues === undefined ? [name] : queues.split(', ').map((queue) => `queue on ${queue} > ${name}`),
   )
 }
-
-/** A promise that no test tries, and a test whose promise is not written down. @param ran names of rows */
-export function rowGaps(ran: readonly string[], promised: readonly string[]): string[] {
-  const [tried, written] = [new Set(ran), new Set(promised)]
-  return [
-    ...promised
-      .filter((name) => !tried.has(name))
-      .map((name) => `docs/reliability.md has a row that no test tries: ${name}`),
-    ...ran.filter((name) => !written.has(name)).map((name) => `docs/reliability.md has no row for: ${name}`),
-  ]
-}
