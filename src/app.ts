@@ -41,7 +41,7 @@ import { countRequests, gaugeWaits, openMetrics } from './http/metrics.ts'
 import { onOwnPort } from './http/own-port.ts'
 import { answerProblems, answerUnroutable } from './http/problems.ts'
 import { openRate, type RateLimits } from './http/rate-limit.ts'
-import { openInspector } from './http/readiness.ts'
+import type { Inspect } from './http/readiness.ts'
 import { keepRefusals } from './http/refusals.ts'
 import { shareOut } from './http/shares.ts'
 import { traceRequests } from './http/traced.ts'
@@ -53,15 +53,18 @@ import { describeRoutes } from './openapi/describe.ts'
 import { docsRoutes } from './openapi/routes.ts'
 import { apiPrefix, withBasePath } from './paths.ts'
 import type { ApplyQueue } from './queue/backend.ts'
+import { progressOf } from './queue/enqueue.ts'
 import type { RedisClient } from './queue/redis.ts'
 import { refuseWhileFull } from './submissions/limits.ts'
 import type { Submitter } from './submissions/submission.ts'
+import type { Live } from './views/one-run.ts'
 import { longestWait, openWaits, type WaitLimits, waitLimits } from './waits/waits.ts'
 import './messages.ts'
 
 /** What the API is built from. Tests pass their own. */
 export type Deps = {
   readonly submitter: Submitter
+  readonly inspect: Inspect
   readonly queue: ApplyQueue
   readonly limits: RateLimits
   /** The port of metrics and health beside the API; null: the API has both. */
@@ -73,7 +76,7 @@ export type Deps = {
 }
 
 /** Builds the API: limits, hooks, then the routes. */
-export function buildApp({ submitter, queue, limits, metricsAt, rateStore, waits: ownWaits }: Deps): Api {
+export function buildApp({ submitter, inspect, queue, limits, metricsAt, rateStore, waits: ownWaits }: Deps): Api {
   const { db, engine, applyWaitMs } = submitter
   const log: FastifyBaseLogger = submitter.log
   const app: Api = Fastify({
@@ -132,12 +135,13 @@ export function buildApp({ submitter, queue, limits, metricsAt, rateStore, waits
   logAccess(app)
   const waits = openWaits(app, { db, queue, log: submitter.log, metrics }, { ...waitLimits, ...ownWaits })
   gaugeWaits(metrics, waits.open)
+  const live: Live = { progressOf: (run, attempt) => progressOf(queue, run, attempt), whyNot: submitter.whyNot.run }
 
   app.register(
     async (api: Api) => {
       transactionalRoutes(api, submitter)
       blueprintRoutes(api, submitter)
-      runRoutes(api, { db, engine, queue, waits })
+      runRoutes(api, { db, engine, live, waits })
       runApplyRoutes(api, submitter)
       runCancelRoutes(api, submitter)
       userRoutes(api, db)
@@ -159,13 +163,12 @@ export function buildApp({ submitter, queue, limits, metricsAt, rateStore, waits
     { prefix: apiPrefix },
   )
   homeRoutes(app)
-  const inspect = openInspector(db, queue, engine.keyring, app.log)
   healthRoutes(app, inspect)
   const beside = metricsAt ? onOwnPort(app, log, metricsAt) : app
   if (beside !== app) healthRoutes(beside, inspect)
   metricsRoutes(beside, { db, queue, registry: engine.registry, inspect }, metrics)
   docsRoutes(app, engine.registry, describe)
-  dashboardRoutes(app, { submitter, queue, door, inspect, waits })
+  dashboardRoutes(app, { submitter, queue, door, inspect, waits, live })
   return app
 }
 

@@ -14,19 +14,20 @@ import { openSums } from './db/sums.ts'
 import { acceptOften, listenOptions } from './http/accept.ts'
 import { checkPorts } from './http/port.ts'
 import { openRateStore } from './http/rate-store.ts'
+import { openInspector } from './http/readiness.ts'
 import { logger } from './log.ts'
 import { openEngine } from './plan/open-engine.ts'
 import { untilStopped } from './process.ts'
 import { closeInTime, closeWithinMs, openBackend } from './queue/backend.ts'
 import { applyQueue } from './queue/define.ts'
 import { runQueue } from './queue/enqueue.ts'
-import { whyPaused } from './queue/pause.ts'
 import { runFormat } from './runs/format.ts'
 import { followRuns } from './runs/subscribe.ts'
 import { openTally } from './runs/tally.ts'
 import { readOrCreateSecret } from './secret-file.ts'
 import { runProgram } from './start-error.ts'
 import { openBacklog } from './submissions/backlog.ts'
+import { openWhyNot } from './submissions/why-not.ts'
 import { newSecret } from './token-secret.ts'
 import { openTracing } from './tracing/open.ts'
 
@@ -68,9 +69,12 @@ export async function startServer(config: ServiceConfig, write?: (line: string) 
   const runs = followRuns(db, direct, log)
   const rateStore = openRateStore(redisUrl)
   const sums = openSums(db)
-  const backlog = openBacklog(db, { needsWorkers: true, whyPaused: () => whyPaused(queue, db) })
+  const inspect = openInspector(db, queue, engine.keyring, log)
+  const whyNot = openWhyNot(db, inspect)
+  const backlog = openBacklog(db, { needsWorkers: true, whyNot })
   const app = buildApp({
     queue,
+    inspect,
     limits: config,
     metricsAt: config.metricsPort === null ? null : { port: config.metricsPort, host: config.host },
     rateStore,
@@ -84,7 +88,7 @@ export async function startServer(config: ServiceConfig, write?: (line: string) 
       applyWaitMs: config.applyWaitMs,
       queuedEntries: config.queuedEntries,
       enqueue: runQueue(queue).enqueue,
-      whyPaused: () => whyPaused(queue, db),
+      whyNot,
     },
   })
   const openOtherSockets = acceptOften(app)

@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest'
 import { buildApp } from '../src/app.ts'
 import { readConfig } from '../src/config.ts'
+import { openInspector } from '../src/http/readiness.ts'
 import { followRuns } from '../src/runs/subscribe.ts'
 import { openBacklog } from '../src/submissions/backlog.ts'
+import { openWhyNot } from '../src/submissions/why-not.ts'
 import { atEnd, installation, run, sql } from './support/kit.ts'
 import { uncounted } from './support/uncounted.ts'
 
@@ -14,15 +16,18 @@ function appThatWaits(applyWaitMs: string) {
   const { db, engine, queue, enqueue, url, worker } = there
   const runs = followRuns(db, url, worker.log)
   atEnd(() => runs.close())
+  const inspect = openInspector(db, queue, engine.keyring, worker.log)
+  const whyNot = openWhyNot(db, inspect)
   return buildApp({
     queue,
+    inspect,
     limits: config,
     rateStore: null,
     submitter: {
-      ...{ db, engine, runs, enqueue, log: worker.log, applyWaitMs: config.applyWaitMs, whyPaused: async () => null },
+      ...{ db, engine, runs, enqueue, log: worker.log, applyWaitMs: config.applyWaitMs, whyNot },
       queuedEntries: config.queuedEntries,
       tally: uncounted,
-      backlog: openBacklog(db, { needsWorkers: false, whyPaused: async () => null }),
+      backlog: openBacklog(db, { needsWorkers: false, whyNot }),
     },
   })
 }

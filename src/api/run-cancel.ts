@@ -32,7 +32,7 @@ export function runCancelRoutes(app: Api, submitter: Submitter): void {
     },
     async ({ params: { id }, actor, id: requestId }) => {
       await cancelForUser(submitter, id, actor, requestId)
-      const cancelled = await inTime(readRun(db, engine, { id, withBlueprint: false }, actor, async () => null))
+      const cancelled = await inTime(readRun(db, engine, { id, withBlueprint: false }, actor))
       if (cancelled === null) throw noSuchRun()
       return cancelled
     },

@@ -13,9 +13,7 @@ import { queryInteger, queryText } from '../lists/filters.ts'
 import { list } from '../lists/list.ts'
 import { runList } from '../lists/runs.ts'
 import type { Engine } from '../plan/engine.ts'
-import type { ApplyQueue } from '../queue/backend.ts'
-import { progressOf } from '../queue/enqueue.ts'
-import { readRun } from '../views/one-run.ts'
+import { type Live, readRun } from '../views/one-run.ts'
 import { run } from '../views/run.ts'
 import { longestRevision, parseRevision } from '../waits/revision.ts'
 import { longestWait, type Waits } from '../waits/waits.ts'
@@ -50,9 +48,9 @@ const parameters = {
 
 const waiting = z.object(parameters)
 
-type Parts = { readonly db: Db; readonly engine: Engine; readonly queue: ApplyQueue; readonly waits: Waits }
+type Parts = { readonly db: Db; readonly engine: Engine; readonly live: Live; readonly waits: Waits }
 
-export function runRoutes(app: Api, { db, engine, queue, waits }: Parts): void {
+export function runRoutes(app: Api, { db, engine, live, waits }: Parts): void {
   const before = {
     parameters,
     laterBy: 'wait',
@@ -92,8 +90,7 @@ export function runRoutes(app: Api, { db, engine, queue, waits }: Parts): void {
     async (request, reply) => {
       const wanted = { id: request.params.id.toLowerCase(), withBlueprint: request.query.include_blueprint }
       const read = async () => {
-        const progress = (of: { id: string }, attempt: number) => progressOf(queue, of, attempt)
-        const found = await inTime(readRun(db, engine, wanted, request.actor, progress))
+        const found = await inTime(readRun(db, engine, wanted, request.actor, live))
         if (found === null) throw new Problem('not_found', 'There is no such run.')
         return JSON.stringify(found)
       }

@@ -12,6 +12,7 @@ import type { Inspect } from '../http/readiness.ts'
 import { runListOfOperators } from '../lists/runs-of-operators.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
 import type { Submitter } from '../submissions/submission.ts'
+import type { Live } from '../views/one-run.ts'
 import type { Waits } from '../waits/waits.ts'
 import { assetsPath, boardPath, iconPath } from './addresses.ts'
 import { applicationPages } from './applications/routes.ts'
@@ -40,12 +41,13 @@ type Parts = {
   readonly door: Door
   readonly inspect: Inspect
   readonly waits: Waits
+  readonly live: Live
 }
 
 /** The hooks below require a session instead of a bearer token. */
 const config = () => ({ permission: 'anyone' }) as const
 
-export function dashboardRoutes(app: Api, { submitter, queue, door, inspect, waits }: Parts): void {
+export function dashboardRoutes(app: Api, { submitter, queue, door, inspect, waits, live }: Parts): void {
   const { db, engine } = submitter
   app.register(async (scope: Api) => {
     await scope.register(formbody, { bodyLimit: 4_096 })
@@ -70,7 +72,7 @@ export function dashboardRoutes(app: Api, { submitter, queue, door, inspect, wai
       const sources = { db, queue, inspect, runs }
       changesRoute(scope, db, waits)
       await pageRoutes(scope, sources)
-      runPages(scope, { db, engine, queue, runs })
+      runPages(scope, { db, engine, live, runs })
       rollBackPages(scope, submitter)
       applicationPages(scope, { db, registry: engine.registry, runs })
     })

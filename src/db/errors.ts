@@ -26,6 +26,7 @@ const socketKinds: Readonly<Record<string, string>> = {
 
 /** The code of a failure: SQLSTATE of PostgreSQL, Prisma's code, or the operating system's code of a broken socket. */
 export function failureCode(error: unknown): string | undefined {
+  if (error instanceof Problem) return failureCode(error.cause)
   if (!(error instanceof Error)) return undefined
   const beneath = beneathPrisma(error)
   if (beneath !== undefined) return beneath.originalCode ?? socketKinds[beneath.kind]
@@ -90,8 +91,7 @@ const neverConnected = new Set([
  * Whether the server runs, but cannot write: it is read-only (25006), has no disk or memory left (class 53), or cannot use its
  * files (class 58). The statement had no effect.
  */
-export const refusesWrites = (error: unknown): boolean =>
-  /^(25006|53(?!300)|58)/.test(failureCode(error instanceof Problem ? error.cause : error) ?? '')
+export const refusesWrites = (error: unknown): boolean => /^(25006|53(?!300)|58)/.test(failureCode(error) ?? '')
 
 /** Whether there was no connection, or the server refused the statement: it certainly had no effect. */
 export function didNotHappen(error: unknown): boolean {

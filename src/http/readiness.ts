@@ -22,7 +22,7 @@ export const servingParts = ['database', 'migrations', 'secrets', 'versions'] as
 
 export type ServingChecks = Readonly<Record<(typeof servingParts)[number], Check>>
 /** All parts: those for serving, and those without which nothing that is submitted is applied. */
-export type Checks = ServingChecks & Readonly<Record<'changes' | 'queue' | 'worker', Check>>
+export type Checks = ServingChecks & Readonly<Record<'changes' | 'queue' | 'pause' | 'worker', Check>>
 
 /** Asks parts at once, each with a time limit. It never fails. */
 export type Inspect = {
@@ -94,6 +94,7 @@ export function openInspector(db: Db, queue: ApplyQueue, keyring: Keyring, log: 
       changesCheck,
     ),
     part('queue', queueSilent, () => Promise.all([noJobs(), queue.getJobCounts('waiting')]), queueCheck),
+    part('pause', 'Whether the queue is paused is not known while it does not answer.', pause, pauseCheck),
     part(
       'worker',
       `When a worker last took a job ${isUnknown}`,
@@ -151,11 +152,13 @@ function versionsCheck(seen: SeenFormat[]): Check {
   return isBehind === true ? unhealthy(detail) : healthy('No worker is of an older version that would fail.')
 }
 
+const pauseCheck = (pause: Pause | null): Check =>
+  pause === null
+    ? healthy('The queue is not paused.')
+    : unhealthy(`${describePause(pause)}. Resume it on the dashboard, ${dashboardPath}resume/.`)
+
 function workerCheck([seen, pause, workers]: [SeenFormat[], Pause | null, KnownProcess[]]): Check {
-  if (pause !== null)
-    return unhealthy(
-      `No worker takes jobs: ${describePause(pause)}. Resume it on the dashboard, ${dashboardPath}resume/.`,
-    )
+  if (pause !== null) return pauseCheck(pause)
   const { ok, detail } = judgeWorkers(seen)
   const silent = silentOnes(workers, 'worker')
   // The other workers do the work of a silent one: it is a warning.

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Db } from '../db/client.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Actor } from '../permissions.ts'
-import { hasOutcome, type Outcome, outcomes } from '../runs/outcome.ts'
+import { hasOutcome, outcomes } from '../runs/outcome.ts'
 import * as filter from './filters.ts'
 import { findPage, type ListSpec, type Request } from './list.ts'
 import { runList } from './runs.ts'
@@ -13,11 +13,13 @@ import { runList } from './runs.ts'
 export const spans = { hour: '1 hour', day: '1 day', week: '7 days', month: '30 days', all: null } as const
 export type Span = keyof typeof spans
 
-export const outcomesAsked = [...outcomes, 'planned'] as const
+/** `attention`: failed, or cancelled by the service. */
+export const outcomesAsked = [...outcomes, 'planned', 'attention'] as const
 
-const conditionOf: Readonly<Record<Outcome | 'planned', string>> = {
+const conditionOf: Readonly<Record<(typeof outcomesAsked)[number], string>> = {
   ...hasOutcome,
   planned: "(runs.mode = 'plan' AND runs.state = 'done')",
+  attention: "(runs.state = 'failed' OR (runs.state = 'cancelled' AND NOT jsonb_exists(runs.options, 'cancelled_by')))",
 }
 
 /**
@@ -40,7 +42,7 @@ export function runListOfOperators(registry: Registry): ListSpec<'Run'> {
     filters: {
       ...list.filters,
       period: filter.isWithin('createdAt', spans),
-      outcome: filter.narrows<'state', Outcome | 'planned'>(
+      outcome: filter.narrows<'state', (typeof outcomesAsked)[number]>(
         'state',
         z.enum(outcomesAsked),
         (_, outcome) => conditionOf[outcome],

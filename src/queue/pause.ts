@@ -24,18 +24,11 @@ export async function readPause(queue: ApplyQueue, db: Db): Promise<Pause | null
 /** The description of a pause: words, and the time between them. */
 export const pauseParts = ({ by }: Pause): readonly (string | Date)[] =>
   by === null
-    ? ['the queue is paused, by other means than the dashboard']
-    : [`the queue is paused, by ${by.name} since `, by.since, by.reason === null ? '' : ` ("${by.reason}")`]
+    ? ['The queue is paused, by other means than the dashboard']
+    : [`The queue is paused, by ${by.name} since `, by.since, by.reason === null ? '' : ` ("${by.reason}")`]
 
-/** `the queue is paused, by alice since 2026-11-22T12:00:00.000Z ("new disks for Redis")` */
+/** `The queue is paused, by alice since 2026-11-22T12:00:00.000Z ("new disks for Redis")` */
 export const describePause = (pause: Pause): string =>
   pauseParts(pause)
     .map((part) => (typeof part === 'string' ? part : part.toISOString()))
     .join('')
-
-/** @returns the sentence for a submitter; null when the queue is not paused, and when it does not answer */
-export const whyPaused = (queue: ApplyQueue, db: Db): Promise<string | null> =>
-  readPause(queue, db).then(
-    (pause) => pause && describePause(pause),
-    () => null,
-  )

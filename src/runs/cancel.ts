@@ -9,6 +9,7 @@ import { cancelRun } from './ledger.ts'
 import { isWithinCeiling, mayReadRun } from './options.ts'
 import { cancelOrRead, type WaitResult } from './subscribe.ts'
 import type { Tally } from './tally.ts'
+import { cancelledBy } from './why.ts'
 
 /** A user cancels a run that waits: it is not applied, and the answer to its submitter does not ask for a repetition. */
 
@@ -31,14 +32,14 @@ export async function cancelForUser(
   requireCancel(run, actor)
   const by = (actor.impersonator ?? actor).username
   const end = await cancelOrRead(db, id, async (tx) => {
-    if (!(await cancelRun(tx, id, `not applied: cancelled by ${by}`, by))) return false
+    if (!(await cancelRun(tx, id, cancelledBy(by), by))) return false
     const changes = [{ model: 'run', key: id, action: 'update', fields: ['state'] }] as const
     await tx.auditRow.create({ data: auditRow({ actor, action: 'cancel_run', changes, requestId, runId: id }) })
     return true
   })
   if (end !== 'cancelled') throw refusal(id, end)
   const { kind, mode } = run
-  tally.ended({ kind, mode, outcome: 'cancelled', reason: 'cancelled' })
+  tally.ended({ kind, mode, outcome: 'cancelled', reason: 'user' })
   notifyEnded(db, id)
 }
 

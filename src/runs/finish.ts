@@ -67,7 +67,7 @@ export function finishRun(tx: EngineTx, { keyring, runSecretsHours }: Ledger, ru
 
 const end = `UPDATE runs SET state = $2::run_state, applied = $3, reason = $4, generated = $5,
   generated_until = CASE WHEN $5::text IS NULL THEN NULL ELSE now() + make_interval(hours => $6::integer) END,
-  started_at = now(), finished_at = clock_timestamp(), document = $7::bytea, entry_digests = $8::text[], plan_tag = $9,
+  started_at = coalesce(started_at, now()), finished_at = clock_timestamp(), document = $7::bytea, entry_digests = $8::text[], plan_tag = $9,
   cause = $10, logs = $11::text[], changes = $12::jsonb, notes = $13::jsonb WHERE id = $1::uuid`
 
 /**
@@ -83,9 +83,31 @@ function dropEarlierCopies(tx: EngineTx, id: string, document: Buffer): void {
   })
 }
 
-/** Records that the present attempt of a queued run failed. The first cause of an attempt stays. */
-export const failedAttempt = (id: string, cause: string): Statement => ({
-  text: `INSERT INTO run_attempts (run_id, attempt, cause) SELECT id, attempts, $2 FROM runs
-    WHERE id = $1::uuid AND state = 'queued' ON CONFLICT DO NOTHING`,
-  values: [id, cause],
+/** A cancel may have waited for the end of the attempt. */
+const isOpen = "state IN ('queued', 'cancelled')"
+
+/**
+ * Records that the present attempt of a run failed. The first cause of an attempt stays, but for a lock that was not given: that is
+ * tried again within the attempt.
+ */
+const recordedFailure = `INSERT INTO run_attempts (run_id, attempt, cause) SELECT id, attempts, $2 FROM runs
+  WHERE id = $1::uuid AND ${isOpen} ON CONFLICT (run_id, attempt) DO UPDATE SET cause = excluded.cause, at = excluded.at
+    WHERE run_attempts.cause LIKE '%(SQLSTATE 55P03)'`
+
+const failedAttempt = (id: string, cause: string): Statement => ({ text: recordedFailure, values: [id, cause] })
+
+/** @property workedMs how long the worker had the run @property afterMs when its job comes back; absent when it failed */
+export type Interruption = { readonly workedMs: number; readonly afterMs?: number }
+
+/**
+ * Records that a worker had the run, and could not finish it: the time since then is work. A run that another worker has locked by
+ * now keeps its times.
+ */
+export const interruption = (id: string, cause: string, { workedMs, afterMs }: Interruption): Statement => ({
+  text: `WITH begun AS (
+      UPDATE runs SET started_at = coalesce(started_at, clock_timestamp() - make_interval(secs => $3::float8 / 1000)),
+        enqueued_at = coalesce(now() + make_interval(secs => $4::float8 / 1000), enqueued_at)
+      WHERE id = (SELECT id FROM runs WHERE id = $1::uuid AND ${isOpen} FOR UPDATE SKIP LOCKED)
+    ) ${recordedFailure}`,
+  values: [id, cause, workedMs, afterMs ?? null],
 })

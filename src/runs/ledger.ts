@@ -12,6 +12,8 @@ import { runFormat } from './format.ts'
 import type { RetryKey } from './idempotency.ts'
 import { isFinished, staleAfterS } from './life.ts'
 import { storedAuthors, storedOptions } from './options.ts'
+import { laneOfSets } from './queued.ts'
+import type { Why } from './why.ts'
 
 /** The run ledger: one row for each submission, with its outcome. BullMQ only wakes a worker. */
 
@@ -119,9 +121,6 @@ export async function recordRun(
 
 const laneRow = z.object({ lane: z.int() })
 
-/** A set has this lane or a higher one, and so have the runs that its submitter sends while it waits. */
-const laneOfSets = 4
-
 /**
  * Jobs wait in lanes, and those of a lower one go first: the first run of a submitter does not wait for the backlog of others,
  * and a run of few entries not for large ones. A submitter's runs keep their order: a new run never has a lower lane than the
@@ -149,6 +148,8 @@ const workerRow = z.object({
   applied: z.boolean().nullable(),
   reason: z.string().nullable(),
   /** Milliseconds since it was recorded. */
+  ageMs: z.number(),
+  /** Milliseconds from its record to the first attempt. */
   queueMs: z.number(),
   /** The time-out of the transaction from now on. */
   lockTimeout: z.string(),
@@ -167,7 +168,8 @@ export async function lockRun(tx: EngineTx, id: string): Promise<WorkerRun | und
       SELECT id, title, kind, mode::text AS mode, state::text AS state, attempts, submitter_pk AS "submitterPk",
       (SELECT username FROM users WHERE pk = submitter_pk) AS "submitterName", request_id AS "requestId",
       blueprint, created_at < now() - make_interval(secs => $2) AS "isStale", format, options, applied,
-      reason, round(extract(epoch FROM now() - created_at) * 1000)::float8 AS "queueMs", set_config('lock_timeout',
+      reason, round(extract(epoch FROM now() - created_at) * 1000)::float8 AS "ageMs",
+      round(extract(epoch FROM coalesce(started_at, now()) - created_at) * 1000)::float8 AS "queueMs", set_config('lock_timeout',
         CASE WHEN pg_try_advisory_xact_lock($3::integer, coalesce(submitter_pk, 0)) THEN current_setting('lock_timeout')
           ELSE $4 END, true) AS "lockTimeout"
       FROM runs`,
@@ -203,11 +205,20 @@ export async function showsGenerated(db: Db, id: string): Promise<boolean> {
 
 const cancelledRow = z.object({ id: z.guid() })
 
-export const cancellation = (id: string, why: string, by: string | null = null): Statement => ({
-  text: `UPDATE runs SET state = 'cancelled', reason = 'cancelled', logs = ARRAY[$2::text], finished_at = clock_timestamp(),
+/** The columns of a cancelled run, in SQL. Its cause is that of its last failed attempt, when the judgement has none. */
+export const cancelledSet = (sentence: string, cause = 'NULL') =>
+  `state = 'cancelled', reason = 'cancelled', logs = ARRAY['not applied: ' || ${sentence}], finished_at = clock_timestamp(),
+    cause = coalesce(${cause}, (SELECT a.cause FROM run_attempts a WHERE a.run_id = runs.id ORDER BY a.attempt DESC LIMIT 1))`
+
+export const cancellation = (
+  id: string,
+  { sentence, cause }: Pick<Why, 'sentence' | 'cause'>,
+  by: string | null = null,
+): Statement => ({
+  text: `UPDATE runs SET ${cancelledSet('$2::text', '$4::text')},
       options = options || jsonb_strip_nulls(jsonb_build_object('cancelled_by', $3::text))
     WHERE id = $1::uuid AND state = 'queued' RETURNING id`,
-  values: [id, why, by],
+  values: [id, sentence, by, cause],
 })
 
 /**
@@ -216,7 +227,7 @@ export const cancellation = (id: string, why: string, by: string | null = null):
  * @param by the user who cancels it, whose name the run keeps: the answer to its submitter does not ask for a repetition
  * @returns true: it was cancelled, and certainly not applied
  */
-export async function cancelRun(tx: Tx, id: string, why: string, by: string | null = null): Promise<boolean> {
+export async function cancelRun(tx: Tx, id: string, why: Why, by: string | null = null): Promise<boolean> {
   return (await query(tx, cancelledRow, cancellation(id, why, by))).length > 0
 }
 
@@ -264,13 +275,13 @@ export async function takeTurn(tx: EngineTx, { id, options }: WorkerRun): Promis
  *
  * @returns true: it is cancelled, and certainly never applied
  */
-export async function recordCancelled(tx: Tx, keyring: Keyring, run: NewRun, why: string): Promise<boolean> {
+export async function recordCancelled(tx: Tx, keyring: Keyring, run: NewRun, { sentence }: Why): Promise<boolean> {
   const rows = await query(tx, cancelledRow, {
     text: `INSERT INTO runs (${columns}, state, reason, logs, finished_at)
       VALUES (${placeholders('$9::jsonb')}, 'cancelled', 'cancelled', ARRAY[$10::text], clock_timestamp())
       ON CONFLICT (id) DO UPDATE SET state = excluded.state, reason = excluded.reason, logs = excluded.logs,
         finished_at = excluded.finished_at WHERE runs.state = 'queued' RETURNING id`,
-    values: [...valuesOf(keyring, run), why],
+    values: [...valuesOf(keyring, run), `not applied: ${sentence}`],
   })
   return rows.length > 0
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Db } from '../db/client.ts'
+import { silentAfterS } from '../db/presence.ts'
 import { query } from '../db/raw.ts'
 
 /** The runs that wait for a worker. */
@@ -29,3 +30,32 @@ export async function queuedEntriesOf(db: Db, submitter: number, least: number):
   })
   return row?.entries ?? 0
 }
+
+/** A set has this lane or a higher one, and so have the runs that its submitter sends while it waits. */
+export const laneOfSets = 4
+
+/**
+ * @property cause that of the last failed attempt; null when none failed
+ * @property isYoung whether it waits for so short a time that nothing is to be said about that
+ * @property isBehind whether it waits for its turn behind sets
+ * @property free slots of the workers that are heard; null when none is
+ */
+const waitingRow = z.object({
+  cause: z.string().nullable(),
+  isYoung: z.boolean(),
+  isBehind: z.boolean(),
+  free: z.int().nullable(),
+})
+export type Waiting = z.output<typeof waitingRow>
+
+const youngS = 2
+
+/** @returns none for a run that has ended */
+export const readWaiting = (db: Db, id: string): Promise<Waiting[]> =>
+  query(db, waitingRow, {
+    text: `SELECT (SELECT a.cause FROM run_attempts a WHERE a.run_id = r.id ORDER BY a.attempt DESC LIMIT 1) AS cause,
+        r.created_at > now() - make_interval(secs => ${youngS}) AS "isYoung", r.enqueued_at > now() AND coalesce((r.options->>'lane')::integer, 0) >= ${laneOfSets} AS "isBehind",
+        (SELECT sum(slots - busy)::integer FROM workers WHERE seen_at > now() - make_interval(secs => $2)) AS free
+      FROM runs r WHERE r.id = $1::uuid AND r.state = 'queued'`,
+    values: [id, silentAfterS],
+  })

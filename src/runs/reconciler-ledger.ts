@@ -3,6 +3,7 @@ import { type Db, type Tx, transaction } from '../db/client.ts'
 import { locks } from '../db/locks.ts'
 import { query } from '../db/raw.ts'
 import { traceHeaders } from '../tracing.ts'
+import { lostCause } from './cause.ts'
 import { notifyEnded } from './ended.ts'
 import { isAtSet } from './ledger.ts'
 import { type Life, maxAttempts, notItsTurnMs, patienceS } from './life.ts'
@@ -131,9 +132,6 @@ async function count(tx: Tx, runs: readonly Decided[]): Promise<{ id: string }[]
     ],
   })
 }
-
-/** The cause of an attempt whose worker recorded no other. */
-const lostCause = 'its worker ended, or the queue lost its job'
 
 /**
  * Fails runs. The cause of a run is the last one that was recorded before: the statement does not see the rows that it inserts.

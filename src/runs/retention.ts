@@ -7,9 +7,11 @@ import { expiresOf, previousOf } from '../models/overlap.ts'
 import type { Registry } from '../models/registry.ts'
 import { notifyEnded } from './ended.ts'
 import { keyHours } from './idempotency.ts'
+import { cancelledSet } from './ledger.ts'
 import { staleAfterS } from './life.ts'
 import { repeat } from './rounds.ts'
 import type { Tally } from './tally.ts'
+import { stale } from './why.ts'
 
 /** Days that runs and audit rows are kept. */
 export type Retention = { readonly runDays: number; readonly auditDays: number }
@@ -122,13 +124,12 @@ export async function cancelStale(db: Db, { log, tally }: { log: Logger; tally: 
           SELECT id FROM runs WHERE state = 'queued' AND created_at < now() - make_interval(secs => $1)
           LIMIT ${portion} FOR UPDATE SKIP LOCKED
         )
-        UPDATE runs SET state = 'cancelled', reason = 'cancelled', finished_at = clock_timestamp(), logs = ARRAY[$2::text]
-        WHERE id = ANY (ARRAY(SELECT id FROM old)) RETURNING id, kind, mode::text AS mode`,
-      values: [staleAfterS, staleLog],
+        UPDATE runs SET ${cancelledSet('$2::text')} WHERE id = ANY (ARRAY(SELECT id FROM old)) RETURNING id, kind, mode::text AS mode`,
+      values: [staleAfterS, stale.sentence],
     })
     for (const { id, kind, mode } of rows) {
       log.warn({ run: id }, 'a run was cancelled: it was queued for more than an hour')
-      tally.ended({ kind, mode, outcome: 'cancelled', reason: 'cancelled' })
+      tally.ended({ kind, mode, outcome: 'cancelled', reason: stale.code })
       notifyEnded(db, id)
     }
     if (rows.length < portion) return
@@ -136,8 +137,6 @@ export async function cancelStale(db: Db, { log, tally }: { log: Logger; tally: 
 }
 
 const staleRow = z.object({ id: z.guid(), kind: z.string(), mode: z.enum(['apply', 'plan']) })
-
-export const staleLog = 'not applied: it was queued for more than an hour'
 
 /** Deletes rows that are too old, at once and then every minute, until it is stopped. */
 export const startRetention = (

@@ -4,7 +4,7 @@ import { isConnectionLost, isTransient } from '../db/errors.ts'
 import { inTime } from '../db/in-time.ts'
 import type { Logger } from '../log.ts'
 import { notifiedRun, type Run, readRuns, runChannel } from './ended.ts'
-import { cancelRun, lockedRuns } from './ledger.ts'
+import { lockedRuns } from './ledger.ts'
 import { isFinished } from './life.ts'
 
 /**
@@ -122,24 +122,6 @@ export type WaitResult = Run | 'cancelled' | 'vanished' | 'locked' | 'unknown'
 
 /** A cancel waits for a worker that has locked the run. */
 export const longestCancelMs = 2_500
-const noWorker = 'not applied: no worker took it in time'
-
-/**
- * Waits until a run is finished, and cancels it when that takes too long.
- *
- * @param budgetMs milliseconds after which the run is cancelled
- * @param cancelMs how long the cancel may take, which waits for a worker that has locked the run
- * @param stop cancels it at once: it could not be enqueued
- */
-export async function awaitEnd(
-  db: Db,
-  runs: Runs,
-  id: string,
-  { budgetMs, cancelMs, stop }: { readonly budgetMs: number; readonly cancelMs?: number; readonly stop: AbortSignal },
-): Promise<WaitResult> {
-  const run = await runs.untilEnd(id, { budgetMs, isQueued: true, stop })
-  return run ?? cancelOrRead(db, id, (tx) => cancelRun(tx, id, noWorker), cancelMs)
-}
 
 /**
  * Waits for a run that another request has submitted: that request cancels it, should it take too long.

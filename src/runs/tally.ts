@@ -4,6 +4,7 @@ import { type Metric, observed, seriesOf } from '../series.ts'
 import { type CauseClass, causeClasses } from './cause.ts'
 import type { RunState } from './life.ts'
 import type { Outcome } from './outcome.ts'
+import { whyCodes } from './why.ts'
 
 /** Counts of runs, by the process that ends them. */
 
@@ -13,7 +14,7 @@ export type EndedRun = {
   /** The provider's kind, or `blueprint`. */
   readonly kind: string
   readonly outcome: Ending
-  /** A code of the closed catalogue; null when there is none. */
+  /** A code of the closed catalogue; of a cancelled run, the code of `why.ts`; null when there is none. */
   readonly reason: string | null
   /** Milliseconds from its record to the start of the transaction that ended it. Absent when no worker worked on it. */
   readonly queueMs?: number
@@ -55,7 +56,7 @@ const ends: readonly (readonly [Mode, Ending, string])[] = [
       (reason) => [mode, 'refused', reason] as const,
     ),
     ...(['server_error', 'unavailable'] as const).map((reason) => [mode, 'failed', reason] as const),
-    [mode, 'cancelled', 'cancelled'] as const,
+    ...whyCodes.map((code) => [mode, 'cancelled', code] as const),
   ]),
 ]
 
@@ -83,11 +84,11 @@ export function runMetrics({ kinds }: Pick<Registry, 'kinds'>, prefix: string): 
       fromZero: allKinds.flatMap((kind) => ends.map(([mode, outcome, reason]) => [mode, kind, outcome, reason])),
     },
     queueSeconds: {
-      ...named('run_queue_seconds', 'From the record of a run to the start of the transaction that ended it.'),
+      ...named('run_queue_seconds', 'From the record of a run until a worker first had it.'),
       buckets: seconds,
     },
     workSeconds: {
-      ...named('run_work_seconds', 'From when a worker took a run to its end, with all tries.'),
+      ...named('run_work_seconds', 'From when a worker first had a run to its end, with all tries.'),
       buckets: seconds,
     },
     attemptsFailed: {

@@ -12,8 +12,8 @@ import { NewerRun, runFormat } from './format.ts'
 import type { WorkerRun } from './ledger.ts'
 import { afterLockMs, isFinished, NotYet, notItsTurnMs, type RunState } from './life.ts'
 import { submitterOf } from './options.ts'
-import { staleLog } from './retention.ts'
 import { outcomeOf, type Tally } from './tally.ts'
+import { stale } from './why.ts'
 import type { RunTx, WorkerLedger } from './worker-ledger.ts'
 
 /** The part of the worker in a run: one transaction with the effect and its record. */
@@ -44,7 +44,7 @@ type Task = {
   /** Complete when the run was read. */
   fields: SubmissionFields
   /** Fields for the line about the end, from the run as this job has locked it. */
-  locked: Pick<WorkerRun, 'attempts' | 'queueMs' | 'kind' | 'mode'> | undefined
+  locked: Pick<WorkerRun, 'attempts' | 'ageMs' | 'queueMs' | 'kind' | 'mode'> | undefined
   /** Whether it was applied, and nothing was to be changed. */
   isUnchanged: boolean
 }
@@ -84,11 +84,13 @@ export async function work(worker: Worker, id: string, onProgress?: OnProgress):
     if (canRetry(error) || isLockTimeout(error)) {
       log.warn({ ...task.fields, code: 'unavailable', cause: causeOf(error) }, 'this attempt failed')
       worker.tally.attemptFailed(causeClass(error))
+      const workedMs = performance.now() - task.since
+      if (!isLockTimeout(error)) {
+        await worker.ledger.attemptFailed(id, causeText(error), { workedMs })
+        throw error
+      }
       const afterMs = afterLockMs(task.ageMs)
-      // This is first of all: until then, the reconciler may take the run for lost.
-      if (isLockTimeout(error)) await worker.ledger.postpone(id, afterMs)
-      await worker.ledger.attemptFailed(id, causeText(error))
-      if (!isLockTimeout(error)) throw error
+      await worker.ledger.attemptFailed(id, causeText(error), { workedMs, afterMs })
       throw new NotYet(causeText(error), afterMs, { cause: error })
     }
     return await recordFailure(worker, task, error)
@@ -147,12 +149,12 @@ async function lockAndFinish(
     const run = await tx.lock()
     if (run === undefined) return undefined
     task.fields = fieldsOf(run)
-    task.ageMs = run.queueMs
+    task.ageMs = run.ageMs
     if (isFinished(run.state)) return endOf(run)
     if (run.isStale) {
       task.locked = run
-      tx.cancel(run, staleLog)
-      return { state: 'cancelled', applied: false, reason: 'cancelled', logs: [staleLog] }
+      tx.cancel(run, stale)
+      return { state: 'cancelled', applied: false, reason: 'cancelled', logs: [`not applied: ${stale.sentence}`] }
     }
     const why =
       run.format > runFormat
@@ -201,10 +203,11 @@ function reportEnd({ log, tally }: Worker, task: Task, ended: Ended, bug?: unkno
     log.debug(facts, 'the run had ended before')
     return
   }
-  const { attempts, queueMs, kind, mode } = task.locked
-  const workMs = Math.round(performance.now() - task.since)
+  const { attempts, ageMs, queueMs, kind, mode } = task.locked
+  const earlierMs = ageMs - queueMs
+  const workMs = Math.round(earlierMs + performance.now() - task.since)
   const outcome = outcomeOf(ended, task.isUnchanged)
-  tally.ended({ kind, mode, outcome, reason, queueMs, workMs })
+  tally.ended({ kind, mode, outcome, reason: state === 'cancelled' ? stale.code : reason, queueMs, workMs })
   const times = { outcome, attempts, queue_ms: queueMs, work_ms: workMs }
   if (bug === undefined) {
     log.info({ ...facts, ...times }, 'run ended')

@@ -3,18 +3,22 @@ import { Refusal } from '../apply/refusal.ts'
 import { unmanagedLines } from '../apply/unclaimed.ts'
 import type { Db } from '../db/client.ts'
 import type { EngineTransaction, EngineTx } from '../db/engine-tx.ts'
+import { isLockTimeout } from '../db/errors.ts'
 import { execute } from '../db/raw.ts'
 import { parseInTurns } from '../document/yaml.ts'
 import { compileInTurns } from '../plan/compile.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
+import { watchBlocker } from './at-work.ts'
+import { LockNotGiven } from './cause.ts'
 import { notification, notifyEnded, type Run, readRuns } from './ended.ts'
-import { failedAttempt, finishRun, type RunResult } from './finish.ts'
+import { finishRun, type Interruption, interruption, type RunResult } from './finish.ts'
 import { cancellation, lockRun, postponement, sealedColumn, takeTurn, type WorkerRun } from './ledger.ts'
 import { noLongerManaged, pathOf } from './no-longer-managed.ts'
 import { notes } from './notes.ts'
 import { conditionsOf, submitterOf } from './options.ts'
 import { beginPlan, digestOf, endPlan, planTagOf, type ReviewedPlan, readPlan } from './plans.ts'
 import { withCauses } from './since-plan.ts'
+import type { Why } from './why.ts'
 
 /** The steps of a worker with a run in one transaction, in this order. */
 export type RunTx = {
@@ -24,7 +28,7 @@ export type RunTx = {
   apply(run: WorkerRun, onProgress?: OnProgress): Promise<RunResult>
   /** Writes the result of a locked run, and the audit row when it was applied. */
   finish(run: WorkerRun, result: RunResult): void
-  cancel(run: WorkerRun, why: string): void
+  cancel(run: WorkerRun, why: Why): void
   /** Whether the run may go on now: a set waits for others of its submitter, and for a slot. */
   takeTurn(run: WorkerRun): Promise<boolean>
   /** Leaves the run in the queue, for this time. */
@@ -42,10 +46,8 @@ export type WorkerLedger = {
   transaction<Result>(id: string, work: (tx: RunTx) => Promise<Result>): Promise<Result>
   /** Reads the run without a lock. */
   read(id: string): Promise<Run | null>
-  /** Records that an attempt of a queued run failed, if the database takes it. Never fails. */
-  attemptFailed(id: string, cause: string): Promise<void>
-  /** Leaves a run in the queue that was not given a lock, if the database takes it. Never fails. */
-  postpone(id: string, afterMs: number): Promise<void>
+  /** Records that an attempt of a queued run failed, or was not given a lock, if the database takes it. Never fails. */
+  attemptFailed(id: string, cause: string, interruption: Interruption): Promise<void>
   /** Notifies the clients that wait for a run, in the background. */
   notifyEnded(id: string): void
 }
@@ -58,25 +60,31 @@ export type WorkerDatabase = {
 }
 
 export const workerLedger = ({ db, transaction, engine, runSecretsHours }: WorkerDatabase): WorkerLedger => ({
-  transaction: (id, work) =>
-    transaction(
-      (tx) =>
-        work({
-          lock: () => lockRun(tx, id),
-          apply: (run, onProgress) => resultOf(tx, engine, run, onProgress),
-          finish: (run, result) =>
-            finishRun(tx, { keyring: engine.keyring, runSecretsHours }, run, withDocument(engine, run, result)),
-          cancel: (run, why) => tx.send(cancellation(run.id, why)),
-          takeTurn: (run) => takeTurn(tx, run),
-          leaveQueued: (run, afterMs) => tx.send(postponement(run.id, afterMs)),
-        }),
-      notification(id),
-    ),
-  attemptFailed: async (id, cause) => {
-    await execute(db, failedAttempt(id, cause)).catch(() => {})
+  transaction: async (id, work) => {
+    const watch = watchBlocker(db, id)
+    try {
+      return await transaction(
+        (tx) =>
+          work({
+            lock: () => lockRun(tx, id),
+            apply: (run, onProgress) => resultOf(tx, engine, run, onProgress),
+            finish: (run, result) =>
+              finishRun(tx, { keyring: engine.keyring, runSecretsHours }, run, withDocument(engine, run, result)),
+            cancel: (run, why) => tx.send(cancellation(run.id, why)),
+            takeTurn: (run) => takeTurn(tx, run),
+            leaveQueued: (run, afterMs) => tx.send(postponement(run.id, afterMs)),
+          }),
+        notification(id),
+      )
+    } catch (error) {
+      const blocker = watch.stop()
+      throw isLockTimeout(error) && blocker !== null ? new LockNotGiven(blocker, error) : error
+    } finally {
+      watch.stop()
+    }
   },
-  postpone: async (id, afterMs) => {
-    await execute(db, postponement(id, afterMs)).catch(() => {})
+  attemptFailed: async (id, cause, interrupted) => {
+    await execute(db, interruption(id, cause, interrupted)).catch(() => {})
   },
   read: async (id) => (await readRuns(db, [id]))[0] ?? null,
   notifyEnded: (id) => notifyEnded(db, id),

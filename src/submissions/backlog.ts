@@ -5,6 +5,8 @@ import { type Load, silentAfterS } from '../db/presence.ts'
 import { query } from '../db/raw.ts'
 import { Problem } from '../errors.ts'
 import { runFormat } from '../runs/format.ts'
+import { notApplied } from '../runs/why.ts'
+import type { WhyNot } from './why-not.ts'
 
 /** The admission of submissions. */
 
@@ -115,11 +117,10 @@ const silentEveryMs = 250
 type Workers = {
   /** False: submissions wait whether workers take jobs or not. */
   readonly needsWorkers: boolean
-  /** Asks the queue. @returns a sentence about who paused it; null when it is not paused, and when it does not answer */
-  readonly whyPaused: () => Promise<string | null>
+  readonly whyNot: Pick<WhyNot, 'installation'>
 }
 
-export function openBacklog(db: Db, { needsWorkers, whyPaused }: Workers): Backlog {
+export function openBacklog(db: Db, { needsWorkers, whyNot }: Workers): Backlog {
   const adaptive = adaptiveLimit()
   let inside = 0
   let arriving = 0
@@ -150,19 +151,16 @@ export function openBacklog(db: Db, { needsWorkers, whyPaused }: Workers): Backl
     return sampling
   }
 
-  /** The reason why no worker takes jobs. Nothing is refused before the first worker. */
-  function whySilent(): string | null {
-    if (sample === undefined || !needsWorkers) return null
+  /** Whether no worker that is new enough takes jobs. Nothing is refused before the first worker. */
+  function areSilent(): boolean {
+    if (sample === undefined || !needsWorkers) return false
     const { silentS, olderS } = sample
-    if (silentS === null ? olderS === null : silentS <= silentMostS) return null
-    if (olderS !== null && olderS <= silentMostS)
-      return 'only workers of an older version take jobs, and they must be replaced first'
-    return `no worker has taken a job for ${Math.round(Math.min(silentS ?? Infinity, olderS ?? Infinity))} s`
+    return silentS === null ? olderS !== null : silentS > silentMostS
   }
 
   async function refreshed(): Promise<void> {
     const ageMs = sample === undefined ? Number.POSITIVE_INFINITY : performance.now() - sample.at
-    if (ageMs > outdatedMs || (whySilent() !== null && ageMs > silentEveryMs)) return refresh()
+    if (ageMs > outdatedMs || (areSilent() && ageMs > silentEveryMs)) return refresh()
     if (ageMs > sampleEveryMs) refresh().catch(() => {})
   }
 
@@ -212,13 +210,10 @@ export function openBacklog(db: Db, { needsWorkers, whyPaused }: Workers): Backl
       }
       try {
         await refreshed()
-        // A row that a crash left behind must not refuse anything: the queue itself knows.
-        const paused = sample?.isPaused === true ? await whyPaused() : null
-        const why = paused === null ? whySilent() : waits ? paused : null
-        if (why !== null)
-          throw new Problem('cancelled', `Not applied: ${why}. Nothing was changed; try again shortly.`, {
-            retryAfterS,
-          })
+        // The sample alone refuses nothing: a crash may have left the row of a pause behind.
+        const why = sample?.isPaused === true || areSilent() ? await whyNot.installation() : null
+        if (why !== null && (waits || why.code !== 'paused'))
+          throw new Problem('cancelled', notApplied(why), { retryAfterS })
       } catch (error) {
         inside -= 1
         throw error

@@ -5,6 +5,7 @@ import { causeOf } from '../log.ts'
 import { isKeyTaken } from '../runs/idempotency.ts'
 import { type NewRun, recordCancelled, recordRun } from '../runs/ledger.ts'
 import { cancelOrRead } from '../runs/subscribe.ts'
+import { databaseAway } from '../runs/why.ts'
 import type { Admission } from './backlog.ts'
 import { joinRun } from './join.ts'
 import type { LeftMs, Submitted, Submitter } from './submission.ts'
@@ -34,12 +35,12 @@ export async function record(
 ): Promise<number | Submitted> {
   const { db, engine } = submitter
   for (let tries = 1; ; tries += 1) {
-    if (leftMs() < cancelMsOf(submitter)) throw cancelled('its check took too long', { retryAfterS: 1 })
+    if (leftMs() < cancelMsOf(submitter)) throw cancelled({ sentence: 'its check took too long' }, { retryAfterS: 1 })
     const from = performance.now()
     try {
       const notAfterMs = admission.databaseNow() + recordWithinMs
       const lane = await inTime(recordRun(db, engine.keyring, run, { notAfterMs, isFlushed: isAsync }))
-      if (lane === null) throw cancelled('the database was too slow', { retryAfterS: 1 })
+      if (lane === null) throw cancelled({ sentence: 'the database was too slow' }, { retryAfterS: 1 })
       return lane
     } catch (error) {
       if (!isKeyTaken(error)) {
@@ -65,17 +66,17 @@ async function cancelUnrecorded(
 ): Promise<Submitted> {
   const { db, engine, log } = submitter
   const { id, title, requestId: request } = run
-  if (refusesWrites(error)) throw cancelled('the database accepts no changes', { retryAfterS: 5, cause: error })
+  if (refusesWrites(error))
+    throw cancelled({ sentence: 'the database accepts no changes' }, { retryAfterS: 5, cause: error })
   if (!isConnectionLost(error) || didNotHappen(error)) throw error
   log.debug(
     { request, run: id, title, code: 'unavailable', cause: causeOf(error) },
     'the connection was lost while recording',
   )
-  const why = 'the database went away'
   for (;;) {
     const isLast = performance.now() > lastTryAt
-    const end = await cancelOrRead(db, id, (tx) => recordCancelled(tx, engine.keyring, run, `not applied: ${why}`))
-    if (end !== 'unknown' || isLast) return outcome(id, counted(submitter, run, end), { why, cause: error })
+    const end = await cancelOrRead(db, id, (tx) => recordCancelled(tx, engine.keyring, run, databaseAway))
+    if (end !== 'unknown' || isLast) return outcome(id, counted(submitter, run, end, databaseAway), databaseAway, error)
     await delay(tryAgainMs)
   }
 }

@@ -10,6 +10,7 @@ import type { Enqueue } from '../runs/reconcile.ts'
 import type { Runs, WaitResult } from '../runs/subscribe.ts'
 import type { Tally } from '../runs/tally.ts'
 import type { Backlog } from './backlog.ts'
+import type { WhyNot } from './why-not.ts'
 
 /** The parts of the service for a submission. */
 export type Submitter = {
@@ -23,8 +24,7 @@ export type Submitter = {
   readonly applyWaitMs: number
   /** Entries that one user may have queued in submissions that are not waited for. */
   readonly queuedEntries: number
-  /** The reason why no worker takes jobs, when the queue is paused; null when it is not, and when that is not known. */
-  readonly whyPaused: () => Promise<string | null>
+  readonly whyNot: WhyNot
 }
 
 /** A document that was read from a request. Its errors are in `plan`. */

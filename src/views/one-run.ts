@@ -11,6 +11,7 @@ import { openDocument, readDocument, type SealedDocument } from '../runs/documen
 import { sealedColumn, showsGenerated } from '../runs/ledger.ts'
 import { notesOf } from '../runs/notes.ts'
 import { isWithinCeiling, mayReadRun, optionsOf } from '../runs/options.ts'
+import type { Why } from '../runs/why.ts'
 import { changesShown, logNotShown, runsWithHiddenLogs } from './former-owner.ts'
 import { readRepairs } from './repair.ts'
 import { complete, type Run, run, runHeadSelect, toRunHead } from './run.ts'
@@ -32,6 +33,11 @@ const fullRunSelect = {
 type Stored = Prisma.RunGetPayload<{ select: typeof fullRunSelect }>
 /** The request for a run. To read the document of a large run takes longer than the rest. */
 type Wanted = { readonly id: string; readonly withBlueprint: boolean }
+/** What is asked of a run that has not ended. */
+export type Live = {
+  progressOf(run: { readonly id: string }, attempt: number): Promise<NonNullable<Run['progress']> | null>
+  whyNot(id: string): Promise<Why | null>
+}
 export type Opening = { readonly registry: Registry; readonly keyring: Keyring }
 
 /** @returns the run as this caller sees it; null when there is none, or none that the caller may see */
@@ -40,7 +46,7 @@ export async function readRun(
   opening: Opening,
   { id, withBlueprint }: Wanted,
   actor: Actor,
-  progressOf: (run: { readonly id: string }, attempt: number) => Promise<NonNullable<Run['progress']> | null>,
+  { progressOf, whyNot }: Live = { progressOf: async () => null, whyNot: async () => null },
 ): Promise<Run | null> {
   const row = await db.run.findUnique({ where: { id }, select: fullRunSelect, relationLoadStrategy: 'join' })
   if (row === null || !mayReadRun(row, actor)) return null
@@ -60,8 +66,11 @@ export async function readRun(
     generated: await generatedOf(db, opening, row, actor),
   }
   const [completed = shown] = await complete(db, [shown])
-  if (completed.state !== 'running') return completed
-  return { ...completed, progress: await progressOf(completed, completed.attempts) }
+  if (completed.finished_at !== null) return completed
+  const why = await whyNot(id)
+  const cause = allows(actor, 'view_run') ? (why?.cause ?? why?.sentence) : why?.sentence
+  const progress = completed.state === 'running' ? await progressOf(completed, completed.attempts) : null
+  return { ...completed, cause: cause ?? null, progress }
 }
 
 /**

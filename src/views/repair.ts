@@ -6,7 +6,7 @@ import { type Actor, allows } from '../permissions.ts'
 import type { RunState } from '../runs/life.ts'
 import { mayReadRun } from '../runs/options.ts'
 
-/** Whether a later run repaired a failed one, and which, as far as the caller sees that run. */
+/** Whether a later run repaired one that failed or was cancelled, and which, as far as the caller sees that run. */
 
 export type Repair = { readonly repaired: boolean | null; readonly repaired_by: string | null }
 
@@ -38,7 +38,7 @@ const documentName = (run: string): string => `coalesce(${run}.slug,
  * @returns the ids of these runs, by the ids of the failed ones
  */
 async function repairs(db: Db | Tx, runs: Runs): Promise<ReadonlyMap<string, string>> {
-  const failed = runs.filter(({ state }) => state === 'failed').map(({ id }) => id)
+  const failed = runs.filter(({ state }) => state === 'failed' || state === 'cancelled').map(({ id }) => id)
   if (failed.length === 0) return new Map()
   const rows = await query(db, z.object({ id: z.guid(), by: z.guid() }), {
     text: `WITH failed AS MATERIALIZED (

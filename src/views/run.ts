@@ -30,12 +30,12 @@ const runHead = z.object({
   cause: withExample(
     z.string().nullable(),
     null,
-    'Why it failed: the innermost message, with its SQLSTATE. Null for callers without `view_run`.',
+    'Why it failed or was cancelled: the innermost message, with its SQLSTATE. Null for callers without `view_run`. Of a single run that has not ended: why it is not applied yet, once that is known.',
   ),
   repaired: withExample(
     z.boolean().nullable(),
     false,
-    'Of a failed run: whether a later run applied the same document, or changed or applied the same application. False for other runs. Null for callers without `view_run`.',
+    'Of a run that failed or was cancelled: whether a later run applied the same document, or changed or applied the same application. False for other runs. Null for callers without `view_run`.',
   ),
   repaired_by: withExample(
     z.guid().nullable(),
@@ -47,10 +47,14 @@ const runHead = z.object({
   request_id: withExample(z.string(), '6a1c5f2e-3b0d-4f4e-9a51-0d8f6c1b7e21'),
   attempts: withExample(z.int(), 1, 'How often it was enqueued.'),
   created_at: withExample(time, '2026-11-20T08:15:00.120Z'),
-  started_at: withExample(time, '2026-11-20T08:15:00.123Z').nullable(),
+  started_at: withExample(time, '2026-11-20T08:15:00.123Z', 'When a worker first had it.').nullable(),
   finished_at: withExample(time, '2026-11-20T08:15:00.131Z').nullable(),
   queue_ms: withExample(z.int().nullable(), 3, 'Milliseconds from `created_at` to `started_at`.'),
-  work_ms: withExample(z.int().nullable(), 8, 'Milliseconds from `started_at` to `finished_at`.'),
+  work_ms: withExample(
+    z.int().nullable(),
+    8,
+    'Milliseconds from `started_at` to `finished_at`, with the time in which its locks were not given.',
+  ),
 })
 
 const lines = z.array(z.string())

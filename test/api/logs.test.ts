@@ -160,7 +160,7 @@ describe('an expected 503 is one line without a stack', () => {
     const service = await installation({ workers: 'none', applyWaitMs: 2_000 })
     const { lines } = await submit(service, await named('radius', 'waiting'))
     const { id } = await runOf(service, 'waiting')
-    const detail = 'Not applied: no worker took it in time. Nothing was changed; try again shortly.'
+    const detail = 'Not applied: no worker has ever taken a job: start one. Nothing was changed; try again shortly.'
     expectOneLine(lines, { code: 'cancelled', run: id, title: 'apply radius waiting', detail })
   })
 

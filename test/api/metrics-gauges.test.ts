@@ -49,7 +49,7 @@ test('the health of each part is a gauge', async () => {
   const samples = await scrape()
   const shown = Object.keys(checks).map((part) => [part, samples.get(`gatewright_applies{part="${part}"}`)])
   expect(shown).toEqual(Object.entries(checks).map(([part, { ok }]) => [part, ok ? 1 : 0]))
-  expect(shown.length).toBe(7)
+  expect(shown.length).toBe(8)
 })
 
 test('runs at work are those that workers have, of those that wait', async () => {

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import { loadRegistry } from '../../src/models/registry.ts'
+import { whyCodes } from '../../src/runs/why.ts'
 import { freshDatabase } from '../support/database.ts'
 import { counted, of, promtool, type Samples, samplesOf } from '../support/metrics.ts'
 import { needs } from '../support/needs.ts'
@@ -35,7 +36,7 @@ test('each failure series stands at 0 before anything has happened', async () =>
       modes.flatMap((mode) => [
         ended('failed', 'server_error', { mode, kind }),
         ended('failed', 'unavailable', { mode, kind }),
-        ended('cancelled', 'cancelled', { mode, kind }),
+        ...whyCodes.map((code) => ended('cancelled', code, { mode, kind })),
         ended('refused', 'permission_denied', { mode, kind }),
       ]),
     ),
@@ -94,7 +95,7 @@ test('each end of a run is counted once, whether anything waits for it or not', 
     [ended('unchanged')]: 2,
     [ended('planned', 'none', { mode: 'plan' })]: 1,
     [ended('failed', 'server_error')]: 1,
-    [ended('cancelled', 'cancelled')]: 1,
+    [ended('cancelled', 'late')]: 1,
   }
   const total = (samples: Samples) => Object.values(of(samples, 'gatewright_runs_ended_total')).reduce((a, b) => a + b)
   await until(async () => total(await scrape(stack)) === 8, { what: 'all ends to be counted' })

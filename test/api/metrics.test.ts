@@ -151,7 +151,7 @@ describe.runIf(needs('redis-server'))('the queue on Redis', () => {
     }
     const answer = await stack.put(example)
     expect(answer).toMatchObject({ status: 503, json: { code: 'cancelled' } })
-    expect((await scrapeWith(stack, ended('radius', 'cancelled', 'cancelled'), 1)).get(refusal('cancelled'))).toBe(1)
+    expect((await scrapeWith(stack, ended('radius', 'cancelled', 'queue'), 1)).get(refusal('cancelled'))).toBe(1)
     await redis.start()
     await until(async () => (await scrape(stack)).get('gatewright_up{part="queue"}') === 1, {
       what: 'the queue to be back',

@@ -2,7 +2,7 @@ import { describe, expect } from 'vitest'
 import { transaction } from '../../src/db/client.ts'
 import { jobId } from '../../src/queue/define.ts'
 import { enqueue } from '../../src/queue/enqueue.ts'
-import { installation, run, sql, until } from '../support/kit.ts'
+import { installation, until } from '../support/kit.ts'
 import { lockedOut } from '../support/locked-out.ts'
 import { claimsOf, endedJob, isThere, lockRunOf, operatorOf, put, runOf, statesOf } from '../support/operations.ts'
 
@@ -11,73 +11,7 @@ import { claimsOf, endedJob, isThere, lockRunOf, operatorOf, put, runOf, statesO
 const there = await installation({ applyWaitMs: 4_000 })
 const make = statesOf(there)
 
-const shows = claimsOf(
-  [
-    'A pipeline got 503 `cancelled`',
-    'A pipeline got 202 `outcome_unknown`',
-    "The dashboard's failed list is not empty",
-  ],
-  [
-    // Advice.
-    'Send it again.',
-    // test/submissions/backlog.test.ts
-    'When none has taken any job for 10 s, the answer comes at once.',
-    // test/faults/database-full.test.ts
-    'The database accepts no changes: it is read-only, or its disk is full.',
-  ],
-)
-
-describe('A pipeline got 503 `cancelled`', () => {
-  shows(
-    [
-      'It certainly was not applied.',
-      'One of these is the reason, and the answer says which:',
-      'No worker took the run within `APPLY_WAIT_MS`.',
-      'The queue was away or paused.',
-      'The database crashed and lost the run.',
-    ],
-    async () => {
-      const away = await installation({ workers: 'none' })
-      await away.queue.close()
-      const late = await installation({ workers: 'none', applyWaitMs: 2_000 })
-      for (const [service, why] of [
-        [away, 'the queue is away'],
-        [late, 'no worker took it in time'],
-      ] as const) {
-        const detail = expect.stringContaining(why)
-        expect(await put(service, 'not-applied')).toMatchObject({ status: 503, json: { code: 'cancelled', detail } })
-        expect(await runOf(service, 'not-applied')).toMatchObject({ state: 'cancelled' })
-        expect(await isThere(service, 'not-applied')).toBe(false)
-      }
-      const { id, answer } = await make.vanished('lost')
-      const detail = expect.stringContaining('the database crashed and lost it')
-      expect(answer).toMatchObject({ status: 503, json: { code: 'cancelled', detail } })
-      expect(await endedJob(there, id)).toMatchObject({ state: 'failed' })
-      expect(await isThere(there, 'lost')).toBe(false)
-    },
-  )
-
-  shows(
-    [
-      'A PUT that got 503 `unavailable` was not applied either: the database was away, or more submissions were waiting than the API answers in time.',
-    ],
-    async () => {
-      const service = await installation({ workers: 'none', applyWaitMs: 2_000 })
-      await transaction(service.db, async (tx) => {
-        await run(tx, sql`LOCK TABLE providers IN ACCESS EXCLUSIVE MODE`)
-        expect(await put(service, 'no-database')).toMatchObject({ status: 503, json: { code: 'unavailable' } })
-      })
-      const answers = await Promise.all(Array.from({ length: 140 }, (_, each) => put(service, `crowded-${each}`)))
-      // On a busy machine others were checked too late, and are `unavailable` for that.
-      const crowded = answers.findIndex(({ text }) => text.includes('are waiting'))
-      expect(answers[crowded]).toMatchObject({ status: 503, json: { code: 'unavailable' } })
-      expect([await isThere(service, 'no-database'), await isThere(service, `crowded-${crowded}`)]).toEqual([
-        false,
-        false,
-      ])
-    },
-  )
-})
+const shows = claimsOf(['A pipeline got 202 `outcome_unknown`', "The dashboard's failed list is not empty"])
 
 describe('A pipeline got 202 `outcome_unknown`', () => {
   shows(

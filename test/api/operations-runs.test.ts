@@ -52,7 +52,7 @@ describe('The queue is paused', () => {
       expect(page).toMatch(
         new RegExp(`The queue is paused, by ${username} since ${since}[^<]*>[^<]*</time> \\(&quot;new disks`),
       )
-      expect((await ready()).checks.worker).toMatchObject({ ok: false, detail: expect.stringContaining(said) })
+      expect((await ready()).checks.pause).toMatchObject({ ok: false, detail: expect.stringContaining(said) })
       // What an API knows of the pause is a second old at most.
       await until(async () => (await put(there, 'paused')).headers['retry-after'] === '2', { what: 'a PUT at once' })
       const runs = await there.db.run.count()
@@ -70,7 +70,7 @@ describe('The queue is paused', () => {
 
   shows(['A queue that was paused by other means than the dashboard says that instead of a name.'], async () => {
     await there.queue.pause()
-    expect((await ready()).checks.worker.detail).toContain('by other means than the dashboard')
+    expect((await ready()).checks.pause.detail).toContain('by other means than the dashboard')
     await there.queue.resume()
   })
 })
@@ -135,7 +135,7 @@ describe('A run failed: whose was it?', () => {
     [
       "`failed`, `server_error` | a bug or a broken database | Read its `cause`, and search the worker's log for the run's id.",
       '`failed`, `unavailable` | enqueued five times, and no worker finished it | Find out why workers die. Then send it again.',
-      '`cancelled` | no worker took it in time, it was queued for more than an hour, or the queue was away | Check workers and queue. Then send it again.',
+      '`cancelled` | the service gave it up; `logs` and `cause` say [why](#a-pipeline-got-503-cancelled) | Mend that. Then send it again.',
       '`cancelled`, with `cancelled_by` | that user cancelled it while it waited | Ask that user. Nothing sends it again by itself.',
     ],
     async () => {

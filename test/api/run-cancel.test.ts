@@ -19,7 +19,7 @@ const cancel = (id: string, token?: string, headers: Record<string, string> = {}
 const admin = async () => (await there.db.user.findFirstOrThrow({ where: { tokens: { some: {} } } })).username
 const ended = async () => {
   const { text } = await there.as('').get('/-/metrics/')
-  const line = /^gatewright_runs_ended_total\{mode="apply",kind="rac",outcome="cancelled",reason="cancelled"\} (\d+)$/m
+  const line = /^gatewright_runs_ended_total\{mode="apply",kind="rac",outcome="cancelled",reason="user"\} (\d+)$/m
   return Number(line.exec(text)?.[1])
 }
 

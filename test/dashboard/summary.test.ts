@@ -13,7 +13,7 @@ const healthy = { ok: true, detail: 'It answers.' }
 const broken = { ok: false, detail: 'It does not answer.' }
 const checks = {
   ...{ database: healthy, migrations: healthy, secrets: healthy, versions: healthy },
-  ...{ changes: healthy, queue: healthy, worker: healthy },
+  ...{ changes: healthy, queue: healthy, pause: healthy, worker: healthy },
 }
 
 const nothing: Now = {
@@ -40,16 +40,17 @@ const failed = (runs: number, open: number | null) => {
 const expiring = (hours: number) => [{ name: 'x', user: null, expires: new Date(at.getTime() + hours * 3_600_000) }]
 const pause = { by: { name: 'alice', since: at, reason: null } }
 const noWorker = { ...checks, worker: broken }
+const paused = { ...noWorker, pause: { ok: false, detail: 'The queue is paused, by alice.' } }
 
 const sentences: readonly (readonly [string, Partial<Now>, string])[] = [
-  ['one part', { checks: { ...checks, secrets: broken } }, '1 part not healthy'],
-  ['a pause', { pause, checks: noWorker }, 'the queue is paused'],
+  ['one part', { checks: { ...checks, secrets: broken } }, 'nothing is applied: it does not answer'],
+  ['a pause', { pause, checks: paused }, 'nothing is applied: the queue is paused, by alice'],
   [
-    'a pause and another part',
-    { pause, checks: { ...noWorker, database: broken } },
-    'the queue is paused; 1 part not healthy',
+    'the part that the others need',
+    { pause, checks: { ...paused, database: { ok: false, detail: 'PostgreSQL does not answer.' } } },
+    'nothing is applied: PostgreSQL does not answer',
   ],
-  ['a stopped worker', { checks: noWorker }, '1 part not healthy'],
+  ['a stopped worker', { checks: noWorker }, 'nothing is applied: it does not answer'],
   ['silent workers', { workers: [process(1), process(60), process(90)] }, '2 workers silent'],
   ['a silent server', { servers: [process(1), process(60)] }, '1 server silent'],
   ['failures', { failures: failed(3, 2) }, '2 failed runs not repaired'],
@@ -89,7 +90,7 @@ describe('the sentence of the first page', () => {
   })
 
   test('is as bad as what it names', () => {
-    const looks = [{}, { tokens: expiring(1) }, { pause }, { checks: noWorker }]
+    const looks = [{}, { tokens: expiring(1) }, { pause, checks: paused }, { checks: noWorker }]
     expect(looks.map((found) => evaluate({ ...nothing, ...found }, true).look)).toEqual(['good', 'warn', 'bad', 'bad'])
   })
 })
@@ -105,11 +106,7 @@ describe('the lines of the parts', () => {
     expect(lines({ servers: null })).toMatch(/Servers<.*not known</s)
   })
 
-  test('leave the time of a pause to its own line', () => {
-    const worker = { ok: false, detail: `No worker takes jobs: paused since ${at.toISOString()}.` }
-    const shown = lines({ pause, checks: { ...checks, worker } })
-    expect(shown).toContain('while the queue is paused: see Pause.')
-    expect(shown.replaceAll(/<time [^>]*>/g, '')).not.toContain(at.toISOString())
-    expect(lines({ pause, checks: { ...checks, worker, queue: broken } })).toContain(worker.detail)
+  test('say since when the queue is paused, in the zone of the caller', () => {
+    expect(lines({ pause, checks: paused })).toMatch(/Pause<.*by alice since <time datetime="2026-11-23T12:00/s)
   })
 })

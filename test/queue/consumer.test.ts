@@ -3,6 +3,7 @@ import { transaction } from '../../src/db/client.ts'
 import { uuid7 } from '../../src/ids.ts'
 import { jobId } from '../../src/queue/define.ts'
 import { cancelRun } from '../../src/runs/ledger.ts'
+import { late } from '../../src/runs/why.ts'
 import { applyPath, type Installation, installation, named, needs, type QueueKind, until } from '../support/kit.ts'
 import { lockedOut } from '../support/locked-out.ts'
 
@@ -134,8 +135,7 @@ function claims(queue: QueueKind): void {
     const now = await failedJobs()
     for (const { id } of [done, cancelled]) expect(now).not.toContain(id)
 
-    const why = 'not applied: no worker took it in time'
-    await transaction(there.db, (tx) => cancelRun(tx, cancelled.id, why))
+    await transaction(there.db, (tx) => cancelRun(tx, cancelled.id, late))
     await letIn()
     expect(await done.sending).toMatchObject({ status: 200, json: { applied: true } })
     expect(await cancelled.sending).toMatchObject({ status: 503, json: { code: 'cancelled' } })

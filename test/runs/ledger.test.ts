@@ -5,6 +5,7 @@ import { uuid7 } from '../../src/ids.ts'
 import { unconditional } from '../../src/plan/engine.ts'
 import { type NewRun, recordCancelled, recordRun } from '../../src/runs/ledger.ts'
 import { conditionsOf } from '../../src/runs/options.ts'
+import { databaseAway } from '../../src/runs/why.ts'
 import { people } from '../rights/people.ts'
 import { atEnd } from '../support/at-end.ts'
 import { rows, run, sql } from '../support/sql.ts'
@@ -14,7 +15,7 @@ import { stand } from './stand.ts'
 const on = await stand()
 
 const why = 'not applied: the database went away'
-const cancel = (run: NewRun) => transaction(on.db, (tx) => recordCancelled(tx, on.engine.keyring, run, why))
+const cancel = (run: NewRun) => transaction(on.db, (tx) => recordCancelled(tx, on.engine.keyring, run, databaseAway))
 const newRun = (): NewRun => ({
   id: uuid7(),
   title: 'apply radius x',

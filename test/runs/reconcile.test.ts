@@ -95,7 +95,7 @@ describe('a queued run that no worker has', () => {
     const heard = await listen(there.url, runChannel)
     const early = await queued(maxAttempts, patienceS(maxAttempts) - 1)
     const id = await queued(maxAttempts, patienceS(maxAttempts) + 0.1)
-    await there.worker.ledger.attemptFailed(id, 'a lock that was not given')
+    await there.worker.ledger.attemptFailed(id, 'a lock that was not given', { workedMs: 1 })
     expect(await added()).toEqual([])
     const run = await there.run(id)
     expect(run).toMatchObject({
@@ -118,7 +118,7 @@ describe('a queued run that no worker has', () => {
     const tally = { ...uncounted, attemptFailed: (cause: string) => void counted.push(cause) }
     const id = await queued(1, 60)
     for (let times = 1; times <= maxAttempts; times += 1) {
-      if (times === 2) await there.worker.ledger.attemptFailed(id, 'a lock that was not given')
+      if (times === 2) await there.worker.ledger.attemptFailed(id, 'a lock that was not given', { workedMs: 1 })
       await round({}, { ...there.worker, tally })
       await run(there.db, sql`UPDATE runs SET enqueued_at = now() - interval '1 minute' WHERE id = ${id}::uuid`)
     }

@@ -20,8 +20,7 @@ test('every reader shows what a run did that changed nothing', async () => {
   await work(id)
   const logs = ['provider radius "again" unchanged', 'application "again" unchanged']
   const changes = [expect.objectContaining({ action: 'unchanged' }), expect.objectContaining({ action: 'unchanged' })]
-  const none = async () => null
-  expect(await readRun(db, engine, { id, withBlueprint: true }, actor, none)).toMatchObject({
+  expect(await readRun(db, engine, { id, withBlueprint: true }, actor)).toMatchObject({
     ...{ logs, changes, unreadable: [] },
     blueprint: expect.stringContaining('entries'),
   })

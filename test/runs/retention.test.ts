@@ -24,7 +24,7 @@ async function done(body?: Parameters<Stand['recorded']>[0]) {
 async function shown(id: string) {
   const actor = await actorOfUser(reader(there.db), { pk: there.adminPk })
   if (actor === null) throw new Error('there is no admin')
-  return readRun(there.db, there.engine, { id, withBlueprint: true }, actor, async () => null)
+  return readRun(there.db, there.engine, { id, withBlueprint: true }, actor)
 }
 
 describe('runs and audit rows are kept for some time', () => {

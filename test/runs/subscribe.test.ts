@@ -1,7 +1,9 @@
 import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
 import type { Db } from '../../src/db/client.ts'
-import { awaitEnd, followRuns, type Runs, type WaitResult } from '../../src/runs/subscribe.ts'
+import { cancelRun } from '../../src/runs/ledger.ts'
+import { cancelOrRead, followRuns, type Runs, type WaitResult } from '../../src/runs/subscribe.ts'
+import { late } from '../../src/runs/why.ts'
 import { atEnd } from '../support/at-end.ts'
 import { within } from '../support/template.ts'
 import { until } from '../support/until.ts'
@@ -43,9 +45,11 @@ function following({ listens }: { listens: boolean }): Watched {
   })
 }
 
-/** Waits for the end of a run, and cancels it after this time. */
-const ended = (runs: Runs, id: string, budgetMs = 20_000, stop = new AbortController()): Promise<WaitResult> =>
-  awaitEnd(there.db, runs, id, { budgetMs, stop: stop.signal })
+/** Waits for the end of a run, and cancels it after this time, as a submission does. */
+async function ended(runs: Runs, id: string, budgetMs = 20_000, stop = new AbortController()): Promise<WaitResult> {
+  const run = await runs.untilEnd(id, { budgetMs, isQueued: true, stop: stop.signal })
+  return run ?? cancelOrRead(there.db, id, (tx) => cancelRun(tx, id, late))
+}
 
 const listeners = async () => {
   const { rows } = await within(there.url, (client) =>

@@ -58,7 +58,7 @@ test('what is more than an hour old is counted as cancelled, by the worker whose
   await work(worker(), one.id)
   await age(other.id)
   await cancelStale(there.db, worker())
-  const cancelled = { kind: 'radius', mode: 'apply', outcome: 'cancelled', reason: 'cancelled' }
+  const cancelled = { kind: 'radius', mode: 'apply', outcome: 'cancelled', reason: 'stale' }
   expect(ends).toMatchObject([cancelled, cancelled])
 })
 
@@ -73,7 +73,7 @@ test('the reconciler counts the attempts that nobody explained, and the run that
     return id
   }
   await queued(1)
-  await there.worker.ledger.attemptFailed(await queued(2), 'a lock that was not given')
+  await there.worker.ledger.attemptFailed(await queued(2), 'a lock that was not given', { workedMs: 1 })
   await queued(maxAttempts)
   const queue = { wake: async () => {}, enqueue: async () => {}, isQueued: async () => false }
   await reconcile(reconcilerLedger(there.db), queue, worker())

@@ -64,8 +64,8 @@ export function workerLedger(stage: Stage, process: Process): WorkerLedger {
         throw databaseProblem(error)
       }
     },
-    attemptFailed: async () => {},
-    postpone: async (id, afterMs) => {
+    attemptFailed: async (id, _cause, { afterMs }) => {
+      if (afterMs === undefined) return
       const isFree = database.rows.get(id)?.state === 'queued' && !database.isLocked(id)
       if (process.isAlive && isFree) database.write(id, { enqueuedAt: stage.world.now() + afterMs })
     },
@@ -158,7 +158,7 @@ function inTx(stage: Stage, tx: Open, id: string): RunTx {
       else tx.writes.push(finish)
     },
     cancel: ({ id }, why) => {
-      tx.writes.push(() => database.write(id, cancelled(why)))
+      tx.writes.push(() => database.write(id, cancelled(why.sentence)))
     },
     takeTurn: async () => true,
     leaveQueued: () => {
@@ -174,13 +174,14 @@ const attempted = (row: Row | undefined): Partial<Row> =>
 export const cancelled = (why: string): Partial<Row> => ({ state: 'cancelled', reason: 'cancelled', logs: [why] })
 
 function asWorkerRun({ flaw, world }: Stage, row: Row): WorkerRun {
-  const queueMs = world.now() - row.createdAt
+  const ageMs = world.now() - row.createdAt
   const state = flaw === 'no state check' ? 'queued' : asRun(row).state
   return {
-    ...{ id: row.id, title: row.id, attempts: row.attempts, applied: row.applied, reason: row.reason, queueMs, state },
+    ...{ id: row.id, title: row.id, attempts: row.attempts, applied: row.applied, reason: row.reason, state },
     ...{ logs: [...row.logs], submitterPk: null, submitterName: null, requestId: row.id, blueprint: null, options: {} },
     ...{ ...ofKind, format: runFormat, lockTimeout: '3s' },
-    isStale: flaw !== 'no age check' && queueMs > staleAfterS * 1_000,
+    ...{ ageMs, queueMs: ageMs },
+    isStale: flaw !== 'no age check' && ageMs > staleAfterS * 1_000,
   }
 }
 

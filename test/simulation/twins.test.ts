@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { maxAttempts, patienceS, staleAfterS } from '../../src/runs/life.ts'
+import { stale } from '../../src/runs/why.ts'
 import { stand } from '../runs/stand.ts'
 import { live, type RunEvent } from './life.ts'
 import { realTwin, simulatedTwin, type Twin } from './twins.ts'
@@ -213,7 +214,7 @@ const scenarios: Record<string, Steps> = {
       const third = await twin.add({ createdS: staleAfterS + 5 })
       const cancelling = twin.worker.transaction(third, async (tx) => {
         const run = await tx.lock()
-        if (run !== undefined) tx.cancel(run, 'too old')
+        if (run !== undefined) tx.cancel(run, stale)
       })
       await twin.until(cancelling)
       const rows = [await twin.row(third)]

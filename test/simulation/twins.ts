@@ -3,6 +3,7 @@ import { uuid7 } from '../../src/ids.ts'
 import { cancelRun } from '../../src/runs/ledger.ts'
 import { reconcilerLedger as realReconcilerLedger } from '../../src/runs/reconciler-ledger.ts'
 import { cancelStale } from '../../src/runs/retention.ts'
+import { late } from '../../src/runs/why.ts'
 import type { WorkerLedger } from '../../src/runs/worker-ledger.ts'
 import type { Stand } from '../runs/stand.ts'
 import { run, sql } from '../support/sql.ts'
@@ -50,7 +51,7 @@ export async function realTwin({ db, worker }: Stand): Promise<Twin> {
       )
       return id
     },
-    cancel: (id) => transaction(db, (tx) => cancelRun(tx, id, 'cancelled')),
+    cancel: (id) => transaction(db, (tx) => cancelRun(tx, id, late)),
     row: async (id) => {
       const { state, attempts, applied, reason } = await db.run.findUniqueOrThrow({ where: { id } })
       return [state, attempts, applied, reason]

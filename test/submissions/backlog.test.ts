@@ -9,7 +9,7 @@ import { until } from '../support/until.ts'
 
 const example = JSON.parse(await readFile(new URL('../../examples/radius.json', import.meta.url), 'utf8'))
 
-const unneeded = { needsWorkers: false, whyPaused: async () => null }
+const unneeded = { needsWorkers: false, whyNot: { installation: async () => null } }
 
 test('without a worker for ten seconds, a submission is refused at once, and nothing is recorded', async () => {
   const { url, db } = await freshDatabase()
@@ -27,7 +27,7 @@ test('without a worker for ten seconds, a submission is refused at once, and not
     status: 503,
     json: {
       code: 'cancelled',
-      detail: expect.stringMatching(/^Not applied: no worker has taken a job for 1\d s\. Nothing/),
+      detail: expect.stringMatching(/^Not applied: no worker has taken a job for 1\d s, though .*\. Nothing/),
     },
   })
   expect(refused.headers.get('Retry-After')).toBe('2')

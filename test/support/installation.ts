@@ -8,11 +8,11 @@ import { pipelinedTransaction } from '../../src/db/pipeline.ts'
 import { openSums } from '../../src/db/sums.ts'
 import type { Api } from '../../src/http/api.ts'
 import type { RateLimits } from '../../src/http/rate-limit.ts'
+import { openInspector } from '../../src/http/readiness.ts'
 import type { Engine } from '../../src/plan/engine.ts'
 import type { ApplyQueue } from '../../src/queue/backend.ts'
 import { startConsumer } from '../../src/queue/consumer.ts'
 import { runQueue } from '../../src/queue/enqueue.ts'
-import { whyPaused } from '../../src/queue/pause.ts'
 import type { RedisClient } from '../../src/queue/redis.ts'
 import { type Enqueue, startReconciler } from '../../src/runs/reconcile.ts'
 import { followRuns } from '../../src/runs/subscribe.ts'
@@ -20,6 +20,7 @@ import { openTally } from '../../src/runs/tally.ts'
 import { type Worker, work } from '../../src/runs/work.ts'
 import { workerLedger } from '../../src/runs/worker-ledger.ts'
 import { openBacklog } from '../../src/submissions/backlog.ts'
+import { openWhyNot } from '../../src/submissions/why-not.ts'
 import type { WaitLimits } from '../../src/waits/waits.ts'
 import { type Answer, type Asker, askAs } from './asker.ts'
 import { atEnd } from './at-end.ts'
@@ -107,20 +108,22 @@ export async function installation({
   const sums = openSums(db)
   atEnd(() => sums.stop())
   const tally = openTally(sums, engine.registry)
+  const inspect = openInspector(db, queue, engine.keyring, logger)
+  const whyNot = openWhyNot(db, inspect)
   const submitter = {
     db,
     engine,
     runs,
-    backlog: openBacklog(db, { needsWorkers: false, whyPaused: () => whyPaused(queue, db) }),
+    backlog: openBacklog(db, { needsWorkers: false, whyNot }),
     log: logger,
     tally,
     applyWaitMs,
     queuedEntries,
     enqueue,
-    whyPaused: () => whyPaused(queue, db),
+    whyNot,
   }
   const metricsAt = metricsPort === undefined ? null : { port: metricsPort, host: '127.0.0.1' }
-  const app = buildApp({ queue, submitter, limits: { ...wide, ...limits }, metricsAt, rateStore, waits })
+  const app = buildApp({ queue, submitter, inspect, limits: { ...wide, ...limits }, metricsAt, rateStore, waits })
   atEnd(() => app.close())
   await app.ready()
 

@@ -1,12 +1,17 @@
 import type { Db } from '../../src/db/client.ts'
 import { execute } from '../../src/db/raw.ts'
 
-const texts = { '55P03': 'a lock was not given in time', '57014': 'a statement took too long' } as const
+const texts = {
+  '55P03': 'a lock was not given in time',
+  '57014': 'a statement took too long',
+  '58030': 'could not read a block',
+} as const
 
 /**
  * Every new application fails as for a lock that is not given in time, until the returned function is called.
  *
- * @param code 57014: as for a statement that takes too long, which is tried again at once, and then by another attempt
+ * @param code 57014, 58030: as for a statement that takes too long, and for a broken disk, which are tried again at once, and then by
+ * another attempt
  */
 export async function lockedOut(db: Db, code: keyof typeof texts = '55P03'): Promise<() => Promise<unknown>> {
   await execute(db, {

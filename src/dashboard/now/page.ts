@@ -81,14 +81,14 @@ function blockerText({ pid, run, program, state, openS, statement }: Blocker): H
 }
 
 function attention({ failures, tokens, certificates, refused }: Now): Html {
-  return html`<h3>Failed in the last 7 days, by cause</h3>
+  return html`<h3>Failed or not taken in the last 7 days, by cause</h3>
 ${
   failures === null
     ? notKnown()
     : failures.groups.length === 0
       ? html`<p>${mark('good', 'None.')}</p>`
       : html`${groupTable('Failures by cause', failures.groups, mostRows)}
-<p><a href="${runsPath}?period=week&outcome=failed">All failed runs of the week</a></p>`
+<p><a href="${runsPath}?period=week&outcome=attention">All of them</a></p>`
 }
 ${failures !== null && !failures.isAll && html`<p class="quiet">There are more: these are the newest.</p>`}
 <h3>Refused before they were recorded, in the last hour</h3>

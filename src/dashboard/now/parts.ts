@@ -9,10 +9,9 @@ import type { Now } from './read.ts'
 /** A line for each part of the installation, as the probes judge it, for each worker, and for each silent server. */
 export const parts = (now: Now): Html =>
   table('Parts', { Part: 'plain', State: 'plain', Details: 'text' }, [
-    ...Object.entries(names).map(([part, name]) => lineOf(name, checkOf(now, part as keyof Checks))),
-    ...(now.pause !== null && now.pause !== 'none'
-      ? [{ id: 'part-pause', cells: ['Pause', mark('bad', 'paused'), pauseSentence(now.pause)] }]
-      : []),
+    ...Object.entries(names).map(([part, name]) =>
+      lineOf(name, now.checks[part as keyof Checks], part === 'pause' ? pauseOf(now) : null),
+    ),
     ...someOf('Workers', silentFirst(now.workers ?? []).map(workerLine)),
     ...someOf('Servers', serverLines(now.servers)),
   ])
@@ -28,28 +27,25 @@ function someOf(part: string, rows: readonly Row[]): readonly Row[] {
     : [...rows.slice(0, mostRows), { id: `part-more-${part}`, cells: [part, '', `And ${number(left)} more.`] }]
 }
 
-/** The check of a part. The line of the pause names its user and time. */
-function checkOf({ checks, pause }: Now, part: keyof Checks): Check {
-  const isStopped = pause !== null && pause !== 'none' && checks.database.ok && checks.queue.ok
-  return part === 'worker' && isStopped
-    ? { ok: false, detail: 'No worker takes jobs while the queue is paused: see Pause.' }
-    : checks[part]
-}
-
 const names: Readonly<Record<keyof Checks, string>> = {
   database: 'Database',
   changes: 'Changes',
   migrations: 'Migrations',
   versions: 'Versions',
   queue: 'Queue',
+  pause: 'Pause',
   secrets: 'Secret key',
   // The lines of the workers follow.
   worker: 'Workers',
 }
 
-const lineOf = (name: string, { ok, detail }: Check) => ({
+/** The pause, with its time in the zone of the caller; null when there is none. */
+const pauseOf = ({ pause }: Now): Html | null => (pause === null || pause === 'none' ? null : pauseSentence(pause))
+
+/** @param details in place of those that the probes have */
+const lineOf = (name: string, { ok, detail }: Check, details: Html | null) => ({
   id: `part-${name}`,
-  cells: [name, ok ? mark('good', 'healthy') : mark('bad', 'not healthy'), detail],
+  cells: [name, ok ? mark('good', 'healthy') : mark('bad', 'not healthy'), details ?? detail],
 })
 
 /** @param heard the sentence about a process that is heard @param what the kind of a silent one */

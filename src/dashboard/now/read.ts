@@ -18,7 +18,7 @@ import { expiringCertificates, expiringTokens } from '../../views/expiries.ts'
 import { readRefusals } from '../../views/refusal.ts'
 import { groupByCause, type RunGroup } from '../runs/groups.ts'
 
-/** Failures by cause. @property isAll false: there are more, of which these are the newest */
+/** Runs that failed, or that the service cancelled, by cause. @property isAll false: there are more, of which these are the newest */
 type Failures = { readonly groups: readonly RunGroup[]; readonly isAll: boolean }
 
 const mostFailures = 200
@@ -109,7 +109,7 @@ async function readWork(db: Db, runs: ListSpec<'Run'>, actor: Actor) {
 }
 
 async function failuresOf(db: Db, runs: ListSpec<'Run'>, actor: Actor): Promise<Failures> {
-  const sent = { period: 'week', outcome: 'failed' }
+  const sent = { period: 'week', outcome: 'attention' }
   const { ids } = await findRuns(db, runs, actor, { sent, size: mostFailures + 1 })
   const rows = await readRunRows(db, runs, actor, ids.slice(0, mostFailures))
   return { groups: groupByCause(rows), isAll: ids.length <= mostFailures }

@@ -2,6 +2,7 @@ import { isSilent, type KnownProcess } from '../../db/presence.ts'
 import { type Html, html } from '../../http/html.ts'
 import { type Actor, allows } from '../../permissions.ts'
 import { isBlocked } from '../../runs/at-work.ts'
+import { judgeParts } from '../../runs/why.ts'
 import type { Expiring } from '../../views/expiries.ts'
 import { count, type Look, mark } from '../words.ts'
 import type { Now } from './read.ts'
@@ -23,10 +24,9 @@ const seesAll = (actor: Actor): boolean =>
 /** @param isAllSeen whether the caller may see all problems */
 export function evaluate(now: Now, isAllSeen: boolean): { readonly look: Look; readonly text: string } {
   const { at, atWork, failures } = now
-  const [broken, stopped] = [unhealthyParts(now), isPaused(now)]
+  const stopped = judgeParts(now.checks)
   const found = [
-    ...(stopped ? ['the queue is paused'] : []),
-    ...some(broken, 'part', 'not healthy'),
+    ...(stopped === null ? [] : [`nothing is applied: ${stopped.sentence}`]),
     ...some(silentOf(now.workers), 'worker', 'silent'),
     ...some(silentOf(now.servers), 'server', 'silent'),
     ...some((atWork ?? []).filter(isBlocked).length, 'run', 'blocked'),
@@ -35,19 +35,12 @@ export function evaluate(now: Now, isAllSeen: boolean): { readonly look: Look; r
     ...expiries(now.certificates ?? null, 'certificate', at),
     ...some(Object.values(now).filter((part) => part === null).length, 'part', 'could not be read'),
   ]
-  if (found.length > 0)
-    return { look: stopped || broken > 0 ? 'bad' : 'warn', text: `Look at this: ${found.join('; ')}.` }
+  if (found.length > 0) return { look: stopped === null ? 'warn' : 'bad', text: `Look at this: ${found.join('; ')}.` }
   const isKnown = isAllSeen && failures?.isAll === true
   return { look: 'good', text: isKnown ? 'Nothing is wrong.' : 'Nothing is known to be wrong.' }
 }
 
 const some = (of: number, what: string, is: string): readonly string[] => (of === 0 ? [] : [`${count(of, what)} ${is}`])
-
-const isPaused = ({ pause }: Now): boolean => pause !== null && pause !== 'none'
-
-/** The number of unhealthy parts. Workers that take no jobs during a pause are not counted. */
-const unhealthyParts = (now: Now): number =>
-  Object.entries(now.checks).filter(([part, { ok }]) => !ok && !(part === 'worker' && isPaused(now))).length
 
 const silentOf = (all: readonly KnownProcess[] | null): number => (all ?? []).filter(isSilent).length
 

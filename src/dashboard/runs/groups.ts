@@ -7,15 +7,17 @@ export type RunGroup = ReturnType<typeof groupByCause>[number]
  * Groups runs.
  *
  * @param rows the newest first
- * @returns the groups that still fail first, and then the latest; `open`: how many of them failed and were not repaired by a later
- * run, null when the caller may not know, and for runs that did not fail
+ * @returns the groups that still fail first, and then the latest; `open`: how many of them failed or were cancelled, and were not
+ * repaired by a later run; null when the caller may not know, and for other runs
  */
 export function groupByCause(rows: readonly RunRow[]) {
-  const groups = [...Map.groupBy(rows, (row) => `${row.outcome} ${causeOf(row)}`).values()].flatMap((all) => {
+  // Numbers of processes and times do not part what has one cause.
+  const keyOf = (row: RunRow) => `${row.outcome} ${causeOf(row).replaceAll(/\d+/g, '#')}`
+  const groups = [...Map.groupBy(rows, keyOf).values()].flatMap((all) => {
     const [last] = all
     if (last === undefined) return []
     const { id, outcome, created_at, repaired } = last
-    const isKnown = outcome === 'failed' && repaired !== null
+    const isKnown = (outcome === 'failed' || outcome === 'cancelled') && repaired !== null
     return {
       outcome,
       cause: causeOf(last),
@@ -29,4 +31,5 @@ export function groupByCause(rows: readonly RunRow[]) {
   return groups.sort((one, other) => Number((other.open ?? 0) > 0) - Number((one.open ?? 0) > 0))
 }
 
-const causeOf = ({ cause, reason }: Pick<RunRow, 'cause' | 'reason'>) => cause ?? reason ?? ''
+const causeOf = ({ cause, reason, outcome, sentence }: RunRow) =>
+  cause ?? (outcome === 'cancelled' ? sentence?.replace(/^not applied: /, '') : null) ?? reason ?? ''

@@ -94,7 +94,7 @@ const form = ({
   wrong,
 }: Asked): Html => html`<form class="filters" method="get" action="${runsPath}">
 ${choiceField('period', labels.period, span, Object.entries(periodWords))}
-${choiceField('outcome', labels.outcome, outcome === 'any' ? '' : outcome, [['', 'any'], ...outcomesAsked.map((each) => [each, each === 'unknown' ? 'unknown yet' : each] as const)])}
+${choiceField('outcome', labels.outcome, outcome === 'any' ? '' : outcome, [['', 'any'], ...outcomesAsked.map((each) => [each, outcomeWords[each] ?? each] as const)])}
 ${(['object', 'who', 'owner', 'kind', 'request', 'text'] as const).map((name) =>
   textField(name, labels[name], {
     value: sent[name],
@@ -105,5 +105,10 @@ ${(['object', 'who', 'owner', 'kind', 'request', 'text'] as const).map((name) =>
 )}${isGrouped && html`<input type="hidden" name="group" value="cause">`}
 <div class="choice"><button type="submit">Show</button><a class="button" href="${runsPath}">Clear</a></div>
 </form>`
+
+const outcomeWords: Readonly<Partial<Record<(typeof outcomesAsked)[number], string>>> = {
+  unknown: 'unknown yet',
+  attention: 'failed or not taken',
+}
 
 const hints: Readonly<Partial<Record<Field, string>>> = { object: 'application:shop' }

@@ -112,8 +112,7 @@ export function rollBackPages(app: Api, submitter: Submitter): void {
     return run
   }
 
-  const readOne = (id: string, actor: Actor) =>
-    inTime(readRun(db, engine, { id, withBlueprint: false }, actor, async () => null))
+  const readOne = (id: string, actor: Actor) => inTime(readRun(db, engine, { id, withBlueprint: false }, actor))
 
   async function show(
     request: Asking,

@@ -9,10 +9,7 @@ import { readRunRows } from '../../lists/run-rows.ts'
 import { findRuns } from '../../lists/runs-of-operators.ts'
 import type { Actor } from '../../permissions.ts'
 import type { Engine } from '../../plan/engine.ts'
-import type { ApplyQueue } from '../../queue/backend.ts'
-import { progressOf } from '../../queue/enqueue.ts'
-import { readPause } from '../../queue/pause.ts'
-import { readRun } from '../../views/one-run.ts'
+import { type Live, readRun } from '../../views/one-run.ts'
 import type { Run } from '../../views/run.ts'
 import { readDocumentDifference } from '../../views/run-differences.ts'
 import { differencesPath, documentPath, runPagePath, runsPath } from '../addresses.ts'
@@ -36,9 +33,9 @@ const rowsOfPage = 50
 /** Milliseconds; a document of many entries is long to open and to print. */
 const documentWithinMs = 5_000
 
-type Sources = { readonly db: Db; readonly engine: Engine; readonly queue: ApplyQueue; readonly runs: ListSpec<'Run'> }
+type Sources = { readonly db: Db; readonly engine: Engine; readonly live: Live; readonly runs: ListSpec<'Run'> }
 
-export function runPages(app: Api, { db, engine, queue, runs }: Sources): void {
+export function runPages(app: Api, { db, engine, live, runs }: Sources): void {
   const { registry } = engine
   const nameOf = namesOf(registry)
 
@@ -73,15 +70,13 @@ export function runPages(app: Api, { db, engine, queue, runs }: Sources): void {
     async ({ actor, params: { id }, query: { start } }, reply) => {
       const run = await readOne(id, actor)
       const later = start > 0 ? [] : await ifInTime(laterRuns(db, runs, registry, run, actor))
-      const pause = run.state === 'queued' ? await readPause(queue, db).catch(() => null) : null
-      return sendPage(reply, runPage(run, { later, start, pause, nameOf }, actor))
+      return sendPage(reply, runPage(run, { later, start, nameOf }, actor))
     },
   )
 
   /** @throws {Problem} `not_found` also for a run that the caller may not see */
   async function readOne(id: string, actor: Actor, withBlueprint = false): Promise<Run> {
-    const progress = (of: { readonly id: string }, attempt: number) => progressOf(queue, of, attempt)
-    const reading = readRun(db, engine, { id, withBlueprint }, actor, progress)
+    const reading = readRun(db, engine, { id, withBlueprint }, actor, live)
     const run = await inTime(reading, withBlueprint ? documentWithinMs : undefined)
     if (run === null) throw noSuchRun()
     return run

@@ -2,7 +2,6 @@ import { cutTo, type Html, type HtmlValue, html } from '../../http/html.ts'
 import type { RunRow } from '../../lists/run-rows.ts'
 import { runPath } from '../../paths.ts'
 import { type Actor, allowsSome } from '../../permissions.ts'
-import type { Pause } from '../../queue/pause.ts'
 import { outcomeOf } from '../../runs/outcome.ts'
 import { mayRollBack } from '../../submissions/access.ts'
 import type { Run } from '../../views/run.ts'
@@ -17,7 +16,7 @@ import {
 } from '../addresses.ts'
 import { page } from '../frame.ts'
 import { factList, table } from '../table.ts'
-import { duration, nameText, number, outcomeMark, pauseSentence, sentenceText, time } from '../words.ts'
+import { duration, nameText, number, outcomeMark, sentenceText, time } from '../words.ts'
 import { areUnchanged, changeCounts, changesPart, lineList } from './changes.ts'
 import { mostObjects } from './same-objects.ts'
 import { runTable } from './tables.ts'
@@ -29,21 +28,19 @@ type Shown = {
   readonly later: readonly RunRow[] | null
   /** The index of the first change that is shown. */
   readonly start: number
-  /** Null: the queue is not paused, or that is not known. */
-  readonly pause: Pause | null
   /** The display name of a model. */
   readonly nameOf: (model: string) => string
 }
 
-export function runPage(run: Run, { later, start, pause, nameOf }: Shown, actor: Actor): string {
+export function runPage(run: Run, { later, start, nameOf }: Shown, actor: Actor): string {
   const isOver = run.finished_at !== null
   return page({
     title: run.title,
     actor,
     within: runsPath,
-    // A failed run may be repaired later.
-    isLive: !isOver || (run.state === 'failed' && run.repaired !== true),
-    content: html`${summary(run, pause)}
+    // It may be repaired later.
+    isLive: !isOver || ((run.state === 'failed' || run.state === 'cancelled') && run.repaired !== true),
+    content: html`${summary(run)}
 ${unreadable(run)}
 ${isOver && mayRollBack(actor, run.submitter) && html`<p><a class="button" href="${rollBackPath(run.id)}">${run.applied === true ? 'Plan again or roll back to this' : 'Plan it again'}</a></p>`}
 ${
@@ -55,13 +52,12 @@ ${changed(run, start, nameOf)}`,
   })
 }
 
-function summary(run: Run, pause: Pause | null): Html {
+function summary(run: Run): Html {
   const { cause, repaired, repaired_by, changes } = run
   const outcome = outcomeOf(run, changes.length > 0 && areUnchanged(changes))
   const look = outcome === 'failed' || outcome === 'refused' || outcome === 'cancelled' ? 'bad' : 'good'
   return html`<div class="summary ${look}"><p>${outcomeMark({ outcome, state: run.state })} <span class="says">${says(run, outcome)}</span></p>
-${run.state === 'queued' && pause !== null && html`<p>${pauseSentence(pause)} No worker takes this run until the queue is resumed.</p>`}
-${cause !== null && html`<p>Cause: ${sentenceText(cause)}</p>`}
+${cause !== null && html`<p>${run.finished_at === null ? 'Not applied yet' : 'Cause'}: ${sentenceText(cause)}</p>`}
 ${repaired === true && html`<p>Repaired by ${repaired_by === null ? 'a later run' : html`<a href="${runPagePath(repaired_by)}">a later run</a>`}.</p>`}</div>`
 }
 

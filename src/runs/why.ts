@@ -1,0 +1,93 @@
+import { type AtWork, blockerSentence } from './at-work.ts'
+import { type CauseClass, recordedClass } from './cause.ts'
+import type { Waiting } from './queued.ts'
+
+/** Why a run is not applied: one judgement for answers, the record of the run, pages, lists and metrics. */
+
+/** The codes: `reason` of cancelled runs in the metrics. docs/operations.md says what to do for each. */
+export const whyCodes = [
+  'paused',
+  'queue',
+  'workers',
+  'database',
+  'lock',
+  'attempts',
+  'turn',
+  'busy',
+  'late',
+  'stale',
+  'user',
+] as const
+
+/**
+ * @property sentence for its submitter: without a capital and a full stop
+ * @property cause the same for callers with `view_run`, at most 300 characters; null when it is the sentence
+ */
+export type Why = { readonly code: (typeof whyCodes)[number]; readonly sentence: string; readonly cause: string | null }
+
+const why = (code: Why['code'], sentence: string, cause: string | null = null): Why => ({ code, sentence, cause })
+
+export const stale = why('stale', 'it was queued for more than an hour')
+export const cancelledBy = (user: string): Why => why('user', `cancelled by ${user}`)
+export const databaseAway = why('database', 'the database went away')
+
+/** `Not applied: the queue is paused. Nothing was changed; try again shortly.` */
+export const notApplied = ({ sentence }: Pick<Why, 'sentence'>): string =>
+  `Not applied: ${sentence}${/[.?!]$/.test(sentence) ? '' : '.'} Nothing was changed; try again shortly.`
+
+/** The parts, from those that the others need. */
+const parts = [
+  ['database', 'database'],
+  ['migrations', 'database'],
+  ['secrets', 'database'],
+  ['changes', 'database'],
+  ['queue', 'queue'],
+  ['pause', 'paused'],
+  ['versions', 'workers'],
+  ['worker', 'workers'],
+] as const
+
+/** The parts of the installation, as probes answer them. */
+type Checks = Readonly<Record<(typeof parts)[number][0], { readonly ok: boolean; readonly detail: string }>>
+
+/** Names that keep their capital within a sentence. */
+const isName = /^(PostgreSQL|Redis|SECRET_KEY)\b/
+
+/** @returns why nothing is applied; null when all parts are healthy */
+export function judgeParts(checks: Checks): Why | null {
+  const [found] = parts.filter(([part]) => !checks[part].ok)
+  if (found === undefined) return null
+  const [part, code] = found
+  const detail = checks[part].detail.replace(/\.$/, '')
+  return why(code, isName.test(detail) ? detail : detail.charAt(0).toLowerCase() + detail.slice(1))
+}
+
+const attempted: Readonly<Record<Exclude<CauseClass, 'lock_timeout'>, string>> = {
+  no_writes: 'workers tried it, and PostgreSQL could not write',
+  connection: 'workers tried it, and lost the connection to PostgreSQL',
+  statement_timeout: 'workers tried it, and a statement took too long',
+  collision: 'workers tried it, and it collided with other transactions each time',
+  lost: 'the worker that had it ended, or the queue lost its job',
+  other: 'workers tried it, and failed each time',
+}
+
+const locked = 'another session of the database holds a lock that it needs'
+
+/**
+ * @param atWork the run, as it is at work, or was blocked in its last attempt
+ * @returns why it is not applied yet; null while a worker works on it unhindered
+ */
+export function judgeRun({ cause, isYoung, isBehind, free }: Waiting, atWork: AtWork | undefined): Why | null {
+  if (atWork !== undefined && atWork.blocker !== null)
+    return why('lock', locked, `a lock is not given: ${blockerSentence(atWork.blocker)}`)
+  if (atWork !== undefined && atWork.workS !== null) return null
+  if (cause !== null) {
+    const kind = recordedClass(cause)
+    return kind === 'lock_timeout' ? why('lock', locked, cause) : why('attempts', attempted[kind], cause)
+  }
+  if (isYoung) return null
+  if (isBehind) return why('turn', 'it waits for sets of its submitter, or for one of the slots that sets may have')
+  return free !== null && free <= 0 ? why('busy', 'all slots of the workers are busy with other runs') : late
+}
+
+export const late = why('late', 'no worker took it in time')

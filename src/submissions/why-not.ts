@@ -1,0 +1,42 @@
+import type { Db } from '../db/client.ts'
+import { inTime } from '../db/in-time.ts'
+import { probe } from '../http/probe.ts'
+import type { Inspect } from '../http/readiness.ts'
+import { readAtWork } from '../runs/at-work.ts'
+import { readWaiting } from '../runs/queued.ts'
+import { judgeParts, judgeRun, type Why } from '../runs/why.ts'
+import { limitTime } from '../time-limit.ts'
+
+/** The judgement of `runs/why.ts` on this installation. It never fails: what is not known in time is left out. */
+
+export type WhyNot = {
+  /** @returns why nothing is applied; null when all parts are healthy */
+  installation(): Promise<Why | null>
+  /** @returns why this run is not applied yet; null while a worker works on it unhindered, and when it has ended */
+  run(id: string): Promise<Why | null>
+}
+
+/** Milliseconds that a judgement may take. */
+export const whyWithinMs = 1_000
+
+export function openWhyNot(db: Db, inspect: Pick<Inspect, 'applies'>): WhyNot {
+  const installation = async () => judgeParts(await inspect.applies())
+  const shared = probe(installation, whyWithinMs)
+  return {
+    installation: () => shared().catch(() => null),
+    run: (id) => {
+      const judge = async (): Promise<Why | null> => {
+        const ofRun = Promise.all([inTime(readWaiting(db, id)), inTime(readAtWork(db, { fromS: 0, only: id }))])
+        const [stopped, found] = await Promise.all([installation(), ofRun.catch(() => null)])
+        if (stopped !== null) return stopped
+        const [[waiting], [atWork]] = found ?? [[], []]
+        return waiting === undefined ? null : judgeRun(waiting, atWork)
+      }
+      return limitTime(
+        judge().catch(() => null),
+        whyWithinMs,
+        () => null,
+      )
+    },
+  }
+}
