@@ -12,7 +12,7 @@ export const applicationList = ({ kinds }: Pick<Registry, 'kinds'>): ListSpec<'A
   permission: 'view_application',
   alsoNeeds: toSeeMakers,
   view: applicationView(kinds),
-  owned: { unless: 'view_application', sql: 'applications.owner' },
+  owned: { sql: 'applications.owner' },
   count: 'rows',
   search: applicationText,
   order: { name: 'name', slug: 'slug', pk: 'pk' },

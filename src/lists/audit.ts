@@ -32,18 +32,16 @@ export const auditList: ListSpec<'AuditRow'> = {
 export const auditSpans = { day: '1 day', week: '7 days', month: '30 days', all: null } as const
 export type AuditSpan = keyof typeof auditSpans
 
-function idIs(request: string, id: string, bind: filter.Bind): string {
-  const run = z.guid().safeParse(id.toLowerCase()).data
-  const ofRun = run === undefined ? '' : ` OR audit_rows.run_id = ${bind(run)}::uuid`
-  return `${request} = ${bind(id)}${ofRun}`
-}
-
 /** The filters of the pages of operators: periods, and a run or a request by one id. */
 export const auditOfOperators: ListSpec<'AuditRow'> = {
   ...auditList,
   filters: {
     ...auditList.filters,
     period: filter.isWithin('at', auditSpans),
-    id: filter.narrows<'requestId', string>('requestId', z.string(), idIs),
+    id: filter.narrows('requestId', z.string(), (request, id, bind) => {
+      const run = z.guid().safeParse(id.toLowerCase()).data
+      const ofRun = run === undefined ? '' : ` OR audit_rows.run_id = ${bind(run)}::uuid`
+      return `${request} = ${bind(id)}${ofRun}`
+    }),
   },
 }

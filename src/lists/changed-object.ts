@@ -26,8 +26,7 @@ export function changedObject({ models: registered }: Registry) {
     'application:shop',
     'That changed the object of this kind and name, such as `application:shop`, under any name that it had. The caller may view the object: else none is found.',
   )
-  type Asked = { readonly models: readonly Seen[]; readonly name: string }
-  return narrows<'id', Asked>(
+  return narrows(
     'id',
     schema,
     (id, { models, name }, bind) => {
@@ -38,8 +37,8 @@ export function changedObject({ models: registered }: Registry) {
     },
     // A caller could guess the names of objects otherwise, by the runs that it sees.
     ({ models, name }, actor) => {
-      const asked = new Set(models.map(({ model }) => model))
-      return { models: seenBy({ models: registered }, actor).filter(({ model }) => asked.has(model)), name }
+      const seen = seenBy({ models: registered }, actor)
+      return { models: seen.filter(({ model }) => models.some((asked) => asked.model === model)), name }
     },
   )
 }

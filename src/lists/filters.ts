@@ -74,17 +74,17 @@ const repeated = <Item extends z.ZodType>(item: Item, description: string, max =
 
 const filter = <Field extends string, Value>(declared: Filter<Field, Value>) => declared as Filter<Field>
 
-/** A filter with a condition of its own on a field. */
+/** A filter with a condition of its own on a field, or on an expression. */
 export const narrows = <Field extends string, Value>(
-  on: Field,
+  on: Field | Expression,
   schema: z.ZodType<Value>,
   condition: Filter<Field, Value>['condition'],
   seen?: Filter<Field, Value>['seen'],
 ) => filter({ on, schema, condition, ...(seen && { seen }) })
 
 /** A filter that compares a field with the value. @param type the type of the value in PostgreSQL */
-const compares = <Field extends string>(on: Field, operator: string, type: string, schema: z.ZodType) =>
-  filter({ on, schema, condition: (column, value, bind) => `${column} ${operator} (${bind(value)}::${type})` })
+export const compares = <Field extends string>(on: Field, operator: string, type: string, schema: z.ZodType) =>
+  narrows(on, schema, (column, value, bind) => `${column} ${operator} (${bind(value)}::${type})`)
 
 /** `request id` of `requestId`. */
 const wordsOf = (field: string) => field.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
@@ -127,11 +127,7 @@ export const isOneOfKeys = <Field extends string>(on: Field, type: keyof typeof 
 
 /** @param on a field, or SQL that is true or false, and never null */
 export const isTrue = <Field extends string>(on: Field | Expression, description: string) =>
-  filter({
-    on,
-    schema: queryBoolean.meta({ description }),
-    condition: (sql, value) => (value ? sql : `NOT ${sql}`),
-  })
+  narrows(on, queryBoolean.meta({ description }), (sql, value) => (value ? sql : `NOT ${sql}`))
 
 export const startsWith = <Field extends string>(on: Field, description: string) =>
   narrows(
@@ -149,8 +145,6 @@ export const isWithin = <Field extends string, Span extends string>(
     spans[span] === null ? 'true' : `${column} >= now() - interval '${spans[span]}'`,
   )
 
-const queryUsername = follow(username, queryText(150), 'invalid_value')
-
 /** Rows of a table that memberships relate to those of the list. */
 type Relation = {
   readonly displayName: string
@@ -163,11 +157,16 @@ type Relation = {
 const groups: Relation = { displayName: 'group', table: 'groups', named: 'group_pk', listed: 'user_pk' }
 const members: Relation = { displayName: 'user', table: 'users', named: 'user_pk', listed: 'group_pk' }
 
-/** A filter by relations to any of the rows that this column names; a value that names nothing is an error. */
+/**
+ * A filter by relations to any of the rows that this column names; a value that names nothing is an error.
+ *
+ * @param type the type of the column in PostgreSQL
+ */
 function related(
   { displayName, table, named, listed }: Relation,
   column: string,
-  [type, item]: [type: string, item: z.ZodType<string | number>],
+  type: string,
+  item: z.ZodType<string | number>,
   description: string,
 ): Filter<'pk'> {
   const among = (values: string) => `named.${column} = ANY(${values}::${type}[])`
@@ -190,20 +189,16 @@ function related(
   })
 }
 
-export const groupsByPk = related(groups, 'pk', ['uuid', queryUuid], 'A direct member of the group with this UUID.')
-export const groupsByName = related(groups, 'name', ['text', queryText()], 'A direct member of a group with this name.')
-export const membersByPk = related(
-  members,
-  'pk',
-  ['integer', queryKey],
-  'Has the user with this key as a direct member.',
-)
+export const groupsByPk = related(groups, 'pk', 'uuid', queryUuid, 'A direct member of the group with this UUID.')
+export const groupsByName = related(groups, 'name', 'text', queryText(), 'A direct member of a group with this name.')
+export const membersByPk = related(members, 'pk', 'integer', queryKey, 'Has the user with this key as a direct member.')
 /** A filter by usernames. A caller without `view_user` could guess usernames otherwise, and which key belongs to which. */
 export const membersByUsername: Filter<'pk'> = {
   ...related(
     members,
     'username',
-    ['text', queryUsername],
+    'text',
+    follow(username, queryText(150), 'invalid_value'),
     'Has the user with this name as a direct member. Needs `view_user`, except for the own name.',
   ),
   seen: (value, actor) => {
@@ -228,30 +223,30 @@ export const contains = <Field extends string>(on: Field) =>
   filter({
     on,
     schema: attributesText.transform((text, context) => {
-      const entries = entriesOf(text)
-      const error = errorOf(entries)
-      if (error === undefined) return (entries ?? []).map(nest)
-      context.addIssue({ code: 'custom', message: error })
+      const objects = objectsIn(text)
+      if (typeof objects !== 'string') return objects
+      context.addIssue({ code: 'custom', message: objects })
       return z.NEVER
     }),
     condition: (column, objects, bind) =>
       objects.map((object) => `${column} @> ${bind(JSON.stringify(object))}::jsonb`).join(' AND ') || 'true',
   })
 
-function errorOf(entries: readonly [string, unknown][] | undefined): string | undefined {
-  if (entries === undefined) return 'Must be a JSON object, such as {"department": "it"}.'
-  if (entries.length > maxAttributeKeys) return `Must have at most ${maxAttributeKeys} fields.`
+/** @returns an object for each entry; a text: the error */
+function objectsIn(text: string): unknown[] | string {
+  const value = parsed(text)
+  if (!isObject(value)) return 'Must be a JSON object, such as {"department": "it"}.'
+  const objects = Object.entries(value).map(nest)
+  if (objects.length > maxAttributeKeys) return `Must have at most ${maxAttributeKeys} fields.`
   // The nested form is checked: a name with many `__` nests as deep as braces do.
-  return entries.map((entry) => storableJson(nest(entry))).find((error) => error !== undefined)
+  return objects.map((object) => storableJson(object)).find((error) => error !== undefined) ?? objects
 }
 
-/** @returns undefined for a text that is no object */
-function entriesOf(text: string): [string, unknown][] | undefined {
+/** @returns undefined for a text that is not JSON, which is no object either */
+function parsed(text: string): unknown {
   try {
-    const value = parseJson(text)
-    return isObject(value) ? Object.entries(value) : undefined
+    return parseJson(text)
   } catch {
-    // The caller reports it, in words.
     return undefined
   }
 }

@@ -3,7 +3,7 @@ import type { Tx } from '../db/client.ts'
 import { query, type Statement, unprepared, Values } from '../db/raw.ts'
 import type { Key } from '../views/view.ts'
 import { conditionsOf } from './conditions.ts'
-import type { Listed, ListQuery, Sorted } from './listed.ts'
+import type { ListQuery, ListSpec, Sorted } from './listed.ts'
 import { qualified, tableOf } from './tables.ts'
 
 /**
@@ -39,7 +39,7 @@ export type Found = {
 }
 
 /** Counts the rows that match, and finds the keys of one page: one statement, or two when many rows match. */
-export async function find(tx: Tx, list: Listed, asked: ListQuery): Promise<Found> {
+export async function find(tx: Tx, list: ListSpec, asked: ListQuery): Promise<Found> {
   const values = new Values()
   const { length: narrowings } = conditionsOf(list, asked, new Values().bind)
   const isNarrowed = narrowings > 0
@@ -59,13 +59,13 @@ const made = (text: string, { list: values }: Values, { isPlain }: ListQuery): S
   isPlain ? { text, values } : unprepared({ text, values })
 
 /** A number that is known without the rows, and the first page of a whole list. */
-function counted(list: Listed, asked: ListQuery, number: string, values: Values): string {
+function counted(list: ListSpec, asked: ListQuery, number: string, values: Values): string {
   const isFirst = asked.filters.length === 0 && asked.page === 1
   const keys = isFirst ? `ARRAY(${pageOf(list, asked, [], { offset: 0, size: asked.page_size }, values)})` : 'NULL'
   return `SELECT (${number})::integer AS count, ${keys} AS keys, ${unknownOf(asked, values)} AS unknown`
 }
 
-function sizeOf(list: Listed, asked: ListQuery): string {
+function sizeOf(list: ListSpec, asked: ListQuery): string {
   const { name } = tableOf(list.view.model)
   if (list.count === 'kept') return `SELECT coalesce(sum(c.rows), 0) FROM row_counts c WHERE c.table_name = '${name}'`
   return `SELECT count(*) FROM ${list.count === 'capped' ? upTo(asked, name) : name}`
@@ -82,7 +82,7 @@ function numberAlone({ filters, mostCounted }: ListQuery, narrowings: number, { 
 }
 
 /** Few matches are counted and sorted at once, and of many the number. */
-function matching(list: Listed, asked: ListQuery, values: Values): string {
+function matching(list: ListSpec, asked: ListQuery, values: Values): string {
   const { mostCounted = Number.POSITIVE_INFINITY } = asked
   const most = Math.min(mostSorted, mostCounted)
   const all = () => `${tableOf(list.view.model).name} WHERE ${conditionsOf(list, asked, values.bind).join(' AND ')}`
@@ -112,7 +112,7 @@ function unknownOf({ filters }: ListQuery, { bind }: Values): string {
 /** The keys of a page when they were not found while the rows were counted. Behind the middle, it is found from the end. */
 async function readPage(
   tx: Tx,
-  list: Listed,
+  list: ListSpec,
   asked: ListQuery,
   { count, isExact }: Pick<Found, 'count' | 'isExact'>,
 ): Promise<readonly Key[]> {
@@ -132,23 +132,21 @@ type Place = { readonly offset: number; readonly size: number; readonly isBackwa
 
 /** The keys of a page along the order, in SQL. */
 function pageOf(
-  list: Listed,
+  list: ListSpec,
   asked: ListQuery,
   conditions: readonly string[],
   { offset, size, isBackward = false }: Place,
   values: Values,
 ): string {
-  const { name } = tableOf(list.view.model)
-  const key = keyOf(list)
   const sorts = sortsOf(list, asked.ordering)
-  const met = [...conditions, behind(sorts, asked, values)]
-  return `SELECT ${key} FROM ${name} WHERE ${met.join(' AND ')}
+  const met = [...conditions, behind(sorts, asked, values)].join(' AND ')
+  return `SELECT ${keyOf(list)} FROM ${tableOf(list.view.model).name} WHERE ${met}
     ORDER BY ${directions(sorts, isBackward)} LIMIT ${size} OFFSET ${offset}`
 }
 
 const startOf = ({ page, page_size }: ListQuery): number => (page - 1) * page_size
 
-const keyOf = ({ view: { model } }: Listed): string => qualified(model, tableOf(model).unique[0])
+const keyOf = ({ view: { model } }: ListSpec): string => qualified(model, tableOf(model).unique[0])
 
 type Sort = { readonly field: string; readonly column: string; readonly descending: boolean }
 
@@ -156,7 +154,7 @@ type Sort = { readonly field: string; readonly column: string; readonly descendi
  * The fields that break ties are added, so that a row is on one page only; in the last field's direction, so that an index serves
  * both.
  */
-function sortsOf({ view: { model }, order }: Listed, ordering: readonly Sorted[]): readonly Sort[] {
+function sortsOf({ view: { model }, order }: ListSpec, ordering: readonly Sorted[]): readonly Sort[] {
   const { unique, ties = [] } = tableOf(model)
   const sorts: Sort[] = []
   const add = (field: string, descending: boolean) => {

@@ -1,4 +1,3 @@
-import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { type Db, transaction } from '../db/client.ts'
 import { openSnapshot, type Source } from '../db/snapshot.ts'
@@ -8,53 +7,17 @@ import type { Need } from '../http/documented.ts'
 import { answerOf, pageText, patiently } from '../http/long-answer.ts'
 import { queryBoolean } from '../http/query.ts'
 import { checkExamples } from '../models/declared.ts'
-import { type Access, type Actor, allows, ownersFor, ownersShown, type Permission } from '../permissions.ts'
+import { type Actor, allows, ownersFor, ownersShown } from '../permissions.ts'
 import { StartError } from '../start-error.ts'
 import { readUidOf } from '../views/uid.ts'
-import { type FieldOf, isStreamed, type Key, type Reading, readBatch, type View } from '../views/view.ts'
+import { isStreamed, type Key, type Reading, readBatch, type View } from '../views/view.ts'
 import { checkList } from './check.ts'
-import type { Filter } from './filters.ts'
 import { type Found, find } from './find.ts'
-import { type Listed, type ListQuery, type Sorted, usualPageSize, type Visible } from './listed.ts'
+import { type ListQuery, type ListSpec, type Scope, type Sorted, usualPageSize, type Visible } from './listed.ts'
 import { cappedFor, envelopeOf, pageParameters, toEnvelope, toSorted } from './page.ts'
 import type { ListedModel } from './tables.ts'
 
-/** The declaration of a list: the route, its parameters and its statements are made of it. */
-export type ListSpec<Model extends ListedModel = ListedModel> = Listed<Model> & {
-  readonly path: string
-  readonly permission: Access
-  readonly summary: string
-  readonly view: View<Model>
-  /** The order in the form of `ordering`. */
-  readonly defaultOrder: string
-  /** The field of a related object that an order compares, for the description. */
-  readonly compared?: Readonly<Record<string, string>>
-  readonly filters: Readonly<Record<string, Filter<FieldOf<Model>>>>
-  readonly include?: Include
-  /** What a request does before the list is read, with parameters of its own. It may set another `actor`. */
-  readonly before?: {
-    readonly parameters: Readonly<Record<string, z.ZodType>>
-    /** The parameter with which it waits. */
-    readonly laterBy: string
-    readonly answerHeaders: readonly string[]
-    run(request: FastifyRequest, reply: FastifyReply): Promise<void>
-  }
-  /** A permission without which a search finds only rows of the caller: the searched text is not shown to others. */
-  readonly searchNeeds?: Permission
-  /** Permissions that show more, beside those of `own` and `include`. */
-  readonly alsoNeeds?: readonly Need[]
-  readonly description?: string
-}
-
-/** Related objects that a caller may leave out. */
-type Include = {
-  /** The parameter, such as `include_groups`. */
-  readonly parameter: string
-  /** The field that is null without them. */
-  readonly field: string
-  /** A caller without this permission does not get `field`. */
-  readonly permission?: Permission
-}
+export type { ListSpec } from './listed.ts'
 
 /**
  * Serves a list.
@@ -70,7 +33,12 @@ export function list<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec
   const schema = {
     summary: spec.summary,
     ...(spec.description !== undefined && { description: spec.description }),
-    querystring: parametersOf(spec),
+    querystring: z.strictObject({
+      ...pageParameters(spec),
+      ...Object.fromEntries(Object.entries(spec.filters).map(([name, filter]) => [name, filter.schema.optional()])),
+      ...includeParameter(spec),
+      ...spec.before?.parameters,
+    }),
     response: { 200: envelopeOf(spec.view.schema, spec) },
   }
   const config = {
@@ -80,7 +48,7 @@ export function list<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec
     ...(spec.before && { laterBy: spec.before.laterBy }),
     exceptBy: Object.entries(spec.filters).flatMap(([name, { isUnique }]) => (isUnique ? [name] : [])),
   }
-  app.addHook('onReady', () => checkList(db, spec.path, spec, fieldsOf(spec)))
+  app.addHook('onReady', () => checkList(db, spec))
   app.get(spec.path, { config, schema }, async (request, reply) => {
     await spec.before?.run(request, reply)
     const { query, actor } = request
@@ -88,8 +56,13 @@ export function list<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec
     const reading = { uidOf: await readUidOf(db), related: isIncluded(spec, query, actor), actor }
     reply.type('application/json; charset=utf-8')
     const snapshot = openSnapshot(db, { plans: 'auto' })
-    const pieces = readPage(snapshot, db, { spec, asked, reading })
-    return patiently(reply, await answerOf(snapshot, pieces, { takeLong: () => request.takeLongAnswer() }))
+    async function* readPage(): AsyncIterable<string> {
+      const { count, isExact, unknown, keys } = await snapshot.read((tx) => find(tx, spec, asked))
+      refuseUnknown(unknown, asked)
+      const pagination = { ...toEnvelope(asked, count), ...(spec.count === 'capped' && { count_is_exact: isExact }) }
+      yield* pageText(snapshot, pagination, readRows(snapshot, db, { view: spec.view, keys, reading }))
+    }
+    return patiently(reply, await answerOf(snapshot, readPage(), { takeLong: () => request.takeLongAnswer() }))
   })
 }
 
@@ -101,13 +74,6 @@ function checkSchema({ path, view: { model, schema } }: ListSpec): void {
   const fields = schema instanceof z.ZodObject ? Object.entries<z.ZodType>(schema.shape) : []
   for (const [name, field] of fields) checkExamples(`The view of ${model} in src/views/`, name, field)
 }
-
-const fieldsOf = ({ order, filters, own, always, visible }: ListSpec): string[] =>
-  [
-    ...Object.values(order),
-    ...Object.values(filters).map(({ on }) => (typeof on === 'string' ? on : undefined)),
-    ...[own?.field, always, visible?.field],
-  ].filter((field) => field !== undefined)
 
 export const alsoNeedsOf = ({
   own,
@@ -121,14 +87,6 @@ export const alsoNeedsOf = ({
     : [{ permission: include.permission, when: `to get \`${include.field}\`, which else is null` }]),
 ]
 
-const parametersOf = (spec: ListSpec) =>
-  z.strictObject({
-    ...pageParameters(spec),
-    ...filterParameters(spec),
-    ...includeParameter(spec),
-    ...spec.before?.parameters,
-  })
-
 export const includeParameter = ({ include }: Pick<ListSpec, 'include'>) => ({
   ...(include !== undefined && {
     [include.parameter]: queryBoolean.default(true).meta({
@@ -137,21 +95,17 @@ export const includeParameter = ({ include }: Pick<ListSpec, 'include'>) => ({
   }),
 })
 
-const filterParameters = ({ filters }: ListSpec) =>
-  Object.fromEntries(Object.entries(filters).map(([name, { schema }]) => [name, schema.optional()]))
+/** Parameters by name, with values that their schemas returned. */
+type Sent = Readonly<Record<string, unknown>>
 
 /** Whether the related objects that a caller may leave out are read. */
-export function isIncluded(
-  { include }: Pick<ListSpec, 'include'>,
-  query: Readonly<Record<string, unknown>>,
-  actor: Actor,
-): boolean {
+export function isIncluded({ include }: Pick<ListSpec, 'include'>, query: Sent, actor: Actor): boolean {
   if (include === undefined) return true
   return query[include.parameter] === true && (include.permission === undefined || allows(actor, include.permission))
 }
 
-/** A page of a list, with values that the schemas of its parameters returned. */
-type Page = Readonly<Record<string, unknown>> & {
+/** A page of a list. */
+type Page = Sent & {
   readonly page: number
   readonly page_size: number
   readonly search: readonly string[]
@@ -178,9 +132,9 @@ function listQueryOf(spec: ListSpec, query: Page, actor: Actor): ListQuery {
   }
 }
 
-/** What a page of operators requests: filters by their names, with values that their schemas returned. */
+/** What a page of operators requests: filters by their names. */
 export type Request = {
-  readonly sent: Readonly<Record<string, unknown>>
+  readonly sent: Sent
   readonly terms?: readonly string[]
   readonly ordering?: string
   readonly page?: number
@@ -196,42 +150,22 @@ export function findPage(db: Db, spec: ListSpec, actor: Actor, request: Request)
 }
 
 /** The rows that this caller sees at all. */
-export function scopeOf(
-  { own, visible, owned }: ListSpec,
-  actor: Actor,
-): Pick<ListQuery, 'own' | 'values' | 'bound' | 'owners' | 'caller'> {
+export function scopeOf({ own, visible, owned }: ListSpec, actor: Actor): Scope {
   const seesAll = own === undefined || (own.unless !== undefined && allows(actor, own.unless))
   return {
     own: seesAll ? undefined : actor.pk,
     values: visible && valuesOf(visible, actor),
-    bound: visible === undefined ? [] : boundOf(visible, actor),
-    owners: owned && (ownersShown(actor, owned.unless) ?? undefined),
+    owners: owned && (ownersShown(actor) ?? undefined),
     caller: actor.pk,
   }
 }
 
-/** The values of which a caller sees only some rows: those of its owners. */
-const boundOf = ({ permissions }: Visible, actor: Actor): string[] =>
-  Object.entries(permissions).flatMap(([value, permission]) =>
-    allows(actor, permission) ? [] : ownersFor(actor, permission).map((owner) => `${value}@${owner}`),
-  )
-
-function valuesOf({ permissions, others }: Visible, actor: Actor): readonly string[] | undefined {
-  const all = Object.entries(permissions)
-  const held = all.filter(([, permission]) => allows(actor, permission))
-  return others === true && held.length === all.length ? undefined : held.map(([value]) => value)
-}
-
-/** @returns the text of the page, in pieces */
-async function* readPage(
-  snapshot: Source,
-  db: Db,
-  { spec, asked, reading }: { readonly spec: ListSpec; readonly asked: ListQuery; readonly reading: Reading },
-): AsyncIterable<string> {
-  const { count, isExact, unknown, keys } = await snapshot.read((tx) => find(tx, spec, asked))
-  refuseUnknown(unknown, asked)
-  const pagination = { ...toEnvelope(asked, count), ...(spec.count === 'capped' && { count_is_exact: isExact }) }
-  yield* pageText(snapshot, pagination, readRows(snapshot, db, { view: spec.view, keys, reading }))
+function valuesOf({ permissions, others }: Visible, actor: Actor): Scope['values'] {
+  const [full, bound]: [string[], string[]] = [[], []]
+  for (const [value, permission] of Object.entries(permissions))
+    if (allows(actor, permission)) full.push(value)
+    else bound.push(...ownersFor(actor, permission).map((owner) => `${value}@${owner}`))
+  return others === true && full.length === Object.keys(permissions).length ? undefined : { full, bound }
 }
 
 /** Reads the rows of a page in batches. The transaction ends with the last read, and not with the last chunk that is sent. */

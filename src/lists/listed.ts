@@ -1,13 +1,20 @@
-import type { Permission } from '../permissions.ts'
-import type { FieldOf } from '../views/view.ts'
-import type { Expression, Filter } from './filters.ts'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { z } from 'zod'
+import type { Need } from '../http/documented.ts'
+import type { Access, Permission } from '../permissions.ts'
+import type { FieldOf, View } from '../views/view.ts'
+import type { Filter } from './filters.ts'
 import type { ListedModel } from './tables.ts'
 
 /** A list, and a request for it. */
 
-/** The rows of a list, and its orders. */
-export type Listed<Model extends ListedModel = ListedModel> = {
-  readonly view: { readonly model: Model }
+/** The declaration of a list: the route, its parameters and its statements are made of it. */
+export type ListSpec<Model extends ListedModel = ListedModel> = {
+  readonly path: string
+  readonly permission: Access
+  readonly summary: string
+  readonly description?: string
+  readonly view: View<Model>
   /**
    * The source of the list's size when nothing narrows it. `kept`: triggers on the table keep it in `row_counts`
    * (docs/adr/0012-lists-know-their-size.md). `rows`: its rows are counted. `capped`: rows are counted as far as `mostCounted`,
@@ -15,22 +22,48 @@ export type Listed<Model extends ListedModel = ListedModel> = {
    * (docs/adr/0084-lists-of-the-ledger-count-so-far.md).
    */
   readonly count: 'kept' | 'rows' | 'capped'
-  /** The text that is searched: every term of `search` must be in it. */
-  readonly search: Expression
+  /** A condition in SQL that every term of `search` must meet, as `{pattern}` of LIKE. */
+  readonly search: string
   /** The names that `ordering` may hold. */
   readonly order: Readonly<Record<string, FieldOf<Model>>>
+  /** The order in the form of `ordering`. */
+  readonly defaultOrder: string
+  /** The field of a related object that an order compares, for the description. */
+  readonly compared?: Readonly<Record<string, string>>
+  readonly filters: Readonly<Record<string, Filter<FieldOf<Model>>>>
+  readonly include?: Include
+  /** What a request does before the list is read, with parameters of its own. It may set another `actor`. */
+  readonly before?: {
+    readonly parameters: Readonly<Record<string, z.ZodType>>
+    /** The parameter with which it waits. */
+    readonly laterBy: string
+    readonly answerHeaders: readonly string[]
+    run(request: FastifyRequest, reply: FastifyReply): Promise<void>
+  }
   /** Callers without the permission see their own rows only; if none is named, all callers do. */
   readonly own?: { readonly field: FieldOf<Model>; readonly unless?: `view_${string}` }
   /** A boolean field that is true of all rows of the list. */
   readonly always?: FieldOf<Model>
   readonly visible?: Visible<FieldOf<Model>>
   readonly owned?: Owned
+  /** A permission without which a search finds only rows of the caller: the searched text is not shown to others. */
+  readonly searchNeeds?: Permission
+  /** Permissions that show more, beside those of `own` and `include`. */
+  readonly alsoNeeds?: readonly Need[]
 }
 
-/** The rows of owners: callers whose rights are bound to owners see only rows of these. */
+/** Related objects that a caller may leave out. */
+type Include = {
+  /** The parameter, such as `include_groups`. */
+  readonly parameter: string
+  /** The field that is null without them. */
+  readonly field: string
+  /** A caller without this permission does not get `field`. */
+  readonly permission?: Permission
+}
+
+/** The rows of owners: callers whose rights are bound to owners see only rows of these, without `view_application` for all. */
 export type Owned = {
-  /** The permission with which callers see all rows, if they hold it for all owners. */
-  readonly unless: Permission
   /** The owner of a row of the list, in SQL. */
   readonly sql: string
   /** The rows that they see all the same, in SQL; `{caller}` is their key. */
@@ -52,27 +85,28 @@ export type Visible<Field extends string = string> = {
 
 /** Consents to the applications of these owners, and those of the caller. */
 export const consentsOfOwners: Owned = {
-  unless: 'view_application',
   sql: '(SELECT a.owner FROM applications a WHERE a.pk = user_consents.application_pk)',
   or: 'user_consents.user_pk = {caller}',
 }
 
 export type Sorted = { readonly field: string; readonly descending: boolean }
 
-/** A request for a list. */
-export type ListQuery = {
-  readonly filters: readonly { readonly name: string; readonly filter: Filter; readonly value: unknown }[]
-  readonly terms: readonly string[]
+/** The rows that a caller sees at all. */
+export type Scope = {
   /** The owner's key; undefined: all owners. */
   readonly own: number | null | undefined
-  /** The values of the field in `visible`; undefined: all. */
-  readonly values: readonly string[] | undefined
-  /** Further values with the rows of one owner: `oauth2@team-a`. */
-  readonly bound: readonly string[]
+  /** The values of the field in `visible`; `bound`: further ones with the rows of one owner, `oauth2@team-a`. Undefined: all. */
+  readonly values: { readonly full: readonly string[]; readonly bound: readonly string[] } | undefined
   /** The owners of `owned`; undefined: all, and rows without one. */
   readonly owners: readonly string[] | undefined
   /** The key of the caller. */
   readonly caller: number | null
+}
+
+/** A request for a list. */
+export type ListQuery = Scope & {
+  readonly filters: readonly { readonly name: string; readonly filter: Filter; readonly value: unknown }[]
+  readonly terms: readonly string[]
   readonly ordering: readonly Sorted[]
   /** Whether its statement is prepared: without filters, terms, orders and pages, which make any number of texts. */
   readonly isPlain: boolean

@@ -1,13 +1,13 @@
 import { z } from 'zod'
 import type { Db, Tx } from '../db/client.ts'
-import { openSnapshot, type Source, within } from '../db/snapshot.ts'
+import { openSnapshot, within } from '../db/snapshot.ts'
 import { ErrorList, Problem } from '../errors.ts'
 import type { Api } from '../http/api.ts'
 import { etagHeaders, etagOf, sendTagged } from '../http/etag.ts'
 import { answerOf, joined, objectText, patiently, shortText } from '../http/long-answer.ts'
 import type { Actor } from '../permissions.ts'
 import { readUidOf } from '../views/uid.ts'
-import { type FieldOf, type Key, type Reading, readBatch } from '../views/view.ts'
+import { type FieldOf, type Reading, readBatch } from '../views/view.ts'
 import { equals, hasKey, hasUuid, queryText } from './filters.ts'
 import { find } from './find.ts'
 import { alsoNeedsOf, includeParameter, isIncluded, type ListSpec, readRows, scopeOf } from './list.ts'
@@ -65,7 +65,7 @@ export function one<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec<
     const reading = { uidOf: await readUidOf(db), actor, related: isIncluded(spec, query, actor) }
     const snapshot = openSnapshot(db)
     async function* readOne(): AsyncIterable<string> {
-      const keys = await readKeys(snapshot, spec, asked)
+      const { keys } = await snapshot.read((tx) => find(tx, spec, asked))
       if (keys.length === 0) throw new Problem('not_found', `There is no such ${displayName}.`)
       if (keys.length > 1) throw ambiguous(displayName, apartBy ?? by)
       for await (const results of readRows(snapshot, db, { view: spec.view, keys, reading }))
@@ -101,9 +101,6 @@ function listQueryOf(spec: ListSpec, filters: readonly Asked[], actor: Actor): L
   return { filters, terms: [], ...scope, ordering: [], isPlain: true, page: 1, page_size: enough }
 }
 
-const readKeys = async (source: Source, spec: ListSpec, asked: ListQuery): Promise<readonly Key[]> =>
-  (await source.read((tx) => find(tx, spec, asked))).keys
-
 /**
  * The tag of one row as this caller reads it, in a transaction that changes the row.
  *
@@ -118,8 +115,7 @@ export async function tagsOf<Model extends ListedModel>(
   text: string,
   { actor, uidOf }: Pick<Reading, 'actor' | 'uidOf'>,
 ): Promise<readonly (string | null)[]> {
-  const asked = listQueryOf(spec, [filterOf(name, text)], actor)
-  const keys = await readKeys(within(tx), spec, asked)
+  const { keys } = await find(tx, spec, listQueryOf(spec, [filterOf(name, text)], actor))
   if (keys.length === 0) return []
   const tags: (string | null)[] = []
   for await (const batch of spec.view.read(tx, keys, { uidOf, related: true, actor }))

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Problem } from '../errors.ts'
 import { queryInteger, queryText } from './filters.ts'
-import { type Sorted, usualPageSize } from './listed.ts'
+import { type ListSpec, type Sorted, usualPageSize } from './listed.ts'
 
 /** Pages, orders and searches: the parts that all lists share. */
 
@@ -48,54 +48,36 @@ const cappedPagination = z
 export const envelopeOf = (item: z.ZodType, { count }: { readonly count: string }): z.ZodType =>
   z.object({ pagination: count === 'capped' ? cappedPagination : pagination, results: z.array(item) })
 
-type Orders = {
-  readonly view: { readonly schema: z.ZodType }
-  readonly order: Readonly<Record<string, string>>
-  readonly defaultOrder: string
-  readonly compared?: Readonly<Record<string, string>>
-}
-
-export const pageParameters = ({ view, order, defaultOrder, compared = {} }: Orders) => ({
-  page: queryInteger(1, maxPage).default(1).meta({ description: 'The number of the page, from 1.' }),
-  page_size: queryInteger(1, maxPageSize).default(usualPageSize).meta({ description: 'How many results a page has.' }),
-  search: queryText(200)
-    .transform(toTerms)
-    .default([])
-    .meta({ description: 'Every word must be in what is searched.' }),
-  ordering: z
-    .preprocess(
-      joined,
-      queryText(200)
-        .transform((text, context) => {
-          const sorted = toSorted(text)
-          const unknown = sorted.filter(({ field }) => !Object.hasOwn(order, field))
-          if (unknown.length === 0) return sorted
-          const message = `May name only: ${Object.keys(order).join(', ')}.`
-          context.addIssue({ code: 'custom', params: { code: 'invalid_choice' }, message })
-          return z.NEVER
-        })
-        .optional(),
-    )
-    .meta({
-      ...listOf(
-        Object.keys(order).flatMap((name) => [name, `-${name}`]),
-        `${view.schema.meta()?.id?.replace(/^Read/, '')}Ordering`,
-      ),
-      description: `A comma list of ${Object.keys(order)
-        .map((name) => (compared[name] === undefined ? name : `${name} (by ${compared[name]})`))
-        .join(
-          ', ',
-        )}; \`-\` before one: descending. Default: ${defaultOrder}. Texts are in the order of the database's collation: with the embedded database by code point.`,
+export function pageParameters({ view, order, defaultOrder, compared = {} }: ListSpec) {
+  const names = Object.keys(order)
+  const shown = names.map((name) => (compared[name] === undefined ? name : `${name} (by ${compared[name]})`)).join(', ')
+  const ordering = queryText(200).transform((text, context) => {
+    const sorted = toSorted(text)
+    if (sorted.every(({ field }) => names.includes(field))) return sorted
+    const message = `May name only: ${names.join(', ')}.`
+    context.addIssue({ code: 'custom', params: { code: 'invalid_choice' }, message })
+    return z.NEVER
+  })
+  const choices = names.flatMap((name) => [name, `-${name}`])
+  return {
+    page: queryInteger(1, maxPage).default(1).meta({ description: 'The number of the page, from 1.' }),
+    page_size: queryInteger(1, maxPageSize)
+      .default(usualPageSize)
+      .meta({ description: 'How many results a page has.' }),
+    search: queryText(200)
+      .transform(toTerms)
+      .default([])
+      .meta({ description: 'Every word must be in what is searched.' }),
+    ordering: z.preprocess(joined, ordering.optional()).meta({
+      // A text between commas is a list in one parameter of the API's description.
+      type: 'array',
+      items: { type: 'string', enum: choices, title: `${view.schema.meta()?.id?.replace(/^Read/, '')}Ordering` },
+      explode: false,
+      maxLength: undefined,
+      description: `A comma list of ${shown}; \`-\` before one: descending. Default: ${defaultOrder}. Texts are in the order of the database's collation: with the embedded database by code point.`,
     }),
-})
-
-/** A parameter for the API's description: a text between commas is a list in one parameter. */
-const listOf = (choices: readonly string[], title: string) => ({
-  type: 'array',
-  items: { type: 'string', enum: choices, title },
-  explode: false,
-  maxLength: undefined,
-})
+  }
+}
 
 /** Joins a list. Some clients repeat the parameter for each item, and send an empty list as an empty text. */
 const joined = (sent: unknown) => (sent === '' ? undefined : Array.isArray(sent) ? sent.join() : sent)

@@ -1,10 +1,11 @@
 import { z } from 'zod'
-import type { Db } from '../db/client.ts'
-import { Values } from '../db/raw.ts'
+import { type Db, transaction } from '../db/client.ts'
+import { query, unprepared, Values } from '../db/raw.ts'
 import type { Actor } from '../permissions.ts'
 import { type Outcome, outcomeSql, outcomes } from '../runs/outcome.ts'
 import type { ListSpec } from './list.ts'
-import { askRuns, seenRuns } from './runs.ts'
+import { seenRuns } from './runs.ts'
+import { findRuns } from './runs-of-operators.ts'
 
 /** Figures of the newest runs that a caller sees, for the page of operators (docs/adr/0068-one-plot-of-a-day-at-most.md). */
 
@@ -55,8 +56,7 @@ export async function readFigures(db: Db, spec: ListSpec<'Run'>, actor: Actor, p
   const values = new Values()
   const step = `interval '${stepS} s'`
   const from = `date_bin(${step}, now(), 'epoch'::timestamptz) - interval '${(steps - 1) * stepS} s'`
-  const rows = await askRuns(db, figuresRow, {
-    text: `WITH seen AS MATERIALIZED (
+  const text = `WITH seen AS MATERIALIZED (
         SELECT runs.created_at, date_bin(${step}, runs.created_at, 'epoch'::timestamptz) AS at, ${outcomeSql} AS outcome,
           (extract(epoch FROM runs.started_at - runs.created_at) * 1000)::float8 AS queue_ms,
           (extract(epoch FROM runs.finished_at - runs.started_at) * 1000)::float8 AS work_ms
@@ -66,9 +66,10 @@ export async function readFigures(db: Db, spec: ListSpec<'Run'>, actor: Actor, p
         ${outcomes.map((each) => `count(*) FILTER (WHERE outcome = '${each}')::integer AS ${each}`).join(', ')},
         ${quantile(0.5, 'queue_ms')} AS "queueP50", ${quantile(0.99, 'queue_ms')} AS "queueP99",
         ${quantile(0.5, 'work_ms')} AS "workP50", ${quantile(0.99, 'work_ms')} AS "workP99"
-      FROM seen GROUP BY GROUPING SETS ((at), ()) ORDER BY at`,
-    values: values.list,
-  })
+      FROM seen GROUP BY GROUPING SETS ((at), ()) ORDER BY at`
+  // It is planned for its values: one submitter may have most runs, and another none.
+  const statement = unprepared({ text, values: values.list })
+  const rows = await transaction(db, (tx) => query(tx, figuresRow, statement), { plans: 'auto' })
   const total = rows.find(({ at }) => at === null)
   if (total === undefined) throw new Error('a statement that always has a row had none')
   const bars = rows.flatMap((row) => (row.at === null ? [] : [{ ...row, at: row.at }]))
@@ -78,14 +79,5 @@ export async function readFigures(db: Db, spec: ListSpec<'Run'>, actor: Actor, p
 /** The number of submissions. */
 export const runsOf = (counted: Counted): number => outcomes.reduce((sum, each) => sum + counted[each], 0)
 
-const newestRow = z.object({ id: z.guid() })
-
-export async function newestRuns(db: Db, spec: ListSpec<'Run'>, actor: Actor, most: number): Promise<string[]> {
-  const values = new Values()
-  const rows = await askRuns(db, newestRow, {
-    text: `SELECT runs.id FROM runs WHERE ${seenRuns(spec, actor, values)}
-        ORDER BY runs.created_at DESC, runs.id DESC LIMIT ${values.bind(most)}`,
-    values: values.list,
-  })
-  return rows.map(({ id }) => id)
-}
+export const newestRuns = async (db: Db, spec: ListSpec<'Run'>, actor: Actor, most: number): Promise<string[]> =>
+  (await findRuns(db, spec, actor, { sent: {}, size: most, mostCounted: most })).ids

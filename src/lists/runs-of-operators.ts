@@ -3,6 +3,7 @@ import type { Db } from '../db/client.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Actor } from '../permissions.ts'
 import { hasOutcome, outcomes } from '../runs/outcome.ts'
+import { changedObject } from './changed-object.ts'
 import * as filter from './filters.ts'
 import { findPage, type ListSpec, type Request } from './list.ts'
 import { runList } from './runs.ts'
@@ -33,8 +34,6 @@ export type Same = {
   readonly document?: { readonly title: string; readonly submitter: number | null }
 }
 
-const any = z.any()
-
 export function runListOfOperators(registry: Registry): ListSpec<'Run'> {
   const list = runList(registry)
   return {
@@ -42,39 +41,31 @@ export function runListOfOperators(registry: Registry): ListSpec<'Run'> {
     filters: {
       ...list.filters,
       period: filter.isWithin('createdAt', spans),
-      outcome: filter.narrows<'state', (typeof outcomesAsked)[number]>(
-        'state',
-        z.enum(outcomesAsked),
-        (_, outcome) => conditionOf[outcome],
-      ),
-      who: filter.narrows<'submitterPk', string>(
+      outcome: filter.narrows('state', z.enum(outcomesAsked), (_, outcome) => conditionOf[outcome]),
+      who: filter.narrows(
         'submitterPk',
         z.string(),
         (submitter, name, bind) => `${submitter} = (SELECT u.pk FROM users u WHERE u.username = ${bind(name)})`,
       ),
       title: filter.equals('title'),
       applied: filter.isTrue('applied', 'Applied.'),
-      application: filter.narrows<'slug', string | null>('slug', any, (slug, value, bind) =>
+      application: filter.narrows('slug', z.custom<string | null>(), (slug, value, bind) =>
         value === null ? `${slug} IS NULL` : `${slug} = ${bind(value)}`,
       ),
-      since: filter.narrows<'createdAt', Date>(
-        'createdAt',
-        any,
-        (at, since, bind) => `${at} > ${bind(since)}::timestamptz`,
-      ),
-      same: sameAs(list.filters.object),
+      since: filter.compares('createdAt', '>', 'timestamptz', z.date()),
+      same: sameAs(changedObject(registry)),
     },
   }
 }
 
 /** The filter by an object decides which objects a caller may name. */
-const sameAs = (object: filter.Filter | undefined) =>
-  filter.narrows<'id', Same & { readonly seen?: readonly unknown[] }>(
+const sameAs = (object: filter.Filter<'id'>) =>
+  filter.narrows(
     'id',
-    any,
+    z.custom<Same & { readonly seen?: readonly unknown[] }>(),
     (id, { seen = [], application, document }, bind) => {
       const of = (condition: string) => `SELECT r.id FROM runs r WHERE ${condition}`
-      const ids = seen.map((value) => of(object?.condition('r.id', value, bind) ?? 'false'))
+      const ids = seen.map((value) => of(object.condition('r.id', value, bind)))
       if (application !== undefined)
         ids.push(of(`r.slug = ${bind(application.slug)} AND r.created_at > ${bind(application.since)}::timestamptz`))
       if (document !== undefined)
@@ -82,9 +73,8 @@ const sameAs = (object: filter.Filter | undefined) =>
       return `${id} IN (${ids.join(' UNION ALL ') || of('false')})`
     },
     ({ objects, ...same }, actor) => {
-      const values = objects.map((text) => object?.schema.safeParse(text).data)
-      const seen = values.filter((value) => value !== undefined).map((value) => object?.seen?.(value, actor) ?? value)
-      return { objects, ...same, seen }
+      const values = objects.map((text) => object.schema.safeParse(text).data).filter((value) => value !== undefined)
+      return { objects, ...same, seen: values.map((value) => object.seen?.(value, actor) ?? value) }
     },
   )
 

@@ -8,12 +8,12 @@ import type { Expression } from './filters.ts'
  * The name of a model in SQL. `unique`: fields of which no two rows have the same value; the first is the key. `ties`: fields
  * that come before the key where an order leaves two rows equal.
  */
-type Table<Model extends Prisma.ModelName> = {
+type Table<Field extends string = string> = {
   readonly name: string
-  readonly unique: readonly [FieldOf<Model>, ...FieldOf<Model>[]]
-  readonly ties?: readonly FieldOf<Model>[]
+  readonly unique: readonly [Field, ...Field[]]
+  readonly ties?: readonly Field[]
   /** Columns that have another name than their field. */
-  readonly columns?: { readonly [Field in FieldOf<Model>]?: string }
+  readonly columns?: { readonly [Of in Field]?: string }
 }
 
 /** Models that are listed. `checkList` compares them with the database at start. */
@@ -31,18 +31,11 @@ const tables = {
   CertificateKeyPair: { name: 'certificate_key_pairs', unique: ['pk', 'name'] },
   Role: { name: 'roles', unique: ['pk', 'name'] },
   AuditRow: { name: 'audit_rows', unique: ['pk'] },
-} satisfies { [Model in Prisma.ModelName]?: Table<Model> }
+} satisfies { [Model in Prisma.ModelName]?: Table<FieldOf<Model>> }
 
 export type ListedModel = keyof typeof tables
 
-export const tableOf = (
-  model: ListedModel,
-): {
-  readonly name: string
-  readonly unique: readonly [string, ...string[]]
-  readonly ties?: readonly string[]
-  readonly columns?: Readonly<Record<string, string>>
-} => tables[model]
+export const tableOf = (model: ListedModel): Table => tables[model]
 
 /** The column of a field, as `schema.prisma` maps it: `isActive` -> `is_active`. */
 export const columnOf = (model: ListedModel, field: string): string =>
@@ -52,33 +45,22 @@ export const qualified = (model: ListedModel, field: string): string =>
   `${tableOf(model).name}.${columnOf(model, field)}`
 
 /** Texts that are searched; the lower case of each is LIKE `{pattern}`. That of users alone has a trigram index. */
-export const userText: Expression = {
-  sql: `lower(users.username || ' ' || users.name || ' ' || users.email || ' ' || users.uuid::text) LIKE {pattern}`,
-}
-export const groupName: Expression = { sql: 'lower(groups.name) LIKE {pattern}' }
-export const deviceName: Expression = { sql: 'lower(totp_devices.name) LIKE {pattern}' }
-export const consentUsername: Expression = {
-  sql: 'user_consents.user_pk IN (SELECT u.pk FROM users u WHERE lower(u.username) LIKE {pattern})',
-}
-export const tokenText: Expression = {
-  sql: `lower(tokens.identifier || ' ' || tokens.description) LIKE {pattern}`,
-}
-export const applicationText: Expression = {
-  sql: `lower(applications.name || ' ' || applications.slug || ' ' || applications.group_name) LIKE {pattern}`,
-}
-export const providerName: Expression = { sql: 'lower(providers.name) LIKE {pattern}' }
-export const flowText: Expression = {
-  sql: `lower(flows.name || ' ' || flows.slug || ' ' || flows.title) LIKE {pattern}`,
-}
-export const mappingText: Expression = {
-  sql: `lower(property_mappings.name || ' ' || coalesce(property_mappings.managed, '')) LIKE {pattern}`,
-}
-export const keyPairName: Expression = { sql: 'lower(certificate_key_pairs.name) LIKE {pattern}' }
-export const roleName: Expression = { sql: 'lower(roles.name) LIKE {pattern}' }
-export const auditedUser: Expression = {
-  sql: `lower(audit_rows.actor_name || ' ' || coalesce(audit_rows.real_name, '')) LIKE {pattern}`,
-}
-export const runTitle: Expression = { sql: 'lower(runs.title) LIKE {pattern}' }
+export const userText = `lower(users.username || ' ' || users.name || ' ' || users.email || ' ' || users.uuid::text)
+  LIKE {pattern}`
+export const groupName = 'lower(groups.name) LIKE {pattern}'
+export const deviceName = 'lower(totp_devices.name) LIKE {pattern}'
+export const consentUsername =
+  'user_consents.user_pk IN (SELECT u.pk FROM users u WHERE lower(u.username) LIKE {pattern})'
+export const tokenText = `lower(tokens.identifier || ' ' || tokens.description) LIKE {pattern}`
+export const applicationText = `lower(applications.name || ' ' || applications.slug || ' ' || applications.group_name)
+  LIKE {pattern}`
+export const providerName = 'lower(providers.name) LIKE {pattern}'
+export const flowText = `lower(flows.name || ' ' || flows.slug || ' ' || flows.title) LIKE {pattern}`
+export const mappingText = `lower(property_mappings.name || ' ' || coalesce(property_mappings.managed, '')) LIKE {pattern}`
+export const keyPairName = 'lower(certificate_key_pairs.name) LIKE {pattern}'
+export const roleName = 'lower(roles.name) LIKE {pattern}'
+export const auditedUser = `lower(audit_rows.actor_name || ' ' || coalesce(audit_rows.real_name, '')) LIKE {pattern}`
+export const runTitle = 'lower(runs.title) LIKE {pattern}'
 
 /**
  * Whether a user is a superuser, by a group or one above it. The groups that make superusers are few: they are found once for a

@@ -123,7 +123,7 @@ export const queuePauseRoutes = (app: Api, db: Db): void =>
     ['const tables = {', "const tables = {\n  QueuePause: { name: 'queue_pauses', unique: ['queue'] },"],
     [
       'export const groupName',
-      "export const queueName: Expression = { sql: 'lower(queue_pauses.queue) LIKE {pattern}' }\nexport const groupName",
+      "export const queueName = 'lower(queue_pauses.queue) LIKE {pattern}'\nexport const groupName",
     ],
   )
   edit(
