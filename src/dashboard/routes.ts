@@ -14,12 +14,12 @@ import type { ApplyQueue } from '../queue/backend.ts'
 import type { Submitter } from '../submissions/submission.ts'
 import type { Live } from '../views/one-run.ts'
 import type { Waits } from '../waits/waits.ts'
-import { assetsPath, boardPath, iconPath } from './addresses.ts'
+import { assetsPath, boardPath, iconPath, nowPath } from './addresses.ts'
 import { applicationPages } from './applications/routes.ts'
 import { assets, iconFile } from './assets.ts'
 import { boardRoutes } from './board/routes.ts'
 import { changesRoute } from './changes.ts'
-import { messagePage, pagePolicy, sendPage } from './frame.ts'
+import { messagePage, pagePolicy, pageRoute, sendPage } from './frame.ts'
 import { loginRoutes } from './login.ts'
 import { isReading, isSameOrigin } from './origin.ts'
 import { pageRoutes } from './page-routes.ts'
@@ -75,6 +75,9 @@ export function dashboardRoutes(app: Api, { submitter, queue, door, inspect, wai
       runPages(scope, { db, engine, live, runs })
       rollBackPages(scope, submitter)
       applicationPages(scope, { db, registry: engine.registry, runs })
+      scope.get(`${nowPath}*`, pageRoute({}), async () => {
+        throw new Problem('not_found', 'There is no page at this address.')
+      })
     })
   })
 }

@@ -20,6 +20,15 @@ test('an unexpected error is a page that names the request, and a way back', asy
   expect(body).toContain('<a class="button" href="/admin/">')
 })
 
+test('an address without a page is one in the frame, with the way to the others', async () => {
+  for (const url of ['/admin/rnus/', '/admin/runs/none/of/these/']) {
+    const { statusCode, body } = await get(url, 'text/html')
+    expect([url, statusCode]).toEqual([url, 404])
+    expect(body).toContain('<h1>There is nothing here</h1>')
+    expect(body).toContain('<a href="/admin/runs/">Runs</a>')
+  }
+})
+
 test('and for a program it is JSON', async () => {
   const { statusCode, headers, body } = await get(
     '/admin/runs/01a1fd79-0573-7eeb-91d6-996288491dcb/',
