@@ -91,3 +91,5 @@ export function judgeRun({ cause, isYoung, isBehind, free }: Waiting, atWork: At
 }
 
 export const late = why('late', 'no worker took it in time')
+/** The judgement was not made in time, or found nothing. */
+export const unknown = why('late', 'it was not applied in time')

@@ -2,7 +2,7 @@ import { inTime } from '../db/in-time.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
 import { type RetryKey, requestDigest, runUnderKey } from '../runs/idempotency.ts'
 import { awaitOther } from '../runs/subscribe.ts'
-import { late } from '../runs/why.ts'
+import { unknown } from '../runs/why.ts'
 import type { Delivery, Submitted, Submitter } from './submission.ts'
 import { outcome } from './wait.ts'
 
@@ -23,7 +23,7 @@ export async function joinRun(
   if (retryKey === undefined || submitterPk === null) return undefined
   const first = await inTime(runUnderKey(db, submitterPk, retryKey))
   if (first === undefined) return undefined
-  return outcome(first, await awaitOther(db, runs, first, waitMs), late)
+  return outcome(first, await awaitOther(db, runs, first, waitMs), unknown)
 }
 
 /** @param text the blueprint as it is recorded */

@@ -2,7 +2,7 @@ import { Problem } from '../errors.ts'
 import { causeOf } from '../log.ts'
 import { cancelRun, type NewRun } from '../runs/ledger.ts'
 import { cancelOrRead, longestCancelMs, type WaitResult } from '../runs/subscribe.ts'
-import { late, notApplied, type Why } from '../runs/why.ts'
+import { notApplied, unknown, type Why } from '../runs/why.ts'
 import type { Delivery, LeftMs, Submitted, Submitter } from './submission.ts'
 import { whyWithinMs } from './why-not.ts'
 
@@ -23,6 +23,7 @@ export async function enqueueAndWait(
 ): Promise<Submitted> {
   const { db, runs, enqueue, log, whyNot } = submitter
   const { id, title, requestId: request } = run
+  const whyMs = Math.min(whyWithinMs, submitter.applyWaitMs / 6)
   const stop = new AbortController()
   let failure: unknown
   const add = () =>
@@ -38,14 +39,14 @@ export async function enqueueAndWait(
     await add()
     if (failure === undefined) return { id, run: 'accepted' }
   } else {
-    const budgetMs = Math.max(0, leftMs() - cancelMsOf(submitter) - whyWithinMs)
+    const budgetMs = Math.max(0, leftMs() - cancelMsOf(submitter) - whyMs)
     // The wait begins before the job is added: the worker may finish first.
     const awaited = runs.untilEnd(id, { budgetMs, isQueued: true, stop: stop.signal })
     await add()
     const end = await awaited
-    if (end !== undefined) return outcome(id, end, late)
+    if (end !== undefined) return outcome(id, end, unknown)
   }
-  const why = (await whyNot.run(id)) ?? (failure === undefined ? late : queueAway)
+  const why = (await whyNot.run(id, whyMs)) ?? (failure === undefined ? unknown : queueAway)
   const end = await cancelOrRead(db, id, (tx) => cancelRun(tx, id, why), cancelMsOf(submitter))
   return outcome(id, counted(submitter, run, end, why), why, failure)
 }

@@ -12,11 +12,14 @@ import { limitTime } from '../time-limit.ts'
 export type WhyNot = {
   /** @returns why nothing is applied; null when all parts are healthy */
   installation(): Promise<Why | null>
-  /** @returns why this run is not applied yet; null while a worker works on it unhindered, and when it has ended */
-  run(id: string): Promise<Why | null>
+  /**
+   * @param withinMs how long the judgement may take
+   * @returns why this run is not applied yet; null while a worker works on it unhindered, and when it has ended
+   */
+  run(id: string, withinMs?: number): Promise<Why | null>
 }
 
-/** Milliseconds that a judgement may take. */
+/** The longest time of a judgement, in milliseconds. */
 export const whyWithinMs = 1_000
 
 export function openWhyNot(db: Db, inspect: Pick<Inspect, 'applies'>): WhyNot {
@@ -24,7 +27,7 @@ export function openWhyNot(db: Db, inspect: Pick<Inspect, 'applies'>): WhyNot {
   const shared = probe(installation, whyWithinMs)
   return {
     installation: () => shared().catch(() => null),
-    run: (id) => {
+    run: (id, withinMs = whyWithinMs) => {
       const judge = async (): Promise<Why | null> => {
         const ofRun = Promise.all([inTime(readWaiting(db, id)), inTime(readAtWork(db, { fromS: 0, only: id }))])
         const [stopped, found] = await Promise.all([installation(), ofRun.catch(() => null)])
@@ -34,7 +37,7 @@ export function openWhyNot(db: Db, inspect: Pick<Inspect, 'applies'>): WhyNot {
       }
       return limitTime(
         judge().catch(() => null),
-        whyWithinMs,
+        withinMs,
         () => null,
       )
     },

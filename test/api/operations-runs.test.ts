@@ -6,7 +6,7 @@ import { claimsOf, endedJob, isThere, lockRunOf, operatorOf, put, runOf, statesO
 
 /** docs/operations.md on a paused queue and on runs, held against the running system. */
 
-const there = await installation({ applyWaitMs: 4_000 })
+const there = await installation({ applyWaitMs: 6_000 })
 const make = statesOf(there)
 
 const shows = claimsOf(

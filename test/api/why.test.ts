@@ -183,7 +183,7 @@ shows(
 shows(
   ['`workers` | no worker takes jobs, or none that is new enough | Start workers, and see why they ended'],
   async () => {
-    const there = await installation({ workers: 'none', applyWaitMs: 3_000 })
+    const there = await installation({ workers: 'none', applyWaitMs: 6_000 })
     const sentence = 'no worker has ever taken a job: start one'
     await expectEverywhere({ there, code: 'workers', sentence, meanwhile: sentence })
   },
@@ -194,7 +194,7 @@ shows(
     '`paused` | the queue is paused, by whom, since when, and why | Ask that operator, or resume it at `/admin/resume/`',
   ],
   async () => {
-    const there = await installation({ applyWaitMs: 3_000 })
+    const there = await installation({ applyWaitMs: 6_000 })
     await there.queue.pause()
     const sentence = 'the queue is paused, by other means than the dashboard. Resume it on the dashboard'
     await expectEverywhere({ there, code: 'paused', sentence, meanwhile: sentence })
