@@ -50,6 +50,7 @@ const formerSelect = {
   options: true,
   format: true,
   applied: true,
+  finishedAt: true,
   planTag: true,
   logs: true,
   changes: true,

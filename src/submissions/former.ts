@@ -16,6 +16,7 @@ import { mayReadRun } from '../runs/options.ts'
 import { applyAccess, requireKind, requireSubmitter } from './access.ts'
 import { type applyQuery, conditionsIn } from './answer.ts'
 import { readConditions } from './conditions.ts'
+import { withRecordedFields } from './recorded.ts'
 import type { Submitted, Submitter } from './submission.ts'
 import { type ApplyRequest, submit } from './submit.ts'
 
@@ -54,7 +55,8 @@ export async function submitFormer(
   const { registry, keyring } = submitter.engine
   const former = await formerRunFor(submitter, id, request.actor)
   const stored = await inTime(documentOf(submitter.db, keyring, former))
-  const { blueprint, without } = stored
+  const { without } = stored
+  const { blueprint } = await withRecordedFields(submitter.db, registry, former, stored, request.actor)
   const actor = await inTime(withAuthors(reader(submitter.db), request.actor, authorsOf(former)))
   if (actor === null) throw new Problem('conflict', withoutAuthor)
   const read = () => {
@@ -76,6 +78,12 @@ export async function submitFormer(
     return { plan, blueprint, conditions, title, kind, slug, former: id, actor }
   }
   return submit(submitter, request, reply, read, headers)
+}
+
+/** @returns what a roll back to the run does not put back; none when the document cannot be read */
+export async function leftByRollBack({ db, engine }: Submitter, former: FormerRun, actor: Actor) {
+  const stored = await inTime(documentOf(db, engine.keyring, former)).catch(() => null)
+  return stored === null ? [] : (await withRecordedFields(db, engine.registry, former, stored, actor)).left
 }
 
 const withoutAuthor =

@@ -61,6 +61,41 @@ describe('a roll back', () => {
     expect([await groupOf(), await secretOf()]).toEqual(['First', 'the second secret of the client'])
   })
 
+  test('puts fields back that the document does not name, to what they were', async () => {
+    const validity = { access_token_validity: undefined, refresh_token_validity: 'days=7' }
+    const provider = { ...validity, sub_mode: undefined, signing_key: undefined, client_secret: undefined }
+    const first = await put('First', { provider })
+    const was = (await there.db.provider.findUniqueOrThrow({ where: { name } })).settings as Record<string, unknown>
+    const later = { access_token_validity: 'minutes=30', refresh_token_validity: 'days=1', sub_mode: 'user_email' }
+    const client_secret = 'another secret of the client'
+    await put('First', { provider: { ...later, client_secret } })
+    await put('First', { provider: { access_token_validity: 'minutes=31', client_secret } })
+    const plan = await again(first.run, { query: '?dry_run=true' })
+    await applied(again(first.run, { headers: { 'if-match': plan.headers.etag as string } }))
+    const { settings } = await there.db.provider.findUniqueOrThrow({ where: { name } })
+    const { access_token_validity, refresh_token_validity, sub_mode } = was
+    expect([access_token_validity, refresh_token_validity, sub_mode]).toEqual(['hours=1', 'days=7', 'hashed_user_id'])
+    expect(settings).toMatchObject({ access_token_validity, refresh_token_validity, sub_mode })
+    // Those that nothing changed since are left alone, and so is a secret.
+    expect(await secretOf()).toBe(client_secret)
+    const more = await again(first.run)
+    expect(more.json).toMatchObject({ logs: [/unchanged$/, /unchanged$/].map(matching) })
+  })
+
+  test('puts back what was changed since an apply, and not since a plan', async () => {
+    const submit = async (app: Record<string, unknown>, query = '') =>
+      there.admin.put(`${applyPath}${query}`, await named('oauth2', name, { app }))
+    const publisher = async () =>
+      (await there.db.application.findUniqueOrThrow({ where: { slug: name } })).metaPublisher
+    const first = await submit({ meta_publisher: undefined })
+    const plan = await submit({ meta_publisher: undefined }, '?dry_run=true')
+    await submit({ meta_publisher: 'of later' })
+    await applied(again(plan.headers['content-location'] as string))
+    expect(await publisher()).toBe('of later')
+    await applied(again(first.headers['content-location'] as string))
+    expect(await publisher()).toBe('')
+  })
+
   test('of a blueprint', async () => {
     const costs = (cost: number) =>
       apply([{ model: 'service_core.group', identifiers: { name }, attrs: { attributes: { cost } } }])

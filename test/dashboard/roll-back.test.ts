@@ -93,6 +93,19 @@ describe('a roll back', () => {
     expect(await groupOf()).toBe('First')
   })
 
+  test('says what is not put back, above the button', async () => {
+    const submit = async (provider: Record<string, unknown>) =>
+      (await service.admin.put(applyPath, await named('radius', slug, { provider }))).runId
+    const first = await submit({ shared_secret: undefined, mfa_support: undefined })
+    await submit({ shared_secret: 'another secret of it', mfa_support: false })
+    const { body } = await planned(first)
+    expect(textOf(body)).toMatch(/mfa_support false true/)
+    expect(textOf(body)).toContain(`Will not be put back`)
+    expect(textOf(body)).toContain(`provider radius "${slug}": shared_secret`)
+    expect(body.indexOf('Will not be put back')).toBeLessThan(body.indexOf('Apply this plan'))
+    expect(body).not.toContain('another secret of it')
+  })
+
   test('of the newest run shows what it would put back, or that there is nothing', async () => {
     const run = await put('First')
     const same = await planned(run)

@@ -208,6 +208,7 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/runs/reseal.ts': 'columns are named by the models; values are compared and replaced in one statement',
   'src/apply/history.ts': 'what an object was called, for statements of others',
   'src/runs/since-plan.ts': 'the last recorded change of each object of a document, in the transaction of the engine',
+  'src/submissions/recorded.ts': 'a history is a view, read by the index of audit rows',
   'src/runs/at-work.ts': 'PostgreSQL knows whose transaction has a lock, and what it waits for',
   'src/views/me.ts': 'each ancestor once, with settings only where an index has them',
   'src/views/repair.ts': 'the earliest of several later rows for each of many',
@@ -314,10 +315,10 @@ export const filesAreShort: Rule = (files) =>
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2333,
-  'src/api': 1585,
+  'src/api': 1586,
   'src/apply': 2842,
   'src/cli': 5129,
-  'src/dashboard': 4409,
+  'src/dashboard': 4421,
   'src/db': 1999,
   'src/document': 1847,
   'src/http': 2798,
@@ -327,13 +328,13 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/plan': 4682,
   'src/queue': 1257,
   'src/rights': 1394,
-  'src/runs': 2943,
+  'src/runs': 2946,
   'src/standalone': 1230,
-  'src/submissions': 1246,
+  'src/submissions': 1348,
   'src/tracing': 177,
   'src/views': 2685,
   'src/waits': 330,
-  test: 67_380,
+  test: 67_450,
   workers: 115,
 }
 

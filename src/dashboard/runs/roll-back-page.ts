@@ -33,6 +33,8 @@ type Shown = {
   /** The index of the first change that is shown. */
   readonly start: number
   readonly said: Said
+  /** What is not put back. */
+  readonly left: readonly string[]
   readonly nameOf: (model: string) => string
 }
 
@@ -58,7 +60,7 @@ ${contentOf(shown)}`,
 /** Whether it waits for a worker, or is at work. */
 const isOpen = (plan: Planned): boolean => plan !== null && !(plan instanceof Problem) && plan.finished_at === null
 
-function contentOf({ former: { id }, plan, start, said, nameOf }: Shown): Html {
+function contentOf({ former: { id }, plan, start, said, nameOf, left }: Shown): Html {
   if (plan === null)
     return html`<section><h2>There is no plan yet</h2><p>A plan says what the document would change today, and changes nothing.</p>
 <form method="post" action="${rollBackPath(id)}"><div class="choice">${cancel(id)}<button type="submit">Show the plan</button></div></form></section>`
@@ -85,6 +87,7 @@ ${changesPart(changes, `${rollBackPath(id)}?plan=${plan.id}`, { start, nameOf })
 ${
   logs.length > 0 && html`<details id="says"><summary>What the plan says</summary>${lineList(logs)}</details>`
 }</section>
+${left.length > 0 && notPutBack(left)}
 ${changesNothing ? html`<p class="choice">${cancel(id, 'Back to the run')}</p>` : form(id, plan.id, said)}`
 }
 
@@ -93,9 +96,17 @@ const notPlanned = (id: string, what: string, why: Html): Html =>
   html`<div class="summary bad"><p>${mark('warn', 'not planned')} <span class="says">${what}</span></p></div>
 <section><h2>Why</h2>${why}</section><p class="choice">${cancel(id, 'Back to the run')}<a class="button" href="${rollBackPath(id)}">Plan it again</a></p>`
 
+const mostLeft = 50
+
+/** Fields that were changed since the run, and that no document can put back. */
+const notPutBack = (left: readonly string[]): Html => html`<section><h2>Will not be put back</h2>
+<p>They were changed since, and the history does not have what they were: secrets, and references by the names of that time.</p>
+${lineList(left.slice(0, mostLeft))}
+${left.length > mostLeft && html`<p class="quiet">And ${String(left.length - mostLeft)} more.</p>`}</section>`
+
 const form = (id: string, plan: string, { message, wrong }: Said): Html => html`<section><h2>Apply it</h2>
 <ul><li>All of it is applied in one transaction, as you and with the rights that both you and its submitter have, or nothing.</li>
-<li>What the document leaves out, and what was made since, stays as it is.</li>
+<li>Fields that the document does not name go back to what they were, as far as the history has them. What was made since stays.</li>
 <li>If anything that the plan names changes before that, nothing is applied, and you see the new plan.</li></ul>
 <form method="post" action="${rollBackPath(id)}"><input type="hidden" name="plan" value="${plan}">
 <label for="message">Why? (optional)</label>

@@ -10,7 +10,7 @@ import type { Actor } from '../../permissions.ts'
 import { longestMessage, messageOf, whyNoMessage } from '../../runs/message.ts'
 import { optionsOf } from '../../runs/options.ts'
 import { throwIfNotOk } from '../../submissions/answer.ts'
-import { formerRunFor, submitFormer } from '../../submissions/former.ts'
+import { formerRunFor, leftByRollBack, submitFormer } from '../../submissions/former.ts'
 import type { Submitter } from '../../submissions/submission.ts'
 import { readRun } from '../../views/one-run.ts'
 import type { Run } from '../../views/run.ts'
@@ -122,7 +122,8 @@ export function rollBackPages(app: Api, submitter: Submitter): void {
   ) {
     const former = await readOne(request.params.id, request.actor)
     if (former === null) throw new Problem('not_found', 'There is no such run.')
-    return sendPage(reply, rollBackPage({ former, plan, start, said, nameOf }, request.actor))
+    const left = await leftByRollBack(submitter, await formerRunFor(submitter, former.id, request.actor), request.actor)
+    return sendPage(reply, rollBackPage({ former, plan, start, said, nameOf, left }, request.actor))
   }
 }
 

@@ -1,0 +1,90 @@
+import { z } from 'zod'
+import { hasName, isOf } from '../apply/history.ts'
+import type { Db } from '../db/client.ts'
+import { inTime } from '../db/in-time.ts'
+import { query } from '../db/raw.ts'
+import type { Blueprint, Entry } from '../document/document.ts'
+import type { Registry } from '../models/registry.ts'
+import type { Actor } from '../permissions.ts'
+import type { FormerRun } from '../runs/documents.ts'
+import { markerText } from '../sides.ts'
+import { fieldsOf, seenBy } from '../views/history.ts'
+
+/**
+ * The state in which an applied run left the objects of its document. A field that the document does not name had the value from
+ * which the first later change took it (docs/adr/0125-a-roll-back-puts-the-recorded-state-back.md).
+ */
+
+/** @property left what cannot be put back: `provider oauth2 "grafana": client_secret` */
+export type Recorded = { readonly blueprint: Blueprint; readonly left: readonly string[] }
+
+/** The most entries whose histories are read. */
+const mostEntries = 1_000
+
+const row = z.object({ entry: z.int(), field: z.string(), change: z.unknown() })
+const fromSide = z.object({ from: z.unknown() })
+
+/**
+ * @param without the indexes of entries that are no part of the document
+ * @returns the document with the fields that it does not name; unchanged for a run that was not applied, and for one of very many
+ * entries
+ */
+export async function withRecordedFields(
+  db: Db,
+  registry: Registry,
+  { applied, finishedAt }: FormerRun,
+  { blueprint, without }: { readonly blueprint: Blueprint; readonly without: readonly number[] },
+  actor: Actor,
+): Promise<Recorded> {
+  const asked = blueprint.entries.flatMap((each, entry) => {
+    const name = without.includes(entry) ? undefined : nameOf(each, registry)
+    return name === undefined ? [] : [{ entry, model: each.model, name }]
+  })
+  if (applied !== true || finishedAt === null || asked.length === 0 || asked.length > mostEntries)
+    return { blueprint, left: [] }
+  const values = [JSON.stringify(asked), finishedAt, JSON.stringify(seenBy(registry, actor))]
+  const rows = await inTime(query(db, row, { text, values }))
+  const byEntry = Map.groupBy(rows, ({ entry }) => entry)
+  const left: string[] = []
+  const entries = blueprint.entries.map((each, index) => {
+    const { fields, others } = split(each, registry, byEntry.get(index) ?? [])
+    const { displayName = each.model } = registry.byName(each.model) ?? {}
+    for (const field of others) left.push(`${displayName} "${nameOf(each, registry)}": ${field}`)
+    return Object.keys(fields).length === 0 ? each : { ...each, attrs: { ...fields, ...each.attrs } }
+  })
+  return { blueprint: { ...blueprint, entries }, left }
+}
+
+/** The value that names the row of an entry, where it is a text. */
+function nameOf({ model, state, identifiers, attrs }: Entry, registry: Registry): string | undefined {
+  const [[naming = ''] = []] = registry.byName(model)?.identifiers ?? []
+  const name = identifiers[naming] ?? attrs[naming]
+  return state === 'absent' || typeof name !== 'string' ? undefined : name
+}
+
+/** Parts the fields that the entry does not name: those that a document can put back, and the others. */
+function split({ model, identifiers, attrs }: Entry, registry: Registry, rows: readonly z.output<typeof row>[]) {
+  const fields: Record<string, unknown> = {}
+  const others: string[] = []
+  for (const { field: name, change } of rows) {
+    const field = registry.byName(model)?.fields.get(name)
+    if (field === undefined || name in identifiers || name in attrs) continue
+    const { data, success } = fromSide.safeParse(change)
+    // A secret has no value in a history, and a reference has the name that it had then.
+    const isKnown = success && field.reference === undefined && markerText(data.from) === undefined
+    if (isKnown && field.schema.safeParse(data.from).success) fields[name] = data.from
+    else others.push(name)
+  }
+  return { fields, others }
+}
+
+/** The first change of each field of the objects that have, or had, these names, after a time. */
+const text = `WITH asked AS (SELECT * FROM jsonb_to_recordset($1::jsonb) AS a(entry integer, model text, name text)
+  ), objects AS (
+    SELECT DISTINCT a.entry, a.model, n.key FROM asked a JOIN object_changes n ON ${hasName('n', 'a.model', 'a.name')}
+  )
+  SELECT DISTINCT ON (o.entry, f.key) o.entry, f.key AS field, f.value AS change
+  FROM objects o JOIN jsonb_to_recordset($3::jsonb) AS v(model text, owners text[]) USING (model)
+    JOIN object_changes c ON ${isOf('c', 'o.model', 'o.key')} LEFT JOIN runs r ON r.id = c.run_id, jsonb_each(${fieldsOf('c', 'r')}) f
+  WHERE c.at > $2::timestamptz AND c.action = 'update' AND (v.owners IS NULL OR c.owner = ANY (v.owners))
+  ORDER BY o.entry, f.key, c.audit_pk, c.position`
