@@ -2,7 +2,6 @@ import type { EngineReader } from '../db/engine-tx.ts'
 import { own } from '../json-object.ts'
 import type { Field } from '../models/define.ts'
 import type { Actor } from '../permissions.ts'
-import { loadAhead, mostAhead } from '../plan/ahead.ts'
 import type { LabelledRow } from '../plan/claims.ts'
 import type { Plan, Step } from '../plan/compile.ts'
 import { allowsAll, type Effect, isOwn } from '../plan/effect.ts'
@@ -14,6 +13,7 @@ import { findByOldName } from '../plan/rename.ts'
 import { without } from '../plan/reset.ts'
 import { Resolver } from '../plan/resolve.ts'
 import { type Key, RowSet } from '../plan/row-set.ts'
+import { loadAhead, mostAhead } from '../plan/rows.ts'
 import { type Identity, newIdentity, plannedIdentity, rowAfter, toMaskedValues } from '../plan/storage.ts'
 import { yielding } from '../plan/yielding.ts'
 import { gainsOf } from '../rights/gains.ts'
@@ -69,7 +69,7 @@ export async function* judge(
       readsAll: isReviewed,
     })
   // The actor may share the round trip of the first rows.
-  const [actor] = await Promise.all([submitter, ahead(0)])
+  const [actor] = await Promise.all([resolver.actor(), ahead(0)])
   const claims = claimedWithout(actor, conditions, steps, registry.models)
   if (claims.length > 0) {
     yield { cause: 'refused', objections: claims.map((claim) => ({ is: 'claimed', actor, ...claim })) }

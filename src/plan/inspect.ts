@@ -12,13 +12,14 @@ import type { Engine } from './engine.ts'
 import { sentAs } from './key-tags.ts'
 import { ListEdit, placesOf } from './list-edit.ts'
 import type { Loader } from './load.ts'
-import { counted, hasValue, holders, isExclusive, ownLooks, rowLooks, valueLooks } from './looks.ts'
+import { counted, hasValue, holders, isExclusive } from './looks.ts'
 import { isRowOf, modelOf } from './model-of.ts'
 import { Named } from './named.ts'
 import { checkNamesakes } from './namesakes.ts'
-import { findAny, onlyOf } from './references.ts'
+import { onlyOf } from './references.ts'
 import { checkNeeds, checkReferrers } from './referrers.ts'
 import type { Resolved, Resolver } from './resolve.ts'
+import { readRows } from './rows.ts'
 import { columnOf, labelColumn, type Row } from './statements.ts'
 import { keysOf, storedKeys } from './storage.ts'
 import type { World } from './world.ts'
@@ -50,18 +51,18 @@ export async function inspect(
   const rows = await readRows(loader, registry, asked, resolved, isReviewed)
   const [row] = rows
   const isAmbiguous = rows.length > 1
-  if (isAmbiguous) errors.add(path, 'ambiguous', await ambiguous(model, rows, resolver))
+  if (isAmbiguous) errors.add(path, 'ambiguous', ambiguous(model, rows, resolver))
   const isForeign = row !== undefined && refuseForeign(registry, asked, identifiers, row, errors)
   addErrors(asked, row, resolved, errors)
   // The entry needs another name than a foreign row, and is checked like one for a new row.
   const own = isForeign ? undefined : row
   const { step, sent } = withResults(registry, asked, own, values, errors)
   checkReferences(registry, world, asked, row, values, resolver, errors)
-  if (!isAmbiguous) await checkUnique(registry, world, step, row, values, sent, resolver, errors)
+  if (!isAmbiguous) checkUnique(registry, world, step, row, values, sent, resolver, errors)
   checkLimit(world, step, row, values, errors)
   const label = labelOf(asked, own, sent, identifiers.get('pk'))
-  const takes = await takenBy(registry, world, step, own, sent, resolver)
-  const isHidden = row !== undefined && !(await resolver.views(model, row))
+  const takes = takenBy(registry, world, step, own, sent, resolver)
+  const isHidden = row !== undefined && !resolver.views(model, row)
   const pk = await keyOfNew(loader, step, identifiers, row, takesKeys, errors)
   const base = { step, row, sent, isForeign, label, errors, takes, pk, isHidden }
   if (isAmbiguous) return { ...base, ...noChange }
@@ -77,48 +78,10 @@ export async function inspect(
   return { ...base, ...(await compute(loader.reader, step, own, rowDiff, engine, ofRules)) }
 }
 
-/**
- * Loads all rows that concern the entry: those that its values name, and then those that its own row needs.
- *
- * @returns the rows that the identifiers find, two at most: more than one is an error
- */
-async function readRows(
-  loader: Loader,
-  registry: Registry,
-  step: Step,
-  { identifiers, values }: Resolved,
-  readsAll: boolean,
-): Promise<Row[]> {
-  const { world } = loader
-  const own = ownLooks(step, identifiers)
-  await loader.load({ looks: own })
-  const rows = findAny(world, own).slice(0, 2)
-  const [row] = rows
-  const looks = valueLooks(registry, step.model, values, row)
-  if (row === undefined || rows.length > 1) {
-    await loader.load({ looks })
-    return rows
-  }
-  const { links, looks: others } = rowLooks(registry, step, values, row, readsAll)
-  await loader.load({ looks: [...looks, ...others], links })
-  const { links: linked = {}, ...now } = world.row(step.model.table, row.pk) ?? row
-  // Links that may be very many, and that the entry does not need, are left out: they are kept.
-  const needed = [...step.model.fields.values()].flatMap(
-    ({ name, storage }): [string, readonly (string | number)[]][] => {
-      const keys = linked[name]
-      const look = links.find((each) => each.name === name)
-      if (keys === undefined || storage.in !== 'link' || (storage.many === true && look === undefined)) return []
-      return [[name, look?.among === undefined ? keys : keys.filter((key) => look.among?.includes(key))]]
-    },
-  )
-  return [{ ...now, links: Object.fromEntries(needed) }]
-}
-
 /** The message for identifiers that find several rows. */
-async function ambiguous(model: Model, rows: readonly Row[], resolver: Resolver): Promise<string> {
-  const names: string[] = []
-  for (const row of rows)
-    if (await resolver.views(model, row)) names.push(`${JSON.stringify(row[labelColumn(model)])} (pk ${row.pk})`)
+function ambiguous(model: Model, rows: readonly Row[], resolver: Resolver): string {
+  const shown = rows.filter((row) => resolver.views(model, row))
+  const names = shown.map((row) => `${JSON.stringify(row[labelColumn(model)])} (pk ${row.pk})`)
   return `The identifiers match more than one ${model.displayName}${names.length === 0 ? '' : ': '}${names.join(' and ')}.`
 }
 
@@ -134,14 +97,14 @@ function addErrors(
 }
 
 /** Rows that the entry's row claims and did not claim before. Those that this document creates are not among them. */
-async function takenBy(
+function takenBy(
   registry: Registry,
   world: World,
   { model, path, owner }: Step,
   row: Row | undefined,
   sent: ReadonlyMap<string, unknown>,
   resolver: Resolver,
-): Promise<Effect[]> {
+): Effect[] {
   const fields = (model.claims ?? []).flatMap((name) => model.fields.get(name) ?? [])
   const had = new Set(row === undefined ? [] : fields.flatMap((field) => storedKeys(field, row)))
   const taken: Effect[] = []
@@ -154,7 +117,7 @@ async function takenBy(
       const identifiers = new Map([['pk', claimed.pk]])
       const own = owner === undefined ? {} : { owner }
       const step: Step = { id: undefined, model: of, state: 'present', identifiers, attrs: new Map(), path, ...own }
-      const isHidden = !(await resolver.views(of, claimed))
+      const isHidden = !resolver.views(of, claimed)
       const none = { sent: new Map(), isForeign: false, errors: new ErrorList(), takes: [], pk: undefined }
       const label = String(claimed[labelColumn(of)])
       taken.push({ ...noChange, ...none, action: 'unchanged', step, row: claimed, label, isHidden })
@@ -244,7 +207,7 @@ function misfit({ target }: Reference, only: Only | undefined, what: string, fou
 }
 
 /** Adds an error for each value that another row has. Its name is for a caller who may view it or who sent the name. */
-async function checkUnique(
+function checkUnique(
   registry: Registry,
   world: World,
   { model, path, state }: Step,
@@ -253,7 +216,7 @@ async function checkUnique(
   sent: ReadonlyMap<string, unknown>,
   resolver: Resolver,
   errors: ErrorList,
-): Promise<void> {
+): void {
   if (state === 'absent') return
   for (const [name, value] of values) {
     const field = model.fields.get(name)
@@ -266,7 +229,7 @@ async function checkUnique(
       const of = modelOf(registry, model.table, holder) ?? model
       const label = holder[labelColumn(of)]
       const held = reference === undefined ? holder[columnOf(model, name)] : key
-      const isNamed = label === written || (await resolver.views(of, holder))
+      const isNamed = label === written || resolver.views(of, holder)
       if (isNamed && reference === undefined && typeof written === 'string' && written !== held) {
         errors.add([...path, name], 'taken', takenApart(of, String(held), written))
         continue
@@ -274,7 +237,7 @@ async function checkUnique(
       const what =
         reference === undefined
           ? `${JSON.stringify(written)} is taken by`
-          : `The ${reference.target} ${await referredName(registry, world, reference, key, resolver)} belongs to`
+          : `The ${reference.target} ${referredName(registry, world, reference, key, resolver)} belongs to`
       const who = isNamed ? `${of.displayName} ${JSON.stringify(label)}` : `another ${of.displayName}`
       errors.add([...path, name], 'taken', `${what} ${who}.`)
     }
@@ -282,17 +245,17 @@ async function checkUnique(
 }
 
 /** A referenced row, in a sentence that has its target: the key where the caller may not view it. */
-async function referredName(
+function referredName(
   registry: Registry,
   world: World,
   { target }: Reference,
   key: string | number,
   resolver: Resolver,
-): Promise<string> {
+): string {
   const { table = '' } = registry.targets.get(target) ?? {}
   const row = world.row(table, key)
   const of = row && modelOf(registry, table, row)
-  return row && of && (await resolver.views(of, row)) ? JSON.stringify(row[labelColumn(of)]) : String(key)
+  return row && of && resolver.views(of, row) ? JSON.stringify(row[labelColumn(of)]) : String(key)
 }
 
 /** @param name the name of a row @param written the same name in another spelling */

@@ -1,54 +1,23 @@
-import { Find } from '../document/document.ts'
+import type { Find } from '../document/document.ts'
 import type { Field, Model } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import { storable } from '../models/syntax.ts'
 import { claimLooks } from './claims.ts'
 import type { Step } from './compile.ts'
 import { keysNamed } from './edited-lists.ts'
-import { itemsOf, ListEdit } from './list-edit.ts'
+import { ListEdit } from './list-edit.ts'
 import { byKey, type LinkLook, type Look } from './look.ts'
-import { lookupsIn } from './lookups.ts'
-import { Named } from './named.ts'
-import { looksFor } from './references.ts'
+import { findAny, looksFor } from './references.ts'
 import type { Key } from './row-set.ts'
-import { areFree, isFreeFind } from './sight.ts'
 import { columnOf, exclusiveLinks, linksOf, type Row } from './statements.ts'
 import { keysOf, storedKeys } from './storage.ts'
 import { waysToFind } from './ways-to-find.ts'
+import type { World } from './world.ts'
 
 /** The questions of an entry: whatever it needs to know of rows is one of these. */
 
-/** A look-up that an entry writes down. */
-export type Looked = {
-  readonly looks: readonly Look[]
-  /** The models of which the row may be. */
-  readonly models: readonly Model[]
-  /** Whether every caller may look it up. */
-  readonly isFree: boolean
-}
-
-/** The look-ups of an entry: by names, and by `!Find`. */
-export function looksUp(registry: Registry, step: Step): Looked[] {
-  const { model, identifiers, attrs, conditions = [] } = step
-  const fields = [...identifiers, ...attrs].flatMap(([name, value]) => {
-    const target = registry.targets.get(model.fields.get(name)?.reference?.target ?? '')
-    if (target === undefined) return []
-    const names = itemsOf(value).filter((item) => item instanceof Named)
-    return names.map(({ name }) => ({
-      looks: looksFor(name, target),
-      models: target.models,
-      isFree: areFree(target.models),
-    }))
-  })
-  const tags = [...identifiers.values(), ...attrs.values(), ...conditions].flatMap(lookupsIn)
-  const finds = tags.flatMap((tag) => {
-    const of = tag instanceof Find ? registry.byName(tag.model) : undefined
-    const look = tag instanceof Find ? finding(registry, tag) : undefined
-    if (of === undefined || look === undefined || !(tag instanceof Find)) return []
-    return [{ looks: [look], models: [of], isFree: isFreeFind(of, tag.identifiers) }]
-  })
-  return [...fields, ...finds]
-}
+/** Values by field. */
+type Sent = ReadonlyMap<string, unknown>
 
 /** @returns undefined for a tag whose identifiers are not plain values, or not fields of the model */
 export function finding(registry: Registry, { model: name, identifiers }: Find): Look | undefined {
@@ -118,7 +87,7 @@ export const counted = (model: Model, limit: NonNullable<Model['limit']>, key: K
  *
  * @param row the row of the entry: no other row has the values that only one may have, where this row has them
  */
-export function valueLooks(
+function valueLooks(
   { targets }: Registry,
   model: Model,
   values: ReadonlyMap<string, unknown>,
@@ -149,7 +118,7 @@ export const hasValue = (row: Row | undefined, field: Field, value: Key): boolea
  *
  * @param readsAll whether all links are read: a plan has their digest
  */
-export function rowLooks(
+function rowLooks(
   registry: Registry,
   { model, state, attrs }: Step,
   values: ReadonlyMap<string, unknown>,
@@ -167,4 +136,27 @@ export function rowLooks(
   })
   const claims = state === 'absent' ? claimLooks(registry, model.table, row.pk) : []
   return { looks: [...needed, ...claims.map(({ look }) => look)], links }
+}
+
+/**
+ * The questions of an entry.
+ *
+ * @param fields its fields with keys, as far as they are known
+ * @param readsAll whether links that may be very many are read where the entry does not need them
+ * @returns also the rows that its identifiers find, two at most, once they are loaded: there are more questions then
+ */
+export function questionsOf(
+  registry: Registry,
+  world: World,
+  step: Step,
+  { identifiers, values }: { readonly identifiers: Sent; readonly values: Sent },
+  readsAll: boolean,
+): { readonly rows: readonly Row[]; readonly looks: Look[]; readonly links: LinkLook[] } {
+  const own = ownLooks(step, identifiers)
+  const rows = own.every((look) => world.knows(look)) ? findAny(world, own).slice(0, 2) : []
+  const [row, another] = rows
+  const looks = [...own, ...valueLooks(registry, step.model, values, row)]
+  if (row === undefined || another !== undefined) return { rows, looks, links: [] }
+  const ofRow = rowLooks(registry, step, values, row, readsAll)
+  return { rows, looks: [...looks, ...ofRow.looks], links: ofRow.links }
 }

@@ -22,19 +22,21 @@ const similarRow = z.object({ name: z.string(), fits: z.string().nullable(), sim
 type Similar = z.output<typeof similarRow>
 
 export class Misses {
+  /** The reader of similar names, as far as it may see them. */
+  actor: Actor | undefined
   readonly #reader: EngineReader
-  readonly #actor: Actor | Promise<Actor>
   /** Similar names, by target and name: they are searched once for each, and only for a few names. */
-  readonly #hints = new Map<string, Promise<readonly Similar[]>>()
+  readonly #hints = new Map<string, readonly Similar[]>()
+  /** The names for which similar ones are searched next. */
+  readonly #asked = new Map<string, Unknown>()
   #leftMs = suggestionsMs()
 
-  /** @param actor the reader of similar names, as far as the actor may see them */
-  constructor(reader: EngineReader, actor: Actor | Promise<Actor>) {
+  constructor(reader: EngineReader) {
     this.#reader = reader
-    this.#actor = actor
   }
 
-  async errorOf(unknown: Unknown, miss: Miss): Promise<{ code: ErrorCode; message: string }> {
+  /** An error without a hint has one after the next `load`. */
+  errorOf(unknown: Unknown, miss: Miss): { code: ErrorCode; message: string } {
     const { name, target, only } = unknown
     const noun = nounOf(target)
     const quotedName = JSON.stringify(name)
@@ -53,7 +55,7 @@ export class Misses {
         return { code: 'unknown_name', message }
       }
       case 'unknown': {
-        const hint = hintOf(name, only, await this.#similar(unknown))
+        const hint = hintOf(name, only, this.#similar(unknown))
         return { code: 'unknown_name', message: `No ${noun} is called ${quotedName}.${hint}` }
       }
       default:
@@ -61,20 +63,26 @@ export class Misses {
     }
   }
 
-  async #similar(unknown: Unknown): Promise<readonly Similar[]> {
+  #similar(unknown: Unknown): readonly Similar[] {
     const { name, target, only } = unknown
     const asked = JSON.stringify([target.table, only, name])
-    const isOffered = name.length <= maxLength && offers(target, await this.#actor)
-    if (!isOffered || (!this.#hints.has(asked) && this.#hints.size >= maxSuggestions)) return []
-    return this.#hints.getOrInsertComputed(asked, () => this.#readSimilar(unknown))
+    const isOffered = name.length <= maxLength && this.actor !== undefined && offers(target, this.actor)
+    const isLeft = this.#hints.size + this.#asked.size < maxSuggestions
+    if (isOffered && isLeft && !this.#hints.has(asked)) this.#asked.set(asked, unknown)
+    return this.#hints.get(asked) ?? []
   }
 
-  async #readSimilar(unknown: Unknown): Promise<readonly Similar[]> {
-    if (this.#leftMs < 1) return []
-    const begun = performance.now()
-    const found = await readSimilar(this.#reader, unknown, this.#leftMs)
-    this.#leftMs -= performance.now() - begun
-    return found ?? []
+  /** @returns whether similar names were searched */
+  async load(): Promise<boolean> {
+    const asked = [...this.#asked]
+    this.#asked.clear()
+    for (const [name, unknown] of asked) {
+      const begun = performance.now()
+      const found = this.#leftMs < 1 ? null : await readSimilar(this.#reader, unknown, this.#leftMs)
+      this.#leftMs -= performance.now() - begun
+      this.#hints.set(name, found ?? [])
+    }
+    return asked.length > 0
   }
 }
 

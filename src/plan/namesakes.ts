@@ -2,12 +2,13 @@ import type { ErrorList } from '../errors.ts'
 import type { Only } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Diff } from './diff.ts'
-import { fits, onlyOf } from './references.ts'
+import type { Loader } from './load.ts'
+import { findAny, fits, looksFor, onlyOf } from './references.ts'
 import type { Resolver } from './resolve.ts'
 import { columnOf, type Row } from './statements.ts'
 import type { Step } from './step.ts'
 
-type Context = { readonly registry: Registry; readonly resolver: Resolver }
+type Context = { readonly registry: Registry; readonly resolver: Resolver; readonly loader: Loader }
 
 /**
  * Adds an error for each new name that another row has already, where a reference could mean both rows, or rows of one kind: a
@@ -15,7 +16,7 @@ type Context = { readonly registry: Registry; readonly resolver: Resolver }
  * several names. Rows that share one already stay.
  */
 export async function checkNamesakes(
-  { registry, resolver }: Context,
+  { registry, resolver, loader }: Context,
   step: Step,
   row: Row | undefined,
   { action, changed, values }: Diff,
@@ -28,6 +29,7 @@ export async function checkNamesakes(
       reference?.target === model.target ? (onlyOf(registry, reference) ?? []) : [],
     ),
   )
+  const target = registry.targets.get(model.target)
   const own = new Map(Object.entries(values))
   const meets = (theirs: Row) => (only: Only) =>
     own.get(only.column) === theirs[only.column] ||
@@ -37,11 +39,13 @@ export async function checkNamesakes(
     const isNew = row?.[columnOf(model, field)] !== name
     const at = isNew ? field : changed.find((each) => onlys.some(({ column }) => column === each))
     if (typeof name !== 'string' || at === undefined) continue
-    for (const other of await resolver.called(name, model)) {
+    const looks = target === undefined ? [] : looksFor(name, target)
+    await loader.load({ looks })
+    for (const other of findAny(loader.world, looks)) {
       // A field that is unique has its own error.
       const isReported = model.unique.includes(field) && other[columnOf(model, field)] === name
       if (isReported || other.pk === row?.pk || !onlys.some(meets(other))) continue
-      const holder = (await resolver.nameOf(model, other)) ?? `another ${model.displayName}`
+      const holder = resolver.nameOf(model, other) ?? `another ${model.displayName}`
       errors.add([...path, at], 'taken', `${JSON.stringify(name)} is taken by ${holder}.`)
     }
   }

@@ -42,7 +42,7 @@ async function referrersOf(
   const referrers: Referrer[] = []
   for (const [by, look] of asked)
     for (const row of loader.world.find(look).sort(byPk))
-      referrers.push({ ...by, name: await resolver.nameOf(by.model, row), values: toMaskedValues(by.model, row) })
+      referrers.push({ ...by, name: resolver.nameOf(by.model, row), values: toMaskedValues(by.model, row) })
   return referrers
 }
 
@@ -63,7 +63,7 @@ export async function checkReferrers(
     const holding = await referrersOf(context, { model, pk }, (reference, { storage }) => {
       return reference.holds === true || storage.in === 'settings'
     })
-    const name = (await resolver.nameOf(model, row)) ?? nameSent(step)
+    const name = resolver.nameOf(model, row) ?? nameSent(step)
     let left = mostNamed
     for (const [field, by] of Map.groupBy(holding, (each) => each.field.name)) {
       const is = by.some((each) => each.field.reference.many) ? 'is one of the' : 'is the'

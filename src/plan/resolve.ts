@@ -15,7 +15,9 @@ import type { Effect } from './effect.ts'
 import { isTag } from './key-tags.ts'
 import { ListEdit, refuseBoth } from './list-edit.ts'
 import type { Loader } from './load.ts'
-import { finding, type Looked, looksUp, ownLooks, storedIn } from './looks.ts'
+import type { Look } from './look.ts'
+import { finding, ownLooks, storedIn } from './looks.ts'
+import { lookupsIn } from './lookups.ts'
 import { Misses } from './misses.ts'
 import { isRowOf } from './model-of.ts'
 import { Named } from './named.ts'
@@ -38,65 +40,65 @@ type Context = {
   readonly errors: ErrorList
   /** Whether it stands in `remove` of a list. */
   readonly isRemoved?: boolean
+  /** Whether the turn of the entry has not come. */
+  readonly isAhead?: boolean
 }
 
 /**
  * Replaces the values in place of keys: a name, `!KeyOf`, `!Find`, and tags around them. All are looked up in the world, after
- * the entries before.
+ * the entries before. A walk over the fields of an entry that lacks rows is repeated once they are loaded.
  */
 export class Resolver {
   /** The rows to which `!KeyOf` refers, by the entry's id. */
   readonly #keys = new Map<string, Key>()
   /** The entries, by their ids. */
   readonly #steps: ReadonlyMap<string | undefined, Step>
-  readonly #looked = new WeakMap<Step, readonly Looked[]>()
   readonly #loader: Loader
   readonly #world: World
   readonly #registry: Registry
+  readonly #submitter: Actor | Promise<Actor>
   readonly #misses: Misses
   readonly #sight: Sight
+  /** The questions of a walk that the world cannot answer yet. */
+  #asked: Look[] = []
+  #unseen: Unseen[] = []
 
   constructor(registry: Registry, loader: Loader, steps: readonly Step[], actor: Actor | Promise<Actor>) {
     this.#registry = registry
     this.#steps = new Map(steps.map((step) => [step.id, step]))
     this.#loader = loader
     this.#world = loader.world
-    this.#misses = new Misses(loader.reader, actor)
-    this.#sight = new Sight(actor, loader.world)
+    this.#submitter = actor
+    this.#misses = new Misses(loader.reader)
+    this.#sight = new Sight(loader.world)
   }
 
-  /** The questions of the look-ups of an entry, of those that the caller may ask in any case. */
-  lookUps = (step: Step): Promise<readonly Looked[]> =>
-    this.#sight.readable(this.#looked.getOrInsertComputed(step, () => looksUp(this.#registry, step)))
+  /** The submitter. It is awaited before the turn of the first entry. */
+  async actor(): Promise<Actor> {
+    const actor = await this.#submitter
+    this.#sight.actor = actor
+    this.#misses.actor = actor
+    return actor
+  }
 
-  /** The fields whose rows are loaded. The others are left out. */
-  knownFields(step: Step, sent: ReadonlyMap<string, unknown>): Map<string, unknown> {
-    const known = new Map<string, unknown>()
-    for (const [name, value] of sent) {
-      const reference = step.model.fields.get(name)?.reference
-      const one = (item: unknown): unknown => {
-        if (!isTag(item)) return item
-        if (item instanceof KeyOf) return this.#keys.get(item.id) ?? this.#rowOf(item)?.pk
-        if (item instanceof Named) {
-          const match = this.#namedRow(item, reference)
-          return match?.is === 'row' ? match.row.pk : undefined
-        }
-        const [row, another] = this.#foundRows(item)
-        return another === undefined ? row?.pk : undefined
-      }
-      if (value instanceof Deferred) continue
-      const list = (items: unknown) =>
-        Array.isArray(items) ? items.map(one).filter((item) => item !== undefined) : one(items)
-      const plain = value instanceof ListEdit ? new ListEdit(list(value.add), list(value.remove)) : list(value)
-      if (plain !== undefined) known.set(name, plain)
+  /** The fields of an entry whose turn has not come, as far as their rows are loaded, and the questions for the others. */
+  async ahead(step: Step): Promise<Resolved & { readonly looks: readonly Look[] }> {
+    this.#asked = []
+    this.#findAll(step.conditions)
+    const known = this.#resolved(step, true)
+    if (this.#sight.actor === undefined && this.#sight.isAwaited) {
+      await this.actor()
+      return this.ahead(step)
     }
-    return known
+    return { ...known, looks: this.#asked }
   }
 
   /** The row of an entry whose turn has not come yet, where it is loaded. */
   #rowOf({ id }: KeyOf): Row | undefined {
     const step = this.#steps.get(id)
-    const looks = step === undefined ? [] : ownLooks(step, this.knownFields(step, step.identifiers))
+    if (step === undefined) return undefined
+    const context = { errors: new ErrorList(), path: step.path, isAhead: true }
+    const looks = ownLooks(step, this.#fields(step, step.identifiers, context))
     return findAny(
       this.#world,
       looks.filter((look) => this.#world.knows(look)),
@@ -104,93 +106,92 @@ export class Resolver {
   }
 
   /** The fields of an entry. Call it when it is the entry's turn. */
-  async entry(step: Step): Promise<Resolved> {
-    const context = { errors: new ErrorList(), path: step.path }
-    const identifiers = await this.#fields(step, step.identifiers, context)
-    const attrs = await this.#fields(step, step.attrs, context)
-    const values = new Map([...identifiers, ...attrs].filter(([name]) => name !== 'pk'))
-    return { identifiers, values, errors: context.errors.list }
-  }
-
-  async #fields(
-    step: Step,
-    sent: ReadonlyMap<string, unknown>,
-    context: Context,
-  ): Promise<ReadonlyMap<string, unknown>> {
-    const values = new Map<string, unknown>()
-    for (const [name, value] of sent) {
-      const at = { ...context, path: [...step.path, name] }
-      const reference = step.model.fields.get(name)?.reference
-      const key = await this.#value(value, reference, at)
-      // A caller who may not write for others gets the same denial for a user who exists and for one who does not.
-      const isOwner = value instanceof Named && name === step.model.owner
-      values.set(name, isOwner ? (key ?? noRow) : key)
-    }
-    return values
-  }
-
-  async #value(value: unknown, reference: Reference | undefined, at: Context): Promise<unknown> {
-    if (value instanceof Deferred) {
-      const known = await this.#evaluated(value, at)
-      return known instanceof ListEdit ? this.#value(known, reference, at) : known
-    }
-    if (value instanceof ListEdit) {
-      const inList = (word: 'add' | 'remove') => ({ ...at, path: [...at.path, word] })
-      const add = await this.#value(value.add, reference, inList('add'))
-      const edit = new ListEdit(
-        add,
-        await this.#value(value.remove, reference, { ...inList('remove'), isRemoved: true }),
-      )
-      refuseBoth(edit, at.path, at.errors)
-      return edit
-    }
-    if (isTag(value)) return this.#keyOf(value, reference, at)
-    if (!Array.isArray(value) || !value.some(isTag)) return value
-    const keys: unknown[] = []
-    for (const [index, item] of value.entries())
-      keys.push(
-        isTag(item) ? await this.#keyOf(item, reference, { ...at, path: [...at.path, ...placeOf(item, index)] }) : item,
-      )
-    if (value.some((item) => item instanceof Named) && hasTwice(keys))
-      at.errors.add(at.path, 'duplicate', 'Must not hold a key twice.')
-    return keys
-  }
+  entry = (step: Step): Promise<Resolved> => this.#walk(() => this.#resolved(step, false))
 
   /**
    * Evaluates the conditions that need the database. All others are known when a document is read.
    *
    * @returns the step, with the errors of its conditions; null when they are false
    */
-  async evaluateConditions(step: Step): Promise<Step | null> {
+  evaluateConditions = (step: Step): Promise<Step | null> => this.#walk(() => this.#judged(step))
+
+  #judged(step: Step): Step | null {
     for (const condition of step.conditions ?? []) {
-      try {
-        if (!isTrue(await this.#evaluate(condition, true))) return null
-      } catch (error) {
-        if (!(error instanceof TagError)) throw error
-        const path = [...step.path, 'conditions']
-        return { ...step, conditionErrors: [{ path, code: 'invalid_value', message: error.message }] }
-      }
+      const errors = new ErrorList()
+      const isHeld = this.#evaluated(condition, isTrue, { path: [...step.path, 'conditions'], errors }, true)
+      if (errors.any) return { ...step, conditionErrors: errors.list }
+      if (!isHeld) return null
     }
     return step
   }
 
+  /** Repeats a walk until all is loaded that it asks for. */
+  async #walk<Result>(work: () => Result): Promise<Result> {
+    for (;;) {
+      this.#asked = []
+      const result = work()
+      const isLoaded = await this.#loader.load({ looks: this.#asked })
+      if (!(await this.#misses.load()) && !isLoaded) return result
+    }
+  }
+
+  #resolved(step: Step, isAhead: boolean): Resolved {
+    const context = { errors: new ErrorList(), path: step.path, isAhead }
+    const identifiers = this.#fields(step, step.identifiers, context)
+    const attrs = this.#fields(step, step.attrs, context)
+    const values = new Map([...identifiers, ...attrs].filter(([name]) => name !== 'pk'))
+    return { identifiers, values, errors: context.errors.list }
+  }
+
+  #fields(step: Step, sent: ReadonlyMap<string, unknown>, context: Context): ReadonlyMap<string, unknown> {
+    const values = new Map<string, unknown>()
+    for (const [name, value] of sent) {
+      const at = { ...context, path: [...step.path, name] }
+      const reference = step.model.fields.get(name)?.reference
+      const key = this.#value(value, reference, at)
+      // A caller who may not write for others gets the same denial for a user who exists and for one who does not.
+      const isOwner = value instanceof Named && name === step.model.owner && context.isAhead !== true
+      values.set(name, isOwner ? (key ?? noRow) : key)
+    }
+    return values
+  }
+
+  #value(value: unknown, reference: Reference | undefined, at: Context): unknown {
+    if (value instanceof Deferred) {
+      if (at.isAhead) return this.#findAll(value.value)
+      const known = this.#evaluated(value.value, (found) => value.check(found, at.path, at.errors), at)
+      return known instanceof ListEdit ? this.#value(known, reference, at) : known
+    }
+    if (value instanceof ListEdit) {
+      const inList = (word: 'add' | 'remove') => ({ ...at, path: [...at.path, word] })
+      const add = this.#value(value.add, reference, inList('add'))
+      const edit = new ListEdit(add, this.#value(value.remove, reference, { ...inList('remove'), isRemoved: true }))
+      refuseBoth(edit, at.path, at.errors)
+      return edit
+    }
+    if (isTag(value)) return this.#keyOf(value, reference, at)
+    if (!Array.isArray(value) || !value.some(isTag)) return value
+    const keys = value.map((item: unknown, index) =>
+      isTag(item) ? this.#keyOf(item, reference, { ...at, path: [...at.path, ...placeOf(item, index)] }) : item,
+    )
+    if (value.some((item) => item instanceof Named) && hasTwice(keys))
+      at.errors.add(at.path, 'duplicate', 'Must not hold a key twice.')
+    return keys
+  }
+
   /** The look-ups since the last call that the caller may not do. */
-  unseen = (): readonly Unseen[] => this.#sight.take()
+  unseen(): readonly Unseen[] {
+    const unseen = this.#unseen
+    this.#unseen = []
+    return unseen
+  }
 
   /** Whether the caller may view a row: by permission, or as its owner. */
-  views = (model: Model, row: Row): Promise<boolean> => this.#sight.row(model, row)
+  views = (model: Model, row: Row): boolean => this.#sight.row(model, row)
 
   /** A row in messages; null for one that the caller may not view. */
-  nameOf = async (model: Model, row: Row): Promise<string | null> =>
-    (await this.views(model, row)) ? `${model.displayName} ${JSON.stringify(row[labelColumn(model)])}` : null
-
-  /** The rows that have a name in one of the fields that name rows of this model. */
-  async called(name: string, model: Model): Promise<Row[]> {
-    const target = this.#registry.targets.get(model.target)
-    const looks = target === undefined ? [] : looksFor(name, target)
-    await this.#loader.load({ looks })
-    return findAny(this.#world, looks)
-  }
+  nameOf = (model: Model, row: Row): string | null =>
+    this.views(model, row) ? `${model.displayName} ${JSON.stringify(row[labelColumn(model)])}` : null
 
   /** The row of an earlier entry to which a reference refers. */
   entryOf = (key: unknown, { target }: Reference): EntryRow | undefined =>
@@ -205,9 +206,18 @@ export class Resolver {
     this.#sight.wrote(effect)
   }
 
-  async #evaluated(deferred: Deferred, { path, errors }: Context): Promise<unknown> {
+  /** What `check` makes of the value of tags; undefined for tags without a value. @param asks whether only its truth counts */
+  #evaluated<Result>(
+    value: unknown,
+    check: (found: unknown) => Result,
+    { path, errors }: Context,
+    asks = false,
+  ): Result | undefined {
     try {
-      return deferred.check(await this.#evaluate(deferred.value), path, errors)
+      const evaluation = evaluate(value, { ...scopeOf(value), asks })
+      let next = evaluation.next()
+      while (next.done !== true) next = evaluation.next(this.#lookUp(next.value))
+      return check(next.value)
     } catch (error) {
       if (!(error instanceof TagError)) throw error
       errors.add(path, 'invalid_value', error.message)
@@ -215,18 +225,8 @@ export class Resolver {
     }
   }
 
-  /**
-   * @param asks whether only the truth of the value counts: a missing row is no error then
-   * @throws {TagError} for a tag without a value
-   */
-  async #evaluate(value: unknown, asks = false): Promise<unknown> {
-    const evaluation = evaluate(value, { ...scopeOf(value), asks })
-    let next = evaluation.next()
-    while (next.done !== true) next = evaluation.next(await this.#lookUp(next.value))
-    return next.value
-  }
-
-  async #lookUp({ tag, asks }: Lookup): Promise<KeyValue | null> {
+  /** @throws {TagError} for a tag without a value; a missing row is none where only the existence of the row counts */
+  #lookUp({ tag, asks }: Lookup): KeyValue | null {
     if (tag instanceof KeyOf) {
       const key = this.#keys.get(tag.id)
       if (key !== undefined) return new KeyValue(key, tag)
@@ -236,60 +236,47 @@ export class Resolver {
     const identifiers = Object.entries(tag.identifiers).map(
       ([name, value]) => [name, value instanceof KeyValue ? value.key : value] as const,
     )
-    const found = await this.#find(new Find(tag.model, Object.fromEntries(identifiers)))
+    const found = this.#find(new Find(tag.model, Object.fromEntries(identifiers)))
     if ('row' in found) return new KeyValue(found.row.pk, tag)
-    if (asks && found.code === 'no_such_row') return null
-    throw new TagError(undefined, found.message)
+    const { code, message } = found.error()
+    if (asks && code === 'no_such_row') return null
+    throw new TagError(undefined, message)
   }
 
-  async #keyOf(tag: KeyOf | Find | Named, reference: Reference | undefined, context: Context): Promise<unknown> {
-    const { errors, path, isRemoved } = context
+  #keyOf(tag: KeyOf | Find | Named, reference: Reference | undefined, context: Context): unknown {
+    const { errors, path, isRemoved, isAhead } = context
     if (tag instanceof KeyOf) {
-      const key = this.#keys.get(tag.id)
+      const key = this.#keys.get(tag.id) ?? (isAhead ? this.#rowOf(tag)?.pk : undefined)
       if (key === undefined) errors.add(path, 'unknown_entry', skipped(tag))
       return key
     }
-    const found = tag instanceof Named ? await this.#named(tag, reference) : await this.#find(tag)
+    const found = tag instanceof Named ? this.#named(tag, reference) : this.#find(tag)
     if ('row' in found) return found.row.pk
+    if (isAhead) return undefined
+    const { code, message } = found.error()
     // A missing row need not be removed: the same document again is unchanged.
-    if (!isRemoved || (found.code !== 'unknown_name' && found.code !== 'no_such_row'))
-      errors.add(path, found.code, found.message)
+    if (!isRemoved || (code !== 'unknown_name' && code !== 'no_such_row')) errors.add(path, code, message)
     return undefined
   }
 
-  /** The row with a name; undefined where it is not loaded. */
-  #namedRow({ name }: Named, reference: Reference | undefined) {
-    const target = this.#registry.targets.get(reference?.target ?? '')
-    if (target === undefined || reference === undefined) return undefined
-    if (!looksFor(name, target).every((look) => this.#world.knows(look))) return undefined
-    const shows = (row: Row) => this.#sight.shows(target, row)
-    return findNamed(this.#world, name, target, onlyOf(this.#registry, reference), shows)
-  }
-
-  async #named(tag: Named, reference: Reference | undefined): Promise<Found> {
+  #named({ name }: Named, reference: Reference | undefined): Found {
     const target = this.#registry.targets.get(reference?.target ?? '')
     if (target === undefined || reference === undefined)
-      throw new Error(`compile let a name through that refers to nothing: ${tag.name}`)
-    if (!(await this.#sight.name(tag.name, target))) return unseen(tag.name)
-    await this.#loader.load({ looks: looksFor(tag.name, target) })
-    const match = this.#namedRow(tag, reference) ?? { is: 'unknown' }
-    if (match.is === 'row') return match
-    return this.#misses.errorOf({ name: tag.name, target, only: onlyOf(this.#registry, reference) }, match)
+      throw new Error(`compile let a name through that refers to nothing: ${name}`)
+    const denied = this.#sight.name(name, target)
+    if (denied !== null) return this.#denied(denied, name)
+    if (!this.#knows(looksFor(name, target))) return notLoaded
+    const only = onlyOf(this.#registry, reference)
+    const match = findNamed(this.#world, name, target, only, (row) => this.#sight.shows(target, row))
+    return match.is === 'row' ? match : { error: () => this.#misses.errorOf({ name, target, only }, match) }
   }
 
-  /** The rows that a tag finds, as far as they are loaded. */
-  #foundRows(tag: Find): Row[] {
-    const model = this.#registry.byName(tag.model)
-    const look = finding(this.#registry, tag)
-    if (model === undefined || look === undefined || !this.#world.knows(look)) return []
-    const shows = (row: Row) => isRowOf(model, row) && this.#sight.shows({ table: model.table, models: [model] }, row)
-    return this.#world.find(look).filter(shows)
-  }
-
-  async #find(tag: Find): Promise<Found> {
+  #find(tag: Find): Found {
     const model = this.#registry.byName(tag.model)
     if (model === undefined) throw new Error(`compile let an unknown model through: ${tag.model}`)
-    const refuse = (code: ErrorCode, why: string): Found => ({ message: `!Find ${tag.model}${why}`, code })
+    const refuse = (code: ErrorCode, why: string): Found => ({
+      error: () => ({ message: `!Find ${tag.model}${why}`, code }),
+    })
     const named = Object.entries(tag.identifiers)
     if (named.length === 0 || named.some(([name]) => storedIn(model, name) === undefined))
       return refuse('unknown_field', `: each field must be one of the model's own.`)
@@ -297,20 +284,45 @@ export class Resolver {
       const error = storable(String(value))
       if (error !== undefined) return refuse('invalid_text', `: ${name}: ${error}`)
     }
-    if (!(await this.#sight.find(model, tag.identifiers))) return unseen(`!Find ${tag.model}`)
+    const denied = this.#sight.find(model, tag.identifiers)
+    if (denied !== null) return this.#denied(denied, `!Find ${tag.model}`)
     const look = finding(this.#registry, tag)
-    if (look !== undefined) await this.#loader.load({ looks: [look] })
-    const [row, another] = this.#foundRows(tag)
+    const looks = look === undefined ? [] : [look]
+    if (!this.#knows(looks)) return notLoaded
+    const shows = (row: Row) => isRowOf(model, row) && this.#sight.shows({ table: model.table, models: [model] }, row)
+    const [row, another] = findAny(this.#world, looks).filter(shows)
     const which = ` ${JSON.stringify(tag.identifiers)}`
     if (row === undefined) return refuse('no_such_row', `${which} finds nothing.`)
     return another === undefined ? { row } : refuse('ambiguous', `${which} finds more than one row.`)
   }
+
+  /** Asks for what each `!Find` in a value finds. */
+  #findAll(value: unknown): void {
+    for (const tag of lookupsIn(value)) if (tag instanceof Find) this.#find(tag)
+  }
+
+  /** Whether the world knows the answers. It is asked for them otherwise. */
+  #knows(looks: readonly Look[]): boolean {
+    const unknown = looks.filter((look) => !this.#world.knows(look))
+    this.#asked.push(...unknown)
+    return unknown.length === 0
+  }
+
+  /** The judge denies the document: no other error is reported. */
+  #denied(denied: Unseen, what: string): Found {
+    return {
+      error: () => {
+        this.#unseen.push(denied)
+        return { code: 'invalid_value', message: `${what} may not be looked up.` }
+      },
+    }
+  }
 }
 
-/** The error of a denied look-up. The judge denies the document: no other error is reported. */
-const unseen = (what: string): Found => ({ code: 'invalid_value', message: `${what} may not be looked up.` })
+type Found = { readonly row: Row } | { readonly error: () => { readonly code: ErrorCode; readonly message: string } }
 
-type Found = { readonly row: Row } | { readonly code: ErrorCode; readonly message: string }
+/** Stands in place of a row until the walk is repeated. */
+const notLoaded: Found = { error: () => ({ code: 'invalid_value', message: 'The row is not loaded.' }) }
 
 /** Stands in place of the key of an owner that does not exist. */
 const noRow = Symbol('no row')

@@ -18,41 +18,41 @@ type Identifiers = Readonly<Record<string, unknown>>
  * writes by the same identifiers, because the change of such a row needs a permission of its own.
  */
 export class Sight {
-  readonly #actor: Actor | Promise<Actor>
-  /** The actor, once it was needed. */
-  #read: Actor | undefined
+  /** The submitter, who is read together with the first rows. Without it, all look-ups that need a permission are denied. */
+  actor: Actor | undefined
+  /** Whether there was such a look-up. */
+  isAwaited = false
   readonly #written = new Set<string>()
   readonly #world: World
-  #unseen: Unseen[] = []
 
-  /** @param actor the submitter; a promise is answered together with the first rows */
-  constructor(actor: Actor | Promise<Actor>, world: World) {
-    this.#actor = actor
+  constructor(world: World) {
     this.#world = world
   }
 
-  /** Whether the caller may find a row by these fields. A denial is kept until it is taken. */
-  async find(model: Model, identifiers: Identifiers): Promise<boolean> {
-    if (isFreeFind(model, identifiers)) return true
-    const actor = await this.#submitter()
-    if (views(actor, model) || isSelf(actor, model, identifiers) || this.#written.has(placeOf(model, identifiers)))
-      return true
-    this.#unseen.push({ what: model.displayName, needed: `the permission view_${model.resource}` })
-    return false
+  /** @returns why the caller may not find a row by these fields; null when it may */
+  find(model: Model, identifiers: Identifiers): Unseen | null {
+    return areFree([model]) && isByName(model, identifiers)
+      ? null
+      : this.#denial([model], [[model, identifiers]], model.displayName)
   }
 
-  /** Whether the caller may refer to a row by its name. A denial is kept until it is taken. */
-  async name(name: string, target: ReferenceTarget): Promise<boolean> {
-    const { models } = target
-    if (areFree(models)) return true
-    const actor = await this.#submitter()
-    const names = models.flatMap((model) => model.names.map((field) => [model, { [field]: name }] as const))
-    const isKnown = names.some(([model, by]) => isSelf(actor, model, by) || this.#written.has(placeOf(model, by)))
-    if (isKnown || models.some((model) => views(actor, model))) return true
+  /** @returns why the caller may not refer to a row by its name; null when it may */
+  name(name: string, { models }: ReferenceTarget): Unseen | null {
+    if (areFree(models)) return null
     const [model, ...others] = models
-    const needed = others.length > 0 ? 'a permission to view it' : `the permission view_${model?.resource}`
-    this.#unseen.push({ what: (others.length > 0 ? model?.target : model?.displayName) ?? 'row', needed })
-    return false
+    const names = models.flatMap((each) => each.names.map((field) => [each, { [field]: name }] as const))
+    return this.#denial(models, names, (others.length > 0 ? model?.target : model?.displayName) ?? 'row')
+  }
+
+  #denial(models: readonly Model[], by: readonly (readonly [Model, Identifiers])[], what: string): Unseen | null {
+    const { actor } = this
+    this.isAwaited ||= actor === undefined
+    const isWritten = by.some(([model, fields]) => this.#written.has(placeOf(model, fields)))
+    const isViewed = (to: Actor) =>
+      models.some((model) => views(to, model)) || by.some(([model, fields]) => isSelf(to, model, fields))
+    if (isWritten || (actor !== undefined && isViewed(actor))) return null
+    const [model, ...others] = models
+    return { what, needed: others.length > 0 ? 'a permission to view it' : `the permission view_${model?.resource}` }
   }
 
   /**
@@ -63,32 +63,19 @@ export class Sight {
     if (areFree(models) || this.#world.entryOf(table, row.pk)?.entry !== undefined) return true
     const model = models.find((each) => isRowOf(each, row))
     if (models.length === 1 && model?.isLabelled !== true) return true
-    if (model === undefined || this.#read === undefined) return false
-    return viewsRow(this.#read, model, row.owner)
+    if (model === undefined || this.actor === undefined) return false
+    return viewsRow(this.actor, model, row.owner)
   }
 
   /** Whether the caller may view an existing row: by permission, as its owner, or because it is the caller itself. */
-  async row(model: Model, row: Row): Promise<boolean> {
-    const actor = await this.#submitter()
+  row(model: Model, row: Row): boolean {
+    const { actor } = this
+    if (actor === undefined) return false
     return (
       viewsRow(actor, model, row.owner) ||
       isSelf(actor, model, { pk: row.pk }) ||
       (actor.pk !== null && !isOfOthers(actor) && ownerOf(model, row) === actor.pk)
     )
-  }
-
-  async #submitter(): Promise<Actor> {
-    this.#read ??= await this.#actor
-    return this.#read
-  }
-
-  /** Whether the caller may see a prefetched row in any case. */
-  async readable<Look extends { readonly models: readonly Model[]; readonly isFree: boolean }>(
-    looks: readonly Look[],
-  ): Promise<readonly Look[]> {
-    if (looks.every(({ isFree }) => isFree)) return looks
-    const actor = await this.#submitter()
-    return looks.filter(({ models, isFree }) => isFree || models.some((model) => views(actor, model)))
   }
 
   /** Remembers the row that an entry writes. */
@@ -97,13 +84,6 @@ export class Sight {
     this.#written.add(placeOf(model, Object.fromEntries(identifiers)))
     const [field] = identifiers.keys()
     if (rename === 'old' && field !== undefined) this.#written.add(placeOf(model, { [field]: attrs.get(field) }))
-  }
-
-  /** @returns the denials since it was called last */
-  take(): readonly Unseen[] {
-    const unseen = this.#unseen
-    this.#unseen = []
-    return unseen
   }
 }
 
@@ -119,12 +99,10 @@ const viewsRow = (actor: Actor, model: Model, owner: unknown): boolean =>
     : views(actor, model)
 
 /** Names of mere configuration are for all who may write a row that refers to it. */
-export const areFree = (models: readonly Model[]): boolean => models.every(({ offersNames }) => offersNames === true)
+const areFree = (models: readonly Model[]): boolean => models.every(({ offersNames }) => offersNames === true)
 
-export function isFreeFind(model: Model, identifiers: Identifiers): boolean {
-  const fields = Object.keys(identifiers)
-  return areFree([model]) && fields.length > 0 && fields.every((field) => model.names.includes(field))
-}
+const isByName = (model: Model, identifiers: Identifiers): boolean =>
+  Object.keys(identifiers).every((field) => model.names.includes(field))
 
 function isSelf(actor: Actor, { name }: Model, identifiers: Identifiers): boolean {
   const { pk, username } = actor

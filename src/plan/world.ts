@@ -83,7 +83,7 @@ export class World {
     this.#answers.getOrInsertComputed(questionOf(look), () => new Map()).set(wayOf(look), keys)
   }
 
-  /** Adds links of a row. Those that were not asked for stay unknown. */
+  /** Adds links of a row. Those that were not asked for stay unknown; a row that is not stored has none. */
   answerLinks({ model: { table }, name, pk, among }: LinkLook, keys: readonly Key[]): void {
     const row = this.#stored.get(table)?.get(pk)
     if (row === undefined) return
@@ -98,7 +98,7 @@ export class World {
   knows = (look: Look): boolean => this.#answerTo(look) !== undefined
 
   knowsLinks({ model: { table }, name, pk, among }: LinkLook): boolean {
-    const read = this.#linksRead.get(`${table} ${pk} ${name}`)
+    const read = this.#stored.get(table)?.has(pk) === true ? this.#linksRead.get(`${table} ${pk} ${name}`) : 'all'
     return read === 'all' || (read !== undefined && among?.every((key) => read.has(key)) === true)
   }
 

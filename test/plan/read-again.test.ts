@@ -60,6 +60,11 @@ describe('its row', () => {
     expect(await last(group({ name }, { users: [pk] }), leaves)).toContain('updated: groups')
   })
 
+  test('with members, that an earlier entry creates', async () => {
+    const { pk } = await crowd.user()
+    expect(await last(group({ name }), group({ name }, { users: [pk] }))).toContain('updated: users')
+  })
+
   test('that refers to a row which is gone', async () => {
     await there.apply([scim(name)])
     const without = application(name, { provider: null })
