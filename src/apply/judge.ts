@@ -14,6 +14,7 @@ import { without } from '../plan/reset.ts'
 import { Resolver } from '../plan/resolve.ts'
 import { type Key, RowSet } from '../plan/row-set.ts'
 import { loadAhead, mostAhead } from '../plan/rows.ts'
+import { RowsNamed } from '../plan/rows-named.ts'
 import { type Identity, newIdentity, plannedIdentity, rowAfter, toMaskedValues } from '../plan/storage.ts'
 import { yielding } from '../plan/yielding.ts'
 import { gainsOf } from '../rights/gains.ts'
@@ -23,7 +24,6 @@ import { describeChange, givenBy, lookedAt } from './changes.ts'
 import { type Finding, type Given, type Objection, type Refused, reasonOf, type Skipped } from './finding.ts'
 import { type Following, prunedBy, pruneObjections, removal, replacedBy } from './follow.ts'
 import { claimedWithout, ownersConcerned, ownershipOf } from './ownership.ts'
-import { Said } from './said.ts'
 import { rowName } from './words.ts'
 
 type Writing = {
@@ -76,7 +76,7 @@ export async function* judge(
     return
   }
   const findings: Finding[] = []
-  const said = new Said(conditions)
+  const said = new RowsNamed()
   const takeTurns = turns(signal)
   let entry = 0
   const ids = new Set(steps.map(({ id }) => id))
@@ -94,6 +94,8 @@ export async function* judge(
   ): AsyncGenerator<Finding> {
     const { step, row, isForeign, action } = effect
     const identity = action === 'create' ? identify(step.model, effect.pk) : undefined
+    const key = isForeign ? identity?.pk : (row?.pk ?? identity?.pk)
+    if (cause === 'entry' && !isForeign && key !== undefined) said.addEffect(effect, key, entry, conditions)
     // Pruned rows are those of the owner: a takeover is for rows that the document names.
     const takeover = conditions.allow.takeover && cause !== 'pruned'
     const ownership = ownershipOf(effect, actor, { ...conditions, allow: { ...conditions.allow, takeover } })
@@ -104,16 +106,13 @@ export async function* judge(
     // The change of a new row does not have the owner that it gets.
     const label = action === 'create' && step.model.isLabelled === true ? ownerFor(step, conditions) : null
     const looked = isReviewed ? [lookedAt(effect, earlier), label] : undefined
-    const objections = [...others, ...ofOwner(effect, ownership, conditions)]
+    const objections = [...others, ...ofEntry(effect), ...ofOwner(effect, ownership, conditions)]
     const tag = row === undefined ? `!KeyOf ${step.id ?? nameOf(effect)}` : undefined
     const finding: Finding = { ...effect, cause, ownership, change, looked, identity, tag, objections }
     findings.push(finding)
     yield finding
-    const key = (isForeign ? undefined : row?.pk) ?? identity?.pk
     resolver.wrote(effect, key)
-    if (key === undefined) return
-    if (!isForeign) remember(finding, key)
-    if (cause === 'entry') said.keep(effect, key, entry)
+    if (key !== undefined && !isForeign) remember(finding, key)
   }
 
   /** The text in place of a key in a field; undefined for the key of a row that the document does not create. */
@@ -183,7 +182,6 @@ export async function* judge(
     const denials: Objection[] = why === null ? [] : [{ is: 'denied', effect, actor, why, follows }]
     const unseen = resolver.unseen().map((each) => ({ is: 'unseen', ...each, actor }) as const)
     if (cause === 'entry') addKeyError(effect, conditions)
-    if (cause === 'entry') said.check(effect)
     const createOnly = conditions.createOnly && cause === 'entry' && !plan.errors.any
     yield* judgeRow(effect, cause, [
       ...denials,
@@ -191,7 +189,6 @@ export async function* judge(
       ...others,
       ...(step.mustExist && effect.row === undefined ? [{ is: 'missing', step } as const] : []),
       ...(createOnly && effect.row !== undefined ? [{ is: 'exists', effect } as const] : []),
-      ...ofEntry(effect),
     ])
     yield* judgeTaken(effect)
   }

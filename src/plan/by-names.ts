@@ -15,9 +15,8 @@ export class ByNames<Row> {
     this.#merge = merge
   }
 
-  /** @param make makes a row that no entry has named yet */
-  of(step: Step, make: () => Row): Row {
-    const places = placesOf(step)
+  /** The row in all of these places. @param make makes a row that no entry has named yet */
+  of(places: readonly string[], make: () => Row): Row {
     let node: Node<Row> | undefined
     for (const place of places) {
       const found = this.#nodes.get(place)
@@ -44,7 +43,7 @@ function whole<Row>(node: Node<Row>): Node<Row> {
 }
 
 /** All names by which an entry names its row, also the one before a rename, but none that only the database knows. */
-function placesOf({ model, identifiers, was }: Step): string[] {
+export function placesOf({ model, identifiers, was }: Step): string[] {
   const [first = ''] = identifiers.keys()
   const ways = waysToFind(model, [...identifiers.keys()]).map((way) => way.map((name) => [name, identifiers.get(name)]))
   if (was !== undefined) ways.push([[first, was]])

@@ -60,7 +60,7 @@ function* compiling(
   const steps: Step[] = []
   const skipped: string[] = []
   const finds = new Set<string>()
-  const rows = new RowsNamed(registry, errors)
+  const rows = new RowsNamed()
   const left = new Set(without)
   for (const [index, entry] of blueprint.entries.entries()) {
     yield
@@ -105,7 +105,7 @@ function* compiling(
       ...(isKept && { isLeft: true }),
       ...(overlaps.size > 0 && { overlaps }),
     }
-    if (!entry.conditions?.length) rows.add(step, index)
+    if (!entry.conditions?.length) rows.addStep(step, index, registry, errors)
     steps.push(step)
     if (entry.id === undefined) continue
     if (targets.has(entry.id))

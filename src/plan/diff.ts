@@ -1,11 +1,10 @@
 import type { Keyring } from '../db/seal.ts'
 import type { ErrorList } from '../errors.ts'
 import type { Values } from '../models/define.ts'
-import type { Step } from './compile.ts'
 import { isSame } from './same-value.ts'
 import { generateNew } from './secret-forms.ts'
 import { labelColumn, type Row } from './statements.ts'
-import { nameSent } from './step.ts'
+import { nameSent, type Step } from './step.ts'
 import { toValues } from './storage.ts'
 import { waysToFind } from './ways-to-find.ts'
 

@@ -9,9 +9,9 @@ import {
   type Permission,
   permissionsOf,
 } from '../permissions.ts'
-import type { Step } from './compile.ts'
 import type { Diff } from './diff.ts'
 import { columnOf, type Row } from './statements.ts'
+import type { Step } from './step.ts'
 
 /** The effect of an entry on its row. */
 export type Effect = Diff & {

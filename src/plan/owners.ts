@@ -1,5 +1,5 @@
-import type { Step } from './compile.ts'
 import type { Conditions } from './engine.ts'
+import type { Step } from './step.ts'
 
 /** The labels under which a document manages rows (docs/adr/0073-entries-have-owners.md). */
 

@@ -1,5 +1,5 @@
 import type { Field, Model } from '../models/define.ts'
-import { ByNames } from './by-names.ts'
+import { ByNames, placesOf } from './by-names.ts'
 import type { Step } from './step.ts'
 
 /**
@@ -41,7 +41,7 @@ export function withDefaults(steps: readonly Step[]): readonly Step[] {
     row.last = other.last ?? row.last
     row.others.push(...other.others)
   })
-  const known = steps.map((step) => rows.of(step, () => ({ named: new Set(), others: [] })))
+  const known = steps.map((step) => rows.of(placesOf(step), () => ({ named: new Set(), others: [] })))
   for (const [index, step] of steps.entries()) {
     const row = known[index]
     if (row === undefined) continue
