@@ -166,13 +166,13 @@ export async function apply(
   const deleted = findings.filter(({ cause }) => cause === 'pruned').length
   if (mode === 'plan' && deleted > 0)
     logs.push(`prune would delete ${deleted}: apply it with Gatewright-Allow: deletes=${deleted}`)
-  logs.push(...orphanLines(await orphansOf(loader, engine.registry, findings), actor, conditions))
-  const left = leftEmpty(loader.world, engine.registry, findings)
+  logs.push(...orphanLines(await orphansOf(loader, findings), actor, conditions))
+  const left = leftEmpty(loader.world, findings)
   logs.push(...emptyLines(left, actor, mode))
   audited.push(...changesOfLosses(left, names))
   const errors = await superuserErrors(tx, engine, actor, findings, hadSuperuser ?? true)
   refuseIfAny([...(review?.objections ?? []), ...(errors.any ? [{ is: 'invalid', errors } as const] : [])])
-  const unnamed = await readUnnamed(loader, engine.registry, findings, actor, conditions)
+  const unnamed = await readUnnamed(loader, findings, actor, conditions)
   logs.push(...unnamedLines(unnamed ?? []))
   const [first] = findings
   const key = first && keyOf(first)

@@ -1,13 +1,12 @@
 import type { Model } from '../models/define.ts'
-import type { Registry } from '../models/registry.ts'
 import type { Actor } from '../permissions.ts'
 import {
-  addClaimed,
   claimLooks,
   type LabelledRow,
   maxLabelled,
   type NamedRow,
   orphansOf,
+  placeOf,
   readLabels,
 } from '../plan/claims.ts'
 import type { Step } from '../plan/compile.ts'
@@ -15,7 +14,6 @@ import type { Conditions } from '../plan/engine.ts'
 import type { Loader } from '../plan/load.ts'
 import type { Look } from '../plan/look.ts'
 import { ownerFor, prunedOwners } from '../plan/owners.ts'
-import { RowSet } from '../plan/row-set.ts'
 import type { Finding, Objection } from './finding.ts'
 
 /**
@@ -39,31 +37,16 @@ export const removal = ({ model, pk, name, under }: NamedRow & Partial<Following
 /** A row that is deleted because of the document. */
 export type Following = LabelledRow & { readonly under: string | null }
 
-function rowsNamed(findings: readonly Finding[]): RowSet {
-  const rows = new RowSet()
-  for (const {
-    cause,
-    step: { model },
-    row,
-    isForeign,
-    identity,
-  } of findings)
-    if (cause !== 'taken' && !isForeign) rows.add(model, row?.pk ?? identity?.pk)
-  return rows
-}
-
 /** The rows that the document leaves unclaimed and that the submitter wants deleted: none that the document names. */
 export async function replacedBy(
   loader: Loader,
-  registry: Registry,
   findings: readonly Finding[],
   conditions: Conditions,
 ): Promise<Following[]> {
   if (!conditions.replaceProvider) return []
-  const named = rowsNamed(findings)
-  const orphans = await orphansOf(loader, registry, findings, true)
+  const orphans = await orphansOf(loader, findings, true)
   return orphans.flatMap(({ row, isReplaced, by }) => {
-    if (!isReplaced || named.has(row.model, row.pk)) return []
+    if (!isReplaced || loader.world.has(row.model.table, row.pk)) return []
     // A row that goes with an application is deleted under the label of the application, or its own where that is one of several.
     const owners = by.map((step) => ownerFor(step, conditions))
     const [first = conditions.owner] = owners
@@ -72,12 +55,8 @@ export async function replacedBy(
 }
 
 /** The rows that the document deletes because no entry names them. @returns those of `unnamedBy` */
-export const prunedBy = (
-  loader: Loader,
-  registry: Registry,
-  findings: readonly Finding[],
-  conditions: Conditions,
-): Promise<Following[]> => unnamedBy(loader, registry, findings, prunedOwners(conditions))
+export const prunedBy = (loader: Loader, findings: readonly Finding[], conditions: Conditions): Promise<Following[]> =>
+  unnamedBy(loader, findings, prunedOwners(conditions))
 
 /**
  * The rows that the owners manage and the document neither names nor refers to. Rows that claim others come first, such as an
@@ -87,25 +66,22 @@ export const prunedBy = (
  */
 export async function unnamedBy(
   loader: Loader,
-  registry: Registry,
   findings: readonly Finding[],
   owners: readonly string[],
 ): Promise<Following[]> {
   if (owners.length === 0) return []
-  const except = addClaimed(rowsNamed(findings), registry, findings)
+  const { registry } = loader.world
   const labelled = registry.models.filter(({ isLabelled }) => isLabelled === true)
   const claiming = labelled.filter(({ claims = [] }) => claims.length > 0)
   const tables = new Set([...claiming, ...labelled].map(({ table }) => table))
   const unnamed: LabelledRow[] = []
-  for (const table of tables)
-    for (const row of await readLabels(loader.reader, registry, table, owners, except)) unnamed.push(row)
+  for (const table of tables) unnamed.push(...(await readLabels(loader, table, owners, findings)))
   const first = unnamed.slice(0, maxLabelled + 1)
-  const left = new RowSet()
-  for (const { model, pk } of first) left.add(model, pk)
+  const left = new Set(first.map(placeOf))
   const claims = new Map(first.map((row) => [row, claimLooks(registry, row.model.table, row.pk)]))
   await loader.load({ looks: [...claims.values()].flat().map(({ look }) => look), isAgain: true })
   const isKept = ({ model, look }: { model: Model; look: Look }) =>
-    loader.world.find(look).some(({ pk }) => !left.has(model, pk))
+    loader.world.find(look).some(({ pk }) => !left.has(placeOf({ model, pk })))
   return first.flatMap((row) => (claims.get(row)?.some(isKept) ? [] : [{ ...row, under: row.owner }]))
 }
 

@@ -2,7 +2,7 @@ import type { EngineReader } from '../db/engine-tx.ts'
 import { own } from '../json-object.ts'
 import type { Field } from '../models/define.ts'
 import type { Actor } from '../permissions.ts'
-import type { LabelledRow } from '../plan/claims.ts'
+import { type LabelledRow, placeOf } from '../plan/claims.ts'
 import type { Plan, Step } from '../plan/compile.ts'
 import { allowsAll, type Effect, isOwn } from '../plan/effect.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
@@ -12,9 +12,9 @@ import { ownerFor } from '../plan/owners.ts'
 import { findByOldName } from '../plan/rename.ts'
 import { without } from '../plan/reset.ts'
 import { Resolver } from '../plan/resolve.ts'
-import { type Key, RowSet } from '../plan/row-set.ts'
 import { loadAhead, mostAhead } from '../plan/rows.ts'
 import { RowsNamed } from '../plan/rows-named.ts'
+import type { Key } from '../plan/statements.ts'
 import { type Identity, newIdentity, plannedIdentity, rowAfter, toMaskedValues } from '../plan/storage.ts'
 import { yielding } from '../plan/yielding.ts'
 import { gainsOf } from '../rights/gains.ts'
@@ -62,9 +62,9 @@ export async function* judge(
   const { steps } = plan
   const isReviewed = conditions.mode === 'plan' || conditions.reviewed !== null
   const { world, reader } = loader
-  const resolver = new Resolver(registry, loader, steps, submitter)
+  const resolver = new Resolver(loader, steps, submitter)
   const ahead = (from: number) =>
-    loadAhead(loader, registry, resolver, steps.slice(from, from + mostAhead), {
+    loadAhead(loader, resolver, steps.slice(from, from + mostAhead), {
       takesKeys: isStored,
       readsAll: isReviewed,
     })
@@ -117,10 +117,7 @@ export async function* judge(
 
   /** The text in place of a key in a field; undefined for the key of a row that the document does not create. */
   function tagOf({ reference }: Field, key: unknown): string | undefined {
-    const { table } = registry.targets.get(reference?.target ?? '') ?? {}
-    return table !== undefined && (typeof key === 'string' || typeof key === 'number')
-      ? world.tagOf(table, key)
-      : undefined
+    return typeof key === 'string' || typeof key === 'number' ? world.tagOf(world.tableOf(reference), key) : undefined
   }
 
   /** Does to the world what a finding does to the database. */
@@ -168,7 +165,7 @@ export async function* judge(
     const look = (at: Step) => inspect({ engine, loader, resolver, takesKeys: isStored, isReviewed }, at)
     const found = await findByOldName(loader, step)
     const alone = await look(found)
-    const beside = await yielding(loader, registry, resolver, found, alone, conditions.replaceProvider)
+    const beside = await yielding(loader, found, alone, conditions.replaceProvider)
     const asked = beside === undefined ? alone : await look(beside)
     const named = said.namedBefore(asked)
     const effect = named.length === 0 ? asked : await look(without(asked.step, named))
@@ -219,14 +216,13 @@ export async function* judge(
     const found = await find()
     if (writing === undefined || found.length === 0) return found
     await writing.lock(found)
-    const isLocked = new RowSet()
-    for (const { model, pk } of found) isLocked.add(model, pk)
-    return (await find()).filter(({ model, pk }) => isLocked.has(model, pk))
+    const isLocked = new Set(found.map(placeOf))
+    return (await find()).filter((row) => isLocked.has(placeOf(row)))
   }
-  const pruned = await locked(() => prunedBy(loader, registry, findings, conditions))
+  const pruned = await locked(() => prunedBy(loader, findings, conditions))
   for (const [index, row] of pruned.entries())
     yield* judgeStep(removal(row), 'pruned', index === 0 ? pruneObjections(pruned, conditions, actor) : [])
-  const replaced = await locked(() => replacedBy(loader, registry, findings, conditions))
+  const replaced = await locked(() => replacedBy(loader, findings, conditions))
   for (const row of replaced) yield* judgeStep(removal(row), 'replaced')
   // The worker reads the gains of these documents: a check would not use them.
   if (writing === undefined && (conditions.mode === 'plan' || conditions.reviewed !== null || conditions.allow.grants))

@@ -1,4 +1,3 @@
-import type { Registry } from '../models/registry.ts'
 import type { Actor } from '../permissions.ts'
 import { maxLabelled } from '../plan/claims.ts'
 import { mayKnow } from '../plan/effect.ts'
@@ -27,7 +26,6 @@ export type Unnamed = {
  */
 export async function readUnnamed(
   loader: Loader,
-  registry: Registry,
   findings: readonly Finding[],
   actor: Actor,
   conditions: Conditions,
@@ -38,7 +36,7 @@ export async function readUnnamed(
   if (owners.size === 0) return undefined
   const pruned = prunedOwners(conditions)
   const left = [...owners].filter((owner) => !pruned.includes(owner))
-  const rows = await unnamedBy(loader, registry, findings, left)
+  const rows = await unnamedBy(loader, findings, left)
   return rows
     .filter((row) => mayKnow(actor, row.model, row.owner))
     .slice(0, maxLabelled)

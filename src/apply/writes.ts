@@ -2,8 +2,16 @@ import type { EngineTx } from '../db/engine-tx.ts'
 import type { Statement } from '../db/raw.ts'
 import type { Model, Values } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
-import type { Key } from '../plan/row-set.ts'
-import { type Inserted, insert, linksOf, remove, type StoredRow, type Updated, update } from '../plan/statements.ts'
+import {
+  type Inserted,
+  insert,
+  type Key,
+  linksOf,
+  remove,
+  type StoredRow,
+  type Updated,
+  update,
+} from '../plan/statements.ts'
 import { keysOf } from '../plan/storage.ts'
 
 /**

@@ -1,14 +1,11 @@
 import { z } from 'zod'
-import type { EngineReader } from '../db/engine-tx.ts'
 import type { Field, Model } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Step } from './compile.ts'
 import type { Effect } from './effect.ts'
 import type { Loader } from './load.ts'
 import { byKey, type Look } from './look.ts'
-import { modelOf } from './model-of.ts'
-import type { Key, RowSet } from './row-set.ts'
-import { columnOf, labelColumn, quoted } from './statements.ts'
+import { columnOf, type Key, labelColumn, quoted } from './statements.ts'
 import { keysOf, storedKeys } from './storage.ts'
 import type { World } from './world.ts'
 
@@ -21,6 +18,9 @@ const labelledRow = z.object({ pk: key, name: z.string(), owner, discriminator: 
 
 /** A row with its model and the name that messages give it. */
 export type NamedRow = { readonly model: Model; readonly pk: Key; readonly name: string }
+
+/** A row as text, to compare it with others. */
+export const placeOf = ({ model: { table }, pk }: Pick<NamedRow, 'model' | 'pk'>): string => `${table} ${pk}`
 
 /** @property owner the label under which it is managed; null without one */
 export type LabelledRow = NamedRow & { readonly owner: string | null }
@@ -43,16 +43,15 @@ export const maxLabelled = 1_000
  * The rows that owners manage.
  *
  * @param table that of a model with labels
- * @param except rows that are left out
+ * @returns those that the document neither names nor claims
  */
 export async function readLabels(
-  reader: EngineReader,
-  registry: Registry,
+  { reader, world }: Loader,
   table: string,
   owners: readonly string[],
-  except: RowSet,
+  effects: readonly Effect[],
 ): Promise<LabelledRow[]> {
-  const ofTable = registry.models.filter((model) => model.table === table)
+  const ofTable = world.registry.models.filter((model) => model.table === table)
   const [first] = ofTable
   if (first === undefined) return []
   const columns = [...new Set(ofTable.flatMap(({ discriminator }) => Object.keys(discriminator)))]
@@ -61,9 +60,10 @@ export async function readLabels(
       jsonb_build_object(${discriminator}) AS discriminator
     FROM ${quoted(table)} t WHERE t."owner" = ANY($1::text[]) AND NOT t.pk = ANY($2::${first.key}[])
     ORDER BY t.pk LIMIT ${maxLabelled + 1}`
-  const rows = await reader.query(labelledRow, { text, values: [owners, except.of(table)] })
+  const except = [...world.keysIn(table), ...claimedIn(table, world, effects)]
+  const rows = await reader.query(labelledRow, { text, values: [owners, except] })
   return rows.flatMap(({ pk, name, owner, discriminator }) => {
-    const model = modelOf(registry, table, discriminator)
+    const model = world.modelOf(table, discriminator)
     return model === undefined ? [] : [{ model, pk, name, owner }]
   })
 }
@@ -92,44 +92,33 @@ const claimChanges = ({ step: { model }, action, row, isForeign, values }: Effec
     return { field, has, released: had.filter((each) => !has.includes(each)) }
   })
 
-const targetTable = ({ targets }: Registry, { reference }: Field) => ({
-  table: targets.get(reference?.target ?? '')?.table ?? '',
-})
-
-/** Adds the rows that the rows of a document claim afterwards. */
-export function addClaimed(rows: RowSet, registry: Registry, effects: readonly Effect[]): RowSet {
-  for (const effect of effects)
-    for (const { field, has } of claimChanges(effect))
-      for (const each of has) rows.add(targetTable(registry, field), each)
-  return rows
-}
+/** The keys of the rows of a table that the rows of a document claim afterwards. */
+const claimedIn = (table: string, world: World, effects: readonly Effect[]): Key[] =>
+  effects.flatMap((effect) =>
+    claimChanges(effect).flatMap(({ field, has }) => (world.tableOf(field.reference) === table ? has : [])),
+  )
 
 /** The rows that the effects leave unclaimed. */
-export async function orphansOf(
-  loader: Loader,
-  registry: Registry,
-  effects: readonly Effect[],
-  isAgain = false,
-): Promise<Orphan[]> {
+export async function orphansOf(loader: Loader, effects: readonly Effect[], isAgain = false): Promise<Orphan[]> {
+  const { world } = loader
   type Released = { readonly table: string; readonly key: Key; readonly from: { effect: Effect; field: Field }[] }
   const released = new Map<string, Released>()
   for (const effect of effects)
     for (const { field, released: keys } of claimChanges(effect)) {
-      const { table } = targetTable(registry, field)
+      const table = world.tableOf(field.reference)
       for (const key of keys)
         released.getOrInsertComputed(`${table} ${key}`, () => ({ table, key, from: [] })).from.push({ effect, field })
     }
   const asked = [...released.values()].map((each) => {
-    const looks = claimLooks(registry, each.table, each.key).map(({ look }) => look)
-    const [of] = registry.models.filter(({ table }) => table === each.table)
+    const looks = claimLooks(world.registry, each.table, each.key).map(({ look }) => look)
+    const of = world.registry.models.find(({ table }) => table === each.table)
     return { ...each, looks, own: of === undefined ? [] : [byKey(of, each.key)] }
   })
   await loader.load({ looks: asked.flatMap(({ own }) => own) })
   await loader.load({ looks: asked.flatMap(({ looks }) => looks), isAgain })
-  const { world } = loader
   return asked.flatMap(({ table, key, from, looks }) => {
     const row = world.row(table, key)
-    const model = row && modelOf(registry, table, row)
+    const model = row && world.modelOf(table, row)
     if (row === undefined || model === undefined || looks.some((look) => world.find(look).length > 0)) return []
     const owner = typeof row.owner === 'string' ? row.owner : null
     const isReplaced = from.some(({ field }) => field.storage.in !== 'link')
@@ -153,24 +142,24 @@ export type LeftEmpty = {
 }
 
 /** The rows that claim nothing else in the field of a row that is deleted, or claim fewer of several. No entry changed them so. */
-export function leftEmpty(world: World, registry: Registry, effects: readonly Effect[]): LeftEmpty[] {
-  const placeOf = ({ name }: Model, pk: Key, field: string, key: Key) => `${name} ${pk} ${field} ${key}`
+export function leftEmpty(world: World, effects: readonly Effect[]): LeftEmpty[] {
+  const claimOf = ({ name }: Model, pk: Key, field: string, key: Key) => `${name} ${pk} ${field} ${key}`
   const released = new Set(
     effects.flatMap((effect) =>
       claimChanges(effect).flatMap(({ field, released: keys }) =>
-        keys.map((key) => placeOf(effect.step.model, effect.row?.pk ?? '', field.name, key)),
+        keys.map((key) => claimOf(effect.step.model, effect.row?.pk ?? '', field.name, key)),
       ),
     ),
   )
   return effects.flatMap(({ action, row, step: { model }, label: gone }) => {
     if (action !== 'delete' || row === undefined) return []
-    const claims = claimLooks(registry, model.table, row.pk)
+    const claims = claimLooks(world.registry, model.table, row.pk)
     return claims.flatMap(({ model: of, field: { name: field, storage }, look }) =>
       world.findBefore(look).flatMap(({ pk }) => {
         const now = world.row(of.table, pk)
         const isLink = storage.in === 'link'
         const isEmpty = isLink || now?.[columnOf(of, field)] === null
-        if (now === undefined || !isEmpty || released.has(placeOf(of, pk, field, row.pk))) return []
+        if (now === undefined || !isEmpty || released.has(claimOf(of, pk, field, row.pk))) return []
         const owner = typeof now.owner === 'string' ? now.owner : null
         const name = `${model.displayName} ${JSON.stringify(gone)}`
         return [{ of, pk, label: String(now[labelColumn(of)]), owner, field, isLink, claimed: row.pk, name }]

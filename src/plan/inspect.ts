@@ -1,7 +1,6 @@
 import { KeyOf } from '../document/document.ts'
 import { ErrorList } from '../errors.ts'
 import type { Model, Only, Reference } from '../models/define.ts'
-import type { Registry } from '../models/registry.ts'
 import { writtenApart } from '../names.ts'
 import type { Step } from './compile.ts'
 import { compute } from './compute.ts'
@@ -13,14 +12,14 @@ import { sentAs } from './key-tags.ts'
 import { ListEdit, placesOf } from './list-edit.ts'
 import type { Loader } from './load.ts'
 import { counted, hasValue, holders, isExclusive } from './looks.ts'
-import { isRowOf, modelOf } from './model-of.ts'
+import { isRowOf } from './model-of.ts'
 import { Named } from './named.ts'
 import { checkNamesakes } from './namesakes.ts'
 import { onlyOf } from './references.ts'
 import { checkNeeds, checkReferrers } from './referrers.ts'
 import type { Resolved, Resolver } from './resolve.ts'
 import { readRows } from './rows.ts'
-import { columnOf, labelColumn, type Row } from './statements.ts'
+import { columnOf, type Key, labelColumn, type Row } from './statements.ts'
 import { keysOf, storedKeys } from './storage.ts'
 import type { World } from './world.ts'
 
@@ -43,27 +42,27 @@ export async function inspect(
   asked: Step,
 ): Promise<Effect> {
   const errors = new ErrorList()
-  const { registry } = engine
   const { world } = loader
-  const { model, path } = asked
+  const { model } = asked
   const resolved = await resolver.entry(asked)
-  const { identifiers, values } = resolved
-  const rows = await readRows(loader, registry, asked, resolved, isReviewed)
+  const { values } = resolved
+  const rows = await readRows(loader, asked, resolved, isReviewed)
   const [row] = rows
   const isAmbiguous = rows.length > 1
-  if (isAmbiguous) errors.add(path, 'ambiguous', ambiguous(model, rows, resolver))
-  const isForeign = row !== undefined && refuseForeign(registry, asked, identifiers, row, errors)
+  if (isAmbiguous) errors.add(asked.path, 'ambiguous', ambiguous(model, rows, resolver))
+  const isForeign = row !== undefined && refuseForeign(world, asked, resolved, row, errors)
   addErrors(asked, row, resolved, errors)
   // The entry needs another name than a foreign row, and is checked like one for a new row.
   const own = isForeign ? undefined : row
-  const { step, sent } = withResults(registry, asked, own, values, errors)
-  checkReferences(registry, world, asked, row, values, resolver, errors)
-  if (!isAmbiguous) checkUnique(registry, world, step, row, values, sent, resolver, errors)
-  checkLimit(world, step, row, values, errors)
-  const label = labelOf(asked, own, sent, identifiers.get('pk'))
-  const takes = takenBy(registry, world, step, own, sent, resolver)
+  const { step, sent } = withResults(world.registry, asked, own, values, errors)
+  const entry: Entry = { world, resolver, errors, step, row, values, sent }
+  checkReferences({ ...entry, step: asked })
+  if (!isAmbiguous) checkUnique(entry)
+  checkLimit(entry)
+  const label = labelOf(asked, own, sent, resolved.identifiers.get('pk'))
+  const takes = takenBy({ ...entry, row: own })
   const isHidden = row !== undefined && !resolver.views(model, row)
-  const pk = await keyOfNew(loader, step, identifiers, row, takesKeys, errors)
+  const pk = await keyOfNew(loader, entry, resolved, takesKeys)
   const base = { step, row, sent, isForeign, label, errors, takes, pk, isHidden }
   if (isAmbiguous) return { ...base, ...noChange }
   const comparison = !isHidden ? 'open' : isReviewed ? 'blind' : 'hidden'
@@ -71,11 +70,23 @@ export async function inspect(
   const isBroken = own !== undefined && world.entryOf(model.table, own.pk)?.isBroken === true
   const ofRules = isBroken ? new ErrorList() : errors
   const rowDiff = await diff(step, own, sent, engine.keyring, ofRules, comparison)
-  const context = { registry, resolver, loader }
-  if (own !== undefined) await checkReferrers(context, step, own, rowDiff, ofRules)
-  checkNeeds(context, step, rowDiff, ofRules)
-  await checkNamesakes(context, step, own, rowDiff, errors)
+  if (own !== undefined) await checkReferrers({ loader, resolver }, step, own, rowDiff, ofRules)
+  checkNeeds(world, step, rowDiff, ofRules)
+  await checkNamesakes({ loader, resolver }, step, own, rowDiff, errors)
   return { ...base, ...(await compute(loader.reader, step, own, rowDiff, engine, ofRules)) }
+}
+
+/** An entry that is checked. */
+type Entry = {
+  readonly world: World
+  readonly resolver: Resolver
+  readonly errors: ErrorList
+  readonly step: Step
+  /** The row that its identifiers find. */
+  readonly row: Row | undefined
+  /** Its fields with keys instead of references, and those that result from them for this row. */
+  readonly values: ReadonlyMap<string, unknown>
+  readonly sent: ReadonlyMap<string, unknown>
 }
 
 /** The message for identifiers that find several rows. */
@@ -97,22 +108,15 @@ function addErrors(
 }
 
 /** Rows that the entry's row claims and did not claim before. Those that this document creates are not among them. */
-function takenBy(
-  registry: Registry,
-  world: World,
-  { model, path, owner }: Step,
-  row: Row | undefined,
-  sent: ReadonlyMap<string, unknown>,
-  resolver: Resolver,
-): Effect[] {
+function takenBy({ world, resolver, step: { model, path, owner }, row, sent }: Entry): Effect[] {
   const fields = (model.claims ?? []).flatMap((name) => model.fields.get(name) ?? [])
   const had = new Set(row === undefined ? [] : fields.flatMap((field) => storedKeys(field, row)))
   const taken: Effect[] = []
   for (const { name, reference } of fields) {
-    const table = registry.targets.get(reference?.target ?? '')?.table ?? ''
+    const table = world.tableOf(reference)
     for (const key of keysOf(sent.get(name))) {
       const claimed = had.has(key) || world.entryOf(table, key)?.isNew === true ? undefined : world.row(table, key)
-      const of = claimed && modelOf(registry, table, claimed)
+      const of = claimed && world.modelOf(table, claimed)
       if (claimed === undefined || of === undefined) continue
       const identifiers = new Map([['pk', claimed.pk]])
       const own = owner === undefined ? {} : { owner }
@@ -129,12 +133,10 @@ function takenBy(
 /** A document may choose a UUID key. Integer keys come from the table's sequence. */
 async function keyOfNew(
   loader: Loader,
-  { model, path, state }: Step,
-  identifiers: ReadonlyMap<string, unknown>,
-  row: Row | undefined,
+  { step: { model, path, state }, row, errors }: Entry,
+  { identifiers }: Resolved,
   takesKeys: boolean,
-  errors: ErrorList,
-): Promise<string | number | undefined> {
+): Promise<Key | undefined> {
   const pk = identifiers.get('pk')
   if (model.key === 'uuid') return typeof pk === 'string' ? pk : undefined
   if (row !== undefined || state === 'absent') return undefined
@@ -145,14 +147,14 @@ async function keyOfNew(
 
 /** Provider kinds share a table and its unique names: an entry may not write a row of another kind. */
 function refuseForeign(
-  registry: Registry,
+  world: World,
   { model, path }: Step,
-  identifiers: ReadonlyMap<string, unknown>,
+  { identifiers }: Resolved,
   row: Row,
   errors: ErrorList,
 ): boolean {
   if (isRowOf(model, row)) return false
-  const owner = modelOf(registry, model.table, row)
+  const owner = world.modelOf(model.table, row)
   // Only the sent value is quoted: a key must not reveal the name of a row of another kind.
   const [[field, value] = ['pk', row.pk]] = identifiers
   errors.add(
@@ -163,31 +165,22 @@ function refuseForeign(
   return true
 }
 
-function checkReferences(
-  registry: Registry,
-  world: World,
-  { model, path, attrs, identifiers }: Step,
-  row: Row | undefined,
-  sent: ReadonlyMap<string, unknown>,
-  resolver: Resolver,
-  errors: ErrorList,
-): void {
-  for (const [name, sentValue] of sent) {
+/** @param step the entry as it was sent */
+function checkReferences({ world, step: { model, path, attrs, identifiers }, row, values, errors }: Entry): void {
+  for (const [name, sentValue] of values) {
     const reference = model.fields.get(name)?.reference
     if (reference === undefined) continue
-    const { table = '' } = registry.targets.get(reference.target) ?? {}
-    const only = onlyOf(registry, reference)
+    const table = world.tableOf(reference)
+    const only = onlyOf(world.registry, reference)
     const isLate = only?.atFirst === true && row !== undefined
     for (const { key, tag, at } of placesOf(sentValue, attrs.get(name) ?? identifiers.get(name))) {
       if (typeof key !== 'string' && typeof key !== 'number') continue
       const referred = world.row(table, key)
       // A missing row need not be removed.
       if (referred === undefined && at[0] === 'remove') continue
-      const entry = resolver.entryOf(key, reference)
       // An entry whose row is of another kind, or has no key, has errors of its own.
-      if (referred === undefined && tag instanceof KeyOf && entry?.isGone !== true) continue
-      const value = referred && only && (entry === undefined ? referred[only.column] : entry.value(only.column))
-      const found = String(value ?? '')
+      if (referred === undefined && tag instanceof KeyOf && !world.isGone(table, key)) continue
+      const found = String((only && referred?.[only.column]) ?? '')
       const isUnfit = found !== '' && only?.values.includes(found) === false && !isLate
       if (referred !== undefined && !isUnfit) continue
       errors.add(
@@ -207,16 +200,7 @@ function misfit({ target }: Reference, only: Only | undefined, what: string, fou
 }
 
 /** Adds an error for each value that another row has. Its name is for a caller who may view it or who sent the name. */
-function checkUnique(
-  registry: Registry,
-  world: World,
-  { model, path, state }: Step,
-  row: Row | undefined,
-  values: ReadonlyMap<string, unknown>,
-  sent: ReadonlyMap<string, unknown>,
-  resolver: Resolver,
-  errors: ErrorList,
-): void {
+function checkUnique({ world, resolver, step: { model, path, state }, row, values, sent, errors }: Entry): void {
   if (state === 'absent') return
   for (const [name, value] of values) {
     const field = model.fields.get(name)
@@ -226,7 +210,7 @@ function checkUnique(
     for (const key of keysOf(value instanceof ListEdit ? value.add : value)) {
       const [holder] = hasValue(row, field, key) ? [] : world.find(holders(model, field, key))
       if (holder === undefined || holder.pk === row?.pk) continue
-      const of = modelOf(registry, model.table, holder) ?? model
+      const of = world.modelOf(model.table, holder) ?? model
       const label = holder[labelColumn(of)]
       const held = reference === undefined ? holder[columnOf(model, name)] : key
       const isNamed = label === written || resolver.views(of, holder)
@@ -237,7 +221,7 @@ function checkUnique(
       const what =
         reference === undefined
           ? `${JSON.stringify(written)} is taken by`
-          : `The ${reference.target} ${referredName(registry, world, reference, key, resolver)} belongs to`
+          : `The ${reference.target} ${referredName(world, reference, key, resolver)} belongs to`
       const who = isNamed ? `${of.displayName} ${JSON.stringify(label)}` : `another ${of.displayName}`
       errors.add([...path, name], 'taken', `${what} ${who}.`)
     }
@@ -245,16 +229,10 @@ function checkUnique(
 }
 
 /** A referenced row, in a sentence that has its target: the key where the caller may not view it. */
-function referredName(
-  registry: Registry,
-  world: World,
-  { target }: Reference,
-  key: string | number,
-  resolver: Resolver,
-): string {
-  const { table = '' } = registry.targets.get(target) ?? {}
+function referredName(world: World, reference: Reference, key: Key, resolver: Resolver): string {
+  const table = world.tableOf(reference)
   const row = world.row(table, key)
-  const of = row && modelOf(registry, table, row)
+  const of = row && world.modelOf(table, row)
   return row && of && resolver.views(of, row) ? JSON.stringify(row[labelColumn(of)]) : String(key)
 }
 
@@ -262,13 +240,7 @@ function referredName(
 const takenApart = ({ displayName }: Model, name: string, written: string): string =>
   `${displayName} ${JSON.stringify(name)} exists; names are compared without ${writtenApart(name, written)}.`
 
-function checkLimit(
-  world: World,
-  { model, path, state }: Step,
-  row: Row | undefined,
-  values: ReadonlyMap<string, unknown>,
-  errors: ErrorList,
-): void {
+function checkLimit({ world, step: { model, path, state }, row, values, errors }: Entry): void {
   const { limit, fields, displayName } = model
   const [key] = limit === undefined ? [] : keysOf(values.get(limit.per))
   if (limit === undefined || key === undefined || state === 'absent' || row !== undefined) return

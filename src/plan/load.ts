@@ -36,13 +36,11 @@ const mostFound = 10
 export class Loader {
   readonly world: World
   readonly reader: EngineReader
-  readonly #registry: Registry
   /** The keys that were drawn and are not taken yet, by model. */
   readonly #newKeys = new Map<string, number[]>()
 
   constructor(reader: EngineReader, registry: Registry) {
     this.reader = reader
-    this.#registry = registry
     this.world = new World(registry)
   }
 
@@ -63,7 +61,7 @@ export class Loader {
     ]
     if (groups.length === 0) return false
     const values: unknown[] = []
-    const parts = groups.map((group, part) => partOf(this.#registry, group, part, (value) => `$${values.push(value)}`))
+    const parts = groups.map((group, part) => partOf(world.registry, group, part, (value) => `$${values.push(value)}`))
     const answers = await this.reader.query(answer, { text: parts.join(' UNION ALL '), values })
     const byPart = Map.groupBy(answers, ({ part }) => part)
     for (const [part, group] of groups.entries()) this.#add(group, byPart.get(part) ?? [])

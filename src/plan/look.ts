@@ -1,8 +1,7 @@
 import type { Field, Model } from '../models/define.ts'
 import { comparedName } from '../names.ts'
 import { isRowOf } from './model-of.ts'
-import type { Key } from './row-set.ts'
-import type { Row } from './statements.ts'
+import type { Key, Row } from './statements.ts'
 import { storedKeys } from './storage.ts'
 
 /** The one form of all questions about rows. The World answers them, and the loader makes SQL of those that it does not know. */

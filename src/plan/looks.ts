@@ -8,8 +8,7 @@ import { keysNamed } from './edited-lists.ts'
 import { ListEdit } from './list-edit.ts'
 import { byKey, type LinkLook, type Look } from './look.ts'
 import { findAny, looksFor } from './references.ts'
-import type { Key } from './row-set.ts'
-import { columnOf, exclusiveLinks, linksOf, type Row } from './statements.ts'
+import { columnOf, exclusiveLinks, type Key, linksOf, type Row } from './statements.ts'
 import { keysOf, storedKeys } from './storage.ts'
 import { waysToFind } from './ways-to-find.ts'
 import type { World } from './world.ts'
@@ -146,7 +145,6 @@ function rowLooks(
  * @returns also the rows that its identifiers find, two at most, once they are loaded: there are more questions then
  */
 export function questionsOf(
-  registry: Registry,
   world: World,
   step: Step,
   { identifiers, values }: { readonly identifiers: Sent; readonly values: Sent },
@@ -155,8 +153,8 @@ export function questionsOf(
   const own = ownLooks(step, identifiers)
   const rows = own.every((look) => world.knows(look)) ? findAny(world, own).slice(0, 2) : []
   const [row, another] = rows
-  const looks = [...own, ...valueLooks(registry, step.model, values, row)]
+  const looks = [...own, ...valueLooks(world.registry, step.model, values, row)]
   if (row === undefined || another !== undefined) return { rows, looks, links: [] }
-  const ofRow = rowLooks(registry, step, values, row, readsAll)
+  const ofRow = rowLooks(world.registry, step, values, row, readsAll)
   return { rows, looks: [...looks, ...ofRow.looks], links: ofRow.links }
 }

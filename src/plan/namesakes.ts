@@ -1,6 +1,5 @@
 import type { ErrorList } from '../errors.ts'
 import type { Only } from '../models/define.ts'
-import type { Registry } from '../models/registry.ts'
 import type { Diff } from './diff.ts'
 import type { Loader } from './load.ts'
 import { findAny, fits, looksFor, onlyOf } from './references.ts'
@@ -8,7 +7,7 @@ import type { Resolver } from './resolve.ts'
 import { columnOf, type Row } from './statements.ts'
 import type { Step } from './step.ts'
 
-type Context = { readonly registry: Registry; readonly resolver: Resolver; readonly loader: Loader }
+type Context = { readonly resolver: Resolver; readonly loader: Loader }
 
 /**
  * Adds an error for each new name that another row has already, where a reference could mean both rows, or rows of one kind: a
@@ -16,13 +15,14 @@ type Context = { readonly registry: Registry; readonly resolver: Resolver; reado
  * several names. Rows that share one already stay.
  */
 export async function checkNamesakes(
-  { registry, resolver, loader }: Context,
+  { resolver, loader }: Context,
   step: Step,
   row: Row | undefined,
   { action, changed, values }: Diff,
   errors: ErrorList,
 ): Promise<void> {
   const { model, path } = step
+  const { registry } = loader.world
   if (model.names.length < 2 || (action !== 'create' && action !== 'update')) return
   const onlys = registry.models.flatMap(({ fields }) =>
     [...fields.values()].flatMap(({ reference }) =>

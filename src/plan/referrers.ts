@@ -10,13 +10,14 @@ import type { Resolver } from './resolve.ts'
 import { labelColumn, type Row } from './statements.ts'
 import { nameSent, type Step } from './step.ts'
 import { toMaskedValues } from './storage.ts'
+import type { World } from './world.ts'
 
 /**
  * Rows that refer to a row. A change may not make these references wrong: a flow in use keeps its designation, and a pair that
  * signs keeps its private key. A row that a reference holds may not be deleted.
  */
 
-type Context = { readonly registry: Registry; readonly resolver: Resolver; readonly loader: Loader }
+type Context = { readonly resolver: Resolver; readonly loader: Loader }
 type Referring = { readonly model: Model; readonly field: Field & { readonly reference: Reference } }
 type Referrer = Referring & { readonly name: string | null; readonly values: Values }
 
@@ -27,11 +28,11 @@ const mostNamed = 20
 
 /** The rows that refer to this one by these fields, after the entries before. A row that the caller may not view has no name. */
 async function referrersOf(
-  { registry, resolver, loader }: Context,
+  { resolver, loader }: Context,
   { model, pk }: { readonly model: Model; readonly pk: string | number },
   concerns: (reference: Reference, field: Field) => boolean,
 ): Promise<Referrer[]> {
-  const all = known.getOrInsertComputed(registry, referringFields).get(model.table) ?? []
+  const all = known.getOrInsertComputed(loader.world.registry, referringFields).get(model.table) ?? []
   const asked = all
     .filter(({ field }) => concerns(field.reference, field))
     .map((by): [Referring, Look] => {
@@ -57,7 +58,8 @@ export async function checkReferrers(
   errors: ErrorList,
 ): Promise<void> {
   const { model, path } = step
-  const { registry, resolver } = context
+  const { resolver, loader } = context
+  const { registry } = loader.world
   const { pk } = row
   if (action === 'delete') {
     const holding = await referrersOf(context, { model, pk }, (reference, { storage }) => {
@@ -114,7 +116,7 @@ function listOf(named: readonly string[], by: readonly Referrer[]): string {
 
 /** Adds an error for each row without the value that a reference of the entry needs. */
 export function checkNeeds(
-  { registry, resolver, loader: { world } }: Context,
+  world: World,
   { model, path, attrs }: Step,
   { action, changed, values }: Diff,
   errors: ErrorList,
@@ -123,19 +125,16 @@ export function checkNeeds(
   for (const { name, reference } of model.fields.values()) {
     const { needs } = reference ?? {}
     const key = values[name]
-    const [target] = registry.targets.get(reference?.target ?? '')?.models ?? []
+    const [target] = world.registry.targets.get(reference?.target ?? '')?.models ?? []
     if (reference === undefined || needs === undefined || target === undefined) continue
     if (typeof key !== 'string' && typeof key !== 'number') continue
     const concerned = [name, ...needs.beside]
     if (concerned.some((each) => values[each] === undefined)) continue
     if (!concerned.some((each) => changed.includes(each))) continue
     const tag = attrs.get(name)
-    const entry = resolver.entryOf(key, reference)
-    const row = entry === undefined ? world.row(target.table, key) : undefined
+    const row = world.has(target.table, key) ? undefined : world.row(target.table, key)
     const sent = concerned.find((each) => attrs.has(each)) ?? name
-    const stored = row === undefined ? {} : toMaskedValues(target, row)
-    const fields = needs.fields.map((field) => [field, entry === undefined ? stored[field] : entry.value(field)])
-    const why = needs.misfit(Object.fromEntries(fields), values)
+    const why = needs.misfit(world.values(target, key), values)
     const what = tag === undefined && row !== undefined ? JSON.stringify(row[labelColumn(target)]) : sentAs(tag, key)
     if (why !== undefined)
       errors.add([...path, sent], 'invalid_combination', `The ${target.displayName} ${what} ${why}`)

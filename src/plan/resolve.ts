@@ -22,10 +22,9 @@ import { Misses } from './misses.ts'
 import { isRowOf } from './model-of.ts'
 import { Named } from './named.ts'
 import { findAny, findNamed, looksFor, onlyOf } from './references.ts'
-import type { Key } from './row-set.ts'
 import { Sight, type Unseen } from './sight.ts'
-import { labelColumn, type Row } from './statements.ts'
-import type { EntryRow, World } from './world.ts'
+import { type Key, labelColumn, type Row } from './statements.ts'
+import type { World } from './world.ts'
 
 /** The fields of an entry with keys instead of references. A reference that cannot be replaced is undefined, with an error. */
 export type Resolved = {
@@ -63,8 +62,8 @@ export class Resolver {
   #asked: Look[] = []
   #unseen: Unseen[] = []
 
-  constructor(registry: Registry, loader: Loader, steps: readonly Step[], actor: Actor | Promise<Actor>) {
-    this.#registry = registry
+  constructor(loader: Loader, steps: readonly Step[], actor: Actor | Promise<Actor>) {
+    this.#registry = loader.world.registry
     this.#steps = new Map(steps.map((step) => [step.id, step]))
     this.#loader = loader
     this.#world = loader.world
@@ -192,12 +191,6 @@ export class Resolver {
   /** A row in messages; null for one that the caller may not view. */
   nameOf = (model: Model, row: Row): string | null =>
     this.views(model, row) ? `${model.displayName} ${JSON.stringify(row[labelColumn(model)])}` : null
-
-  /** The row of an earlier entry to which a reference refers. */
-  entryOf = (key: unknown, { target }: Reference): EntryRow | undefined =>
-    typeof key === 'string' || typeof key === 'number'
-      ? this.#world.entryOf(this.#registry.targets.get(target)?.table ?? '', key)
-      : undefined
 
   /** Remembers the key of the row that an entry names. */
   wrote(effect: Effect, key: Key | undefined): void {

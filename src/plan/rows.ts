@@ -1,4 +1,3 @@
-import type { Registry } from '../models/registry.ts'
 import type { Loader } from './load.ts'
 import type { LinkLook, Look } from './look.ts'
 import { ownLooks, questionsOf, renameLooks } from './looks.ts'
@@ -22,7 +21,6 @@ const mostRounds = 4
  */
 export async function loadAhead(
   loader: Loader,
-  registry: Registry,
   resolver: Resolver,
   steps: readonly Step[],
   { takesKeys, readsAll }: { readonly takesKeys: boolean; readonly readsAll: boolean },
@@ -36,7 +34,7 @@ export async function loadAhead(
       const fields = await resolver.ahead(step)
       looks.push(...renameLooks(step), ...fields.looks)
       if ([...fields.identifiers.values()].includes(undefined)) continue
-      const asked = questionsOf(registry, loader.world, step, fields, readsAll)
+      const asked = questionsOf(loader.world, step, fields, readsAll)
       looks.push(...asked.looks)
       links.push(...asked.links)
       const [first] = ownLooks(step, fields.identifiers)
@@ -55,13 +53,12 @@ export async function loadAhead(
  */
 export async function readRows(
   loader: Loader,
-  registry: Registry,
   step: Step,
   fields: Resolved,
   readsAll: boolean,
 ): Promise<readonly Row[]> {
   const { world } = loader
-  const ask = () => questionsOf(registry, world, step, fields, readsAll)
+  const ask = () => questionsOf(world, step, fields, readsAll)
   while (await loader.load(ask())) {}
   const { rows, links } = ask()
   const [row, another] = rows

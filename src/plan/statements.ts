@@ -1,7 +1,6 @@
 import { type Statement, unprepared } from '../db/raw.ts'
 import type { Field, Link, Model, Values } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
-import type { Key } from './row-set.ts'
 import type { Step } from './step.ts'
 
 /**
@@ -10,10 +9,12 @@ import type { Step } from './step.ts'
  * types of the table's columns.
  */
 
+export type Key = string | number
+
 /** A row that was read: values by column, and linked keys by field. */
 export type Row = {
-  pk: string | number
-  links?: Readonly<Record<string, readonly (string | number)[]>> | undefined
+  pk: Key
+  links?: Readonly<Record<string, readonly Key[]>> | undefined
   [column: string]: unknown
 }
 

@@ -1,11 +1,10 @@
-import type { Link, Model, Values } from '../models/define.ts'
+import type { Link, Model, Reference, Values } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import { comparedName } from '../names.ts'
 import type { ListEdit } from './list-edit.ts'
 import { isFoundBy, keyIn, type LinkLook, type Look, questionOf, storageOf, wayOf } from './look.ts'
 import { modelOf } from './model-of.ts'
-import type { Key } from './row-set.ts'
-import { linksOf, type Row } from './statements.ts'
+import { type Key, linksOf, type Row } from './statements.ts'
 import { keysOf, storedKeys, toMaskedValues } from './storage.ts'
 
 /** A row behind an entry, and the entry. */
@@ -19,6 +18,7 @@ type Write = {
   readonly edits?: ReadonlyMap<string, ListEdit> | undefined
   /** The index of the entry; undefined for one that leaves its row alone. */
   readonly entry: number | undefined
+  /** Whether this document creates it, so that no row outside of the document refers to it. */
   readonly isNew: boolean
   /** Whether it has errors: other errors of the row follow from them. */
   readonly isBroken: boolean
@@ -33,25 +33,13 @@ type LinkKeys = { readonly whole?: readonly Key[] | undefined; readonly edits: R
 
 type Written = Omit<Write, 'before' | 'edits'> & { readonly model: Model }
 
-/** A row as the entries so far leave it. */
-export type EntryRow = {
-  readonly entry: number | undefined
-  /** Whether this document creates it, so that no row outside of the document refers to it. */
-  readonly isNew: boolean
-  readonly isBroken: boolean
-  /** Whether the document deletes it. */
-  readonly isGone: boolean
-  /** The value of a field; undefined where it is not known. A secret is masked. */
-  readonly value: (field: string) => unknown
-}
-
 /**
  * The rows that concern a document, as its entries so far leave them. Rows of the database are loaded into it (`load.ts`), and all
  * questions are answered from it: an entry means the same whether the entries before it are stored yet or not. It knows models and
  * values, and neither steps nor SQL.
  */
 export class World {
-  readonly #registry: Registry
+  readonly registry: Registry
   /** The rows of the database, by table and key. Of links that may be very many they have the keys that were read. */
   readonly #stored = new Map<string, Map<Key, Row>>()
   /** The answers of the database: the keys of rows, by question, and then by the way in which it was asked. */
@@ -69,8 +57,16 @@ export class World {
   readonly #indexes = new Map<string, Map<string, Map<string, Set<Key>>>>()
 
   constructor(registry: Registry) {
-    this.#registry = registry
+    this.registry = registry
   }
+
+  /** The table of the rows to which a reference refers. */
+  tableOf = (reference: Reference | undefined): string =>
+    this.registry.targets.get(reference?.target ?? '')?.table ?? ''
+
+  /** The model of a row, among those that share a table. */
+  modelOf = (table: string, row: Readonly<Record<string, unknown>>): Model | undefined =>
+    modelOf(this.registry, table, row)
 
   /** Adds the answer of the database to a question. */
   answer(look: Look, rows: readonly Row[]): void {
@@ -110,8 +106,8 @@ export class World {
       if (this.has(model.table, key) || this.#stored.get(model.table)?.has(key) === true) return [key]
     }
     // No row outside of the document refers to one that the document creates.
-    const { table = '' } = this.#registry.targets.get(field?.reference?.target ?? '') ?? {}
-    if (values.some((value) => this.#written.get(table)?.get(keyIn(value))?.isNew === true)) return []
+    if (values.some((value) => this.#written.get(this.tableOf(field?.reference))?.get(keyIn(value))?.isNew === true))
+      return []
     const answers = this.#answers.get(questionOf(look))
     if (answers === undefined) return undefined
     // What was asked for more rows, or for more of them, answers this too.
@@ -184,7 +180,7 @@ export class World {
 
   /** The field of another model that is stored in the same join table. */
   #otherSide({ table, other }: Link): { readonly table: string; readonly name: string } | undefined {
-    for (const model of this.#registry.models)
+    for (const model of this.registry.models)
       for (const [{ name }, link] of linksOf(model))
         if (link.table === table && link.own === other) return { table: model.table, name }
     return undefined
@@ -226,24 +222,31 @@ export class World {
   }
 
   /** Whether an entry names the row. */
-  has = (table: string, key: Key): boolean =>
-    this.#written.get(table)?.has(key) === true || this.#gone.get(table)?.has(key) === true
+  has = (table: string, key: Key): boolean => this.#written.get(table)?.has(key) === true || this.isGone(table, key)
 
-  /** The row of an entry; undefined for one that no entry names. */
-  entryOf(table: string, key: Key): EntryRow | undefined {
-    const written = this.#written.get(table)?.get(key)
-    if (written === undefined) return this.has(table, key) ? gone : undefined
-    const { entry, isNew, isBroken, model, row } = written
-    const value = (name: string) => {
-      const stored = model.discriminator[name] ?? toMaskedValues(model, row())[name]
-      return isBroken && stored === null ? undefined : stored
-    }
-    return { entry, isNew, isBroken, isGone: false, value }
+  /** The keys of the rows of a table that entries name. */
+  keysIn = (table: string): Key[] => [
+    ...(this.#written.get(table)?.keys() ?? []),
+    ...(this.#gone.get(table)?.keys() ?? []),
+  ]
+
+  /** What the entries so far make of a row; undefined for one that none names, or that they delete. */
+  entryOf = (table: string, key: Key): Pick<Written, 'entry' | 'isNew' | 'isBroken'> | undefined =>
+    this.#written.get(table)?.get(key)
+
+  isGone = (table: string, key: Key): boolean => this.#gone.get(table)?.has(key) === true
+
+  /** The fields of a row as it is after the entries so far, with secrets masked. One that has errors is left out. */
+  values(model: Model, key: Key): Values {
+    const row = this.row(model.table, key)
+    const values = row === undefined ? {} : toMaskedValues(model, row)
+    if (this.entryOf(model.table, key)?.isBroken !== true) return values
+    return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== null))
   }
 
   /** A row as it is after the entries so far; undefined where it is gone, was never there, or was never read. */
   row(table: string, key: Key): Row | undefined {
-    if (this.#gone.get(table)?.has(key) === true) return undefined
+    if (this.isGone(table, key)) return undefined
     const written = this.#written.get(table)?.get(key)
     const stored = this.#stored.get(table)?.get(key)
     if (written === undefined && stored === undefined) return undefined
@@ -264,7 +267,7 @@ export class World {
       else links[name] = keys
     }
     const now = { ...row, links }
-    return this.#gone.size === 0 ? now : this.#withoutGone(written?.model ?? modelOf(this.#registry, table, row), now)
+    return this.#gone.size === 0 ? now : this.#withoutGone(written?.model ?? this.modelOf(table, row), now)
   }
 
   /** Does what the database does at a deletion: a reference that a row needs takes the row with it, any other becomes empty. */
@@ -273,7 +276,7 @@ export class World {
     let left = row
     for (const field of model.fields.values()) {
       const { storage, required, reference } = field
-      const gone = this.#gone.get(this.#registry.targets.get(reference?.target ?? '')?.table ?? '')
+      const gone = this.#gone.get(this.tableOf(reference))
       if (gone === undefined || reference?.holds === true || storage.in === 'settings') continue
       const keys = storedKeys(field, row)
       const kept = keys.filter((key) => !gone.has(key))
@@ -315,8 +318,6 @@ const fieldsByStorage = (model: Model): ReadonlyMap<string, string> =>
     model,
     () => new Map([...model.fields.values()].map((field) => [storageOf(field), field.name])),
   )
-
-const gone: EntryRow = { entry: undefined, isNew: false, isBroken: false, isGone: true, value: () => undefined }
 
 const keysThere = (edits: LinkKeys['edits']): Key[] => [...edits].flatMap(([key, isThere]) => (isThere ? [key] : []))
 

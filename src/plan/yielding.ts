@@ -1,9 +1,7 @@
-import type { Registry } from '../models/registry.ts'
 import type { Effect } from './effect.ts'
 import { ListEdit } from './list-edit.ts'
 import type { Loader } from './load.ts'
 import { byKey } from './look.ts'
-import type { Resolver } from './resolve.ts'
 import type { Step } from './step.ts'
 import { keysOf, storedKeys } from './storage.ts'
 
@@ -17,15 +15,14 @@ import { keysOf, storedKeys } from './storage.ts'
  */
 export async function yielding(
   loader: Loader,
-  registry: Registry,
-  resolver: Resolver,
   step: Step,
   { row, sent, isForeign, step: { model } }: Effect,
   replaces: boolean,
 ): Promise<Step | undefined> {
+  const { world } = loader
   const { field: name = '', to = '', target = '' } = model.yields ?? {}
   const [field, list] = [model.fields.get(name), model.fields.get(to)]
-  const { table = '', only, models: [of] = [] } = registry.targets.get(target) ?? {}
+  const { table = '', only, models: [of] = [] } = world.registry.targets.get(target) ?? {}
   if (
     field?.reference === undefined ||
     list === undefined ||
@@ -40,13 +37,11 @@ export async function yielding(
   const isReplacing = had !== undefined && had !== key && !replaces
   if (key === undefined || key === null || !(isReplacing || isListed)) return undefined
   const tag = step.attrs.get(name)
-  const entries = [key, had].map((each) => field.reference && resolver.entryOf(each, field.reference))
-  if (entries.some((entry) => entry?.isGone)) return undefined
+  if (keysOf([key, had]).some((each) => world.isGone(table, each))) return undefined
   await loader.load({ looks: keysOf([key, had]).map((each) => byKey(of, each)) })
-  const [isSort, wasSort] = [key, had].map((pk, index) => {
-    const [found] = keysOf(pk).map((each) => loader.world.row(table, each)?.[only.column])
-    const value = entries[index]?.value(only.column) ?? found
-    return only.values.some((each) => each === value)
+  const [isSort, wasSort] = [key, had].map((pk) => {
+    const [found] = keysOf(pk).map((each) => world.row(table, each)?.[only.column])
+    return only.values.some((each) => each === found)
   })
   const yields = isSort === true && !replaces && (isListed || (isReplacing && !wasSort))
   const makesWay = isReplacing && wasSort === true && !isSort
