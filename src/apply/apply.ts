@@ -152,7 +152,7 @@ export async function apply(
     if (typeof line === 'string') return line
     return linesOf(line.cause === 'skipped' ? line : names.in(line), mode)
   })
-  logs.push(...superuserLines(await newSuperusers(tx, findings), actor))
+  logs.push(...superuserLines(await newSuperusers(tx, loader.world), actor))
   const changes: Change[] = []
   const audited: AuditedChange[] = []
   const toChange = withEntries()

@@ -229,7 +229,7 @@ export async function* judge(
     return
   if (plan.errors.any || findings.some(({ objections }) => objections.some((each) => reasonOf(each) !== 'conflict')))
     return
-  const gains = await gainsOf(writing?.behind ?? reader, findings, steps, isReviewed)
+  const gains = await gainsOf(writing?.behind ?? reader, world, steps, isReviewed)
   if (gains === null) return
   const isMeant = conditions.allow.grants || conditions.mode === 'plan' || conditions.reviewed !== null
   yield { cause: 'given', gains, objections: isMeant ? [] : [{ is: 'grants', gains, actor }] }

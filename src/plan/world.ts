@@ -33,6 +33,9 @@ type LinkKeys = { readonly whole?: readonly Key[] | undefined; readonly edits: R
 
 type Written = Omit<Write, 'before' | 'edits'> & { readonly model: Model }
 
+/** A row before the document and after the entries so far: undefined where it is not there. */
+export type Changed = { readonly key: Key; readonly before: Row | undefined; readonly after: Row | undefined }
+
 /**
  * The rows that concern a document, as its entries so far leave them. Rows of the database are loaded into it (`load.ts`), and all
  * questions are answered from it: an entry means the same whether the entries before it are stored yet or not. It knows models and
@@ -229,6 +232,10 @@ export class World {
     ...(this.#written.get(table)?.keys() ?? []),
     ...(this.#gone.get(table)?.keys() ?? []),
   ]
+
+  /** The rows of a table that entries name. */
+  changed = (table: string): Changed[] =>
+    this.keysIn(table).map((key) => ({ key, before: this.#stored.get(table)?.get(key), after: this.row(table, key) }))
 
   /** What the entries so far make of a row; undefined for one that none names, or that they delete. */
   entryOf = (table: string, key: Key): Pick<Written, 'entry' | 'isNew' | 'isBroken'> | undefined =>
