@@ -93,36 +93,36 @@ function locksOf({ model, identifiers, attrs, was }: Step): string[] {
  */
 export function execute(writes: Writes, { keyring }: Engine, finding: Finding, origin: Origin): void {
   const { step, action, row, values, changed, identity } = finding
-  const { model } = step
+  const { model, edits } = step
   const explain: Explain = (error, count) => asRefusal(error, finding, count)
   const becomes = finding.ownership?.becomes
   const owner = becomes === undefined ? [] : ([['owner', becomes]] as const)
+  const none = { row: { columns: new Map(), links: new Map() }, references: [], referring: [] }
   if (action === 'create') {
     if (identity?.pk === undefined) throw new Error(`${model.name}: a new row has no key`)
     const newRow = toNewRow(model, identity, values, origin, keyring)
-    writes.insert(model, identity.pk, newRow, referenceRowsOf(model, values), explain)
+    const references = referenceRowsOf(model, values)
+    writes.add(model, { ...none, kind: 'insert', pk: identity.pk, row: newRow, references }, false, explain)
     return
   }
   if (row === undefined) return
+  const { pk } = row
   switch (action) {
-    case 'update': {
+    case 'delete':
+      writes.add(model, { ...none, kind: 'delete', pk }, false, explain)
+      return
+    case 'update':
+    case 'unchanged':
+    case 'leave': {
+      if (action !== 'update' && owner.length === 0) return
       const referring = changed.filter(
         (name) => model.fields.get(name)?.reference !== undefined && model.fields.get(name)?.storage.in === 'settings',
       )
       const { columns, links } = toChangedRow(model, row, changed, values, keyring)
       const references = referenceRowsOf(model, values, referring)
       const stored = { columns: new Map([...columns, ...owner]), links }
-      const update = { pk: row.pk, row: stored, referring, references, edits: step.edits }
-      writes.update(model, update, changed.some(isNaming(model)), explain)
-      return
-    }
-    case 'delete':
-      writes.remove(model, row.pk, explain)
-      return
-    case 'unchanged':
-    case 'leave': {
-      const relabelled = { pk: row.pk, row: { columns: new Map(owner), links: new Map() } }
-      if (owner.length > 0) writes.update(model, { ...relabelled, referring: [], references: [] }, false, explain)
+      const update = { kind: 'update', pk, row: stored, referring, references, edits } as const
+      writes.add(model, update, changed.some(isNaming(model)), explain)
       return
     }
     default:

@@ -1,4 +1,3 @@
-import type { Model } from '../models/define.ts'
 import type { Actor } from '../permissions.ts'
 import {
   claimLooks,
@@ -78,10 +77,9 @@ export async function unnamedBy(
   for (const table of tables) unnamed.push(...(await readLabels(loader, table, owners, findings)))
   const first = unnamed.slice(0, maxLabelled + 1)
   const left = new Set(first.map(placeOf))
-  const claims = new Map(first.map((row) => [row, claimLooks(registry, row.model.table, row.pk)]))
-  await loader.load({ looks: [...claims.values()].flat().map(({ look }) => look), isAgain: true })
-  const isKept = ({ model, look }: { model: Model; look: Look }) =>
-    loader.world.find(look).some(({ pk }) => !left.has(placeOf({ model, pk })))
+  const claims = new Map(first.map((row) => [row, claimLooks(loader.world, row.model.table, row.pk)]))
+  await loader.load({ looks: [...claims.values()].flat(), isAgain: true })
+  const isKept = (look: Look) => loader.world.find(look).some(({ pk }) => !left.has(placeOf({ model: look.model, pk })))
   return first.flatMap((row) => (claims.get(row)?.some(isKept) ? [] : [{ ...row, under: row.owner }]))
 }
 

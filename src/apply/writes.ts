@@ -1,17 +1,8 @@
 import type { EngineTx } from '../db/engine-tx.ts'
 import type { Statement } from '../db/raw.ts'
-import type { Model, Values } from '../models/define.ts'
+import type { Model } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
-import {
-  type Inserted,
-  insert,
-  type Key,
-  linksOf,
-  remove,
-  type StoredRow,
-  type Updated,
-  update,
-} from '../plan/statements.ts'
+import { insert, type Key, linksOf, remove, type Updated, update } from '../plan/statements.ts'
 import { keysOf } from '../plan/storage.ts'
 
 /**
@@ -21,10 +12,8 @@ import { keysOf } from '../plan/storage.ts'
 /** Turns the failure of a write into the error for the caller. @param count the number of rows that the statement wrote */
 export type Explain = (error: unknown, count: number) => unknown
 
-type Insertion = Inserted & { readonly kind: 'insert'; readonly pk: Key }
-type Alteration = Updated & { readonly kind: 'update' }
-type Removal = { readonly kind: 'delete'; readonly pk: Key }
-type Write = Insertion | Alteration | Removal
+/** A row to write. Nothing but the key counts of one that is deleted. */
+export type Write = Updated & { readonly kind: 'insert' | 'update' | 'delete' }
 
 type Batch = {
   readonly kind: Write['kind']
@@ -56,36 +45,13 @@ export class Writes {
     this.#tx.send(statement)
   }
 
-  insert(model: Model, pk: Key, row: StoredRow, references: readonly Values[], explain: Explain): void {
-    const shape = `insert ${model.name} ${[...row.columns.keys()].join()}`
-    const named = [...valuesIn(row), ...references.flatMap(Object.values)]
-    this.#add({ kind: 'insert', pk, row, references }, { model, shape, explain }, named)
-  }
-
   /** @param isNaming whether it changes a name, or another value that only one row may have: such writes keep their order */
-  update(model: Model, change: Updated, isNaming: boolean, explain: Explain): void {
-    const { row, referring, references, edits = new Map() } = change
+  add(model: Model, write: Write, isNaming: boolean, explain: Explain): void {
+    const { kind, pk, row, referring, references, edits = new Map() } = write
     const written = [...row.columns.keys(), '', ...row.links.keys(), '', ...referring, '', ...edits.keys()].join()
-    const shape = `update ${model.name} ${written}`
-    const named = [...valuesIn(row), ...references.flatMap(Object.values)]
-    this.#add(
-      { kind: 'update', ...change },
-      { model, shape: isNaming ? `${shape} of ${change.pk}` : shape, explain },
-      named,
-    )
-  }
-
-  remove(model: Model, pk: Key, explain: Explain): void {
-    this.#add({ kind: 'delete', pk }, { model, shape: `delete ${model.table}`, explain }, [])
-  }
-
-  /** @param named the values in which the write may name rows that others write */
-  #add(
-    write: Write,
-    { model, shape, explain }: Pick<Batch, 'model' | 'shape' | 'explain'>,
-    named: readonly unknown[],
-  ): void {
-    const { kind, pk } = write
+    const shape = `${kind} ${kind === 'delete' ? model.table : model.name} ${written}${isNaming ? ` of ${pk}` : ''}`
+    // The values in which the write may name rows that others write.
+    const named = [...row.columns.values(), ...row.links.values(), ...references.flatMap(Object.values)]
     const keys = new Set(named.flatMap(keysOf))
     let joined: Batch | undefined
     for (let index = this.#batches.length - 1; index >= 0 && joined === undefined; index -= 1) {
@@ -134,25 +100,12 @@ const tablesOf = (model: Model): ReadonlySet<string> =>
     return new Set([model.table, ...links, ...(model.referenceRows === undefined ? [] : [model.referenceRows.table])])
   })
 
-/** All values by which a row may name another. */
-const valuesIn = ({ columns, links }: StoredRow): unknown[] => [...columns.values(), ...links.values()]
-
 function statementsOf({ model, kind, writes }: Batch, registry: Registry): Statement[] {
   switch (kind) {
     case 'insert':
-      return [
-        insert(
-          model,
-          registry,
-          writes.filter((each) => each.kind === 'insert'),
-        ),
-      ]
+      return [insert(model, registry, writes)]
     case 'update':
-      return update(
-        model,
-        registry,
-        writes.filter((each) => each.kind === 'update'),
-      )
+      return update(model, registry, writes)
     case 'delete':
       return [
         remove(

@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import type { Field, Model } from '../models/define.ts'
-import type { Registry } from '../models/registry.ts'
 import type { Step } from './compile.ts'
 import type { Effect } from './effect.ts'
 import type { Loader } from './load.ts'
@@ -68,17 +67,12 @@ export async function readLabels(
   })
 }
 
-/** A question: which rows of `model` claim a row in `field`. */
-type ClaimLook = { readonly model: Model; readonly field: Field; readonly look: Look }
-
-/** The questions which rows claim this one. */
-export const claimLooks = ({ models, targets }: Registry, table: string, key: Key): ClaimLook[] =>
-  models.flatMap((model) =>
-    claimingFields(model).flatMap((field) => {
-      if (targets.get(field.reference?.target ?? '')?.table !== table) return []
-      const values = [String(key)]
-      return [{ model, field, look: { model, columns: [], field, values, whole: true, most: maxLabelled } as const }]
-    }),
+/** The questions which rows claim this one: those of a model in one of its fields. */
+export const claimLooks = (world: World, table: string, key: Key): (Look & { readonly field: Field })[] =>
+  world.registry.models.flatMap((model) =>
+    claimingFields(model)
+      .filter(({ reference }) => world.tableOf(reference) === table)
+      .map((field) => ({ model, columns: [], field, values: [String(key)], whole: true, most: maxLabelled })),
   )
 
 const claimingFields = ({ claims = [], fields }: Model): Field[] => claims.flatMap((name) => fields.get(name) ?? [])
@@ -110,7 +104,7 @@ export async function orphansOf(loader: Loader, effects: readonly Effect[], isAg
         released.getOrInsertComputed(`${table} ${key}`, () => ({ table, key, from: [] })).from.push({ effect, field })
     }
   const asked = [...released.values()].map((each) => {
-    const looks = claimLooks(world.registry, each.table, each.key).map(({ look }) => look)
+    const looks = claimLooks(world, each.table, each.key)
     const of = world.registry.models.find(({ table }) => table === each.table)
     return { ...each, looks, own: of === undefined ? [] : [byKey(of, each.key)] }
   })
@@ -153,9 +147,12 @@ export function leftEmpty(world: World, effects: readonly Effect[]): LeftEmpty[]
   )
   return effects.flatMap(({ action, row, step: { model }, label: gone }) => {
     if (action !== 'delete' || row === undefined) return []
-    const claims = claimLooks(world.registry, model.table, row.pk)
-    return claims.flatMap(({ model: of, field: { name: field, storage }, look }) =>
+    return claimLooks(world, model.table, row.pk).flatMap((look) =>
       world.findBefore(look).flatMap(({ pk }) => {
+        const {
+          model: of,
+          field: { name: field, storage },
+        } = look
         const now = world.row(of.table, pk)
         const isLink = storage.in === 'link'
         const isEmpty = isLink || now?.[columnOf(of, field)] === null

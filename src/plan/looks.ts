@@ -118,7 +118,7 @@ export const hasValue = (row: Row | undefined, field: Field, value: Key): boolea
  * @param readsAll whether all links are read: a plan has their digest
  */
 function rowLooks(
-  registry: Registry,
+  world: World,
   { model, state, attrs }: Step,
   values: ReadonlyMap<string, unknown>,
   row: Row,
@@ -130,11 +130,11 @@ function rowLooks(
   })
   const needed = [...model.fields.values()].flatMap((field) => {
     const { needs, target = '' } = field.reference ?? {}
-    const [of] = needs === undefined ? [] : (registry.targets.get(target)?.models ?? [])
+    const [of] = needs === undefined ? [] : (world.registry.targets.get(target)?.models ?? [])
     return of === undefined ? [] : storedKeys(field, row).map((key) => byKey(of, key))
   })
-  const claims = state === 'absent' ? claimLooks(registry, model.table, row.pk) : []
-  return { looks: [...needed, ...claims.map(({ look }) => look)], links }
+  const claims = state === 'absent' ? claimLooks(world, model.table, row.pk) : []
+  return { looks: [...needed, ...claims], links }
 }
 
 /**
@@ -155,6 +155,6 @@ export function questionsOf(
   const [row, another] = rows
   const looks = [...own, ...valueLooks(world.registry, step.model, values, row)]
   if (row === undefined || another !== undefined) return { rows, looks, links: [] }
-  const ofRow = rowLooks(world.registry, step, values, row, readsAll)
+  const ofRow = rowLooks(world, step, values, row, readsAll)
   return { rows, looks: [...looks, ...ofRow.looks], links: ofRow.links }
 }

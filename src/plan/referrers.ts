@@ -4,7 +4,6 @@ import type { Registry } from '../models/registry.ts'
 import type { Diff } from './diff.ts'
 import { sentAs } from './key-tags.ts'
 import type { Loader } from './load.ts'
-import type { Look } from './look.ts'
 import { onlyOf } from './references.ts'
 import type { Resolver } from './resolve.ts'
 import { labelColumn, type Row } from './statements.ts'
@@ -33,18 +32,19 @@ async function referrersOf(
   concerns: (reference: Reference, field: Field) => boolean,
 ): Promise<Referrer[]> {
   const all = known.getOrInsertComputed(loader.world.registry, referringFields).get(model.table) ?? []
-  const asked = all
+  const looks = all
     .filter(({ field }) => concerns(field.reference, field))
-    .map((by): [Referring, Look] => {
-      const { model, field } = by
-      return [by, { model, columns: [], values: [String(pk)], field, whole: true, most: mostRead + 1 }]
-    })
-  await loader.load({ looks: asked.map(([, look]) => look) })
-  const referrers: Referrer[] = []
-  for (const [by, look] of asked)
-    for (const row of loader.world.find(look).sort(byPk))
-      referrers.push({ ...by, name: resolver.nameOf(by.model, row), values: toMaskedValues(by.model, row) })
-  return referrers
+    .map((by) => ({ ...by, columns: [], values: [String(pk)], whole: true, most: mostRead + 1 }) as const)
+  await loader.load({ looks })
+  return looks.flatMap((look) =>
+    loader.world
+      .find(look)
+      .sort(byPk)
+      .map((row) => {
+        const { model, field } = look
+        return { model, field, name: resolver.nameOf(model, row), values: toMaskedValues(model, row) }
+      }),
+  )
 }
 
 const byPk = (one: Row, other: Row): number => (one.pk < other.pk ? -1 : 1)
