@@ -140,20 +140,15 @@ const isNaming =
   }
 
 /** @returns the change for the audit row; undefined when nothing was written */
-export function changeOf({
-  step: { model },
-  action,
-  changed,
-  row,
-  identity,
-  ownership,
-}: Finding): AuditedChange | undefined {
+export function changeOf(finding: Finding): AuditedChange | undefined {
+  const { step, action, changed, row, identity, ownership } = finding
+  const { name: model } = step.model
   const key = row?.pk ?? identity?.pk
   if (key === undefined) return undefined
   const relabelled = ownership?.becomes === undefined ? [] : ['owner']
   if (action === 'unchanged' || action === 'leave')
-    return relabelled.length > 0 ? { model: model.name, key, action: 'update', fields: relabelled } : undefined
-  return { model: model.name, key, action, fields: action === 'delete' ? [] : [...changed, ...relabelled] }
+    return relabelled.length > 0 ? { model, key, action: 'update', fields: relabelled } : undefined
+  return { model, key, action, fields: action === 'delete' ? [] : [...changed, ...relabelled] }
 }
 
 /** Converts a violated constraint: two documents took one value at the same time, or a reference has no row. */

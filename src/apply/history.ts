@@ -1,6 +1,7 @@
 import type { LeftEmpty } from '../plan/claims.ts'
 import type { AuditedChange, ObjectChange } from './audit.ts'
 import type { Finding } from './finding.ts'
+import { ownerAfter } from './ownership.ts'
 import type { ReferenceNames } from './reference-names.ts'
 
 /** The history of objects (docs/adr/0062-history-is-of-objects.md). */
@@ -15,7 +16,7 @@ export function objectOf(finding: Finding, change: number, label: string | null)
   const named = action === 'create' || action === 'update' ? values[naming] : undefined
   const name = named === undefined || named === null ? finding.label : String(named)
   const was = row !== undefined && finding.label !== name ? finding.label : null
-  const owner = ownerOf(step.model, row, ownership, label)
+  const owner = ownerAfter(ownership, step.model.isLabelled && row === undefined ? label : null)
   return { name, was, owner, change, fields: finding.change.fields }
 }
 
@@ -37,16 +38,6 @@ export function changesOfLosses(left: readonly LeftEmpty[], names: ReferenceName
     const object = { name, was: null, owner, change: null, fields: shown }
     return [{ model: of.name, key, action: 'update', fields: [...byField.keys()], object }] as const
   })
-}
-
-function ownerOf(
-  model: Finding['step']['model'],
-  row: Finding['row'],
-  ownership: Finding['ownership'],
-  label: string | null,
-): string | null {
-  if (ownership !== undefined) return ownership.becomes === undefined ? ownership.owner : ownership.becomes
-  return model.isLabelled && row === undefined ? label : null
 }
 
 /**

@@ -63,11 +63,8 @@ export async function* judge(
   const isReviewed = conditions.mode === 'plan' || conditions.reviewed !== null
   const { world, reader } = loader
   const resolver = new Resolver(loader, steps, submitter)
-  const ahead = (from: number) =>
-    loadAhead(loader, resolver, steps.slice(from, from + mostAhead), {
-      takesKeys: isStored,
-      readsAll: isReviewed,
-    })
+  const use = { takesKeys: isStored, isReviewed }
+  const ahead = (from: number) => loadAhead(loader, resolver, steps.slice(from, from + mostAhead), use)
   // The actor may share the round trip of the first rows.
   const [actor] = await Promise.all([resolver.actor(), ahead(0)])
   const claims = claimedWithout(actor, conditions, steps, registry.models)
@@ -162,7 +159,7 @@ export async function* judge(
     others: readonly Objection[] = [],
   ): AsyncGenerator<Finding | Skipped> {
     await takeTurns()
-    const look = (at: Step) => inspect({ engine, loader, resolver, takesKeys: isStored, isReviewed }, at)
+    const look = (at: Step) => inspect({ engine, loader, resolver, ...use }, at)
     const found = await findByOldName(loader, step)
     const alone = await look(found)
     const beside = await yielding(loader, found, alone, conditions.replaceProvider)
@@ -173,7 +170,7 @@ export async function* judge(
       yield { cause: 'skipped', step }
       return
     }
-    const owners = ownersConcerned(effect, ownershipOf(effect, actor, conditions), conditions)
+    const owners = ownersConcerned(effect, actor, conditions)
     const why = await forbidden(writing?.behind ?? reader, engine, actor, effect, owners)
     const follows = cause !== 'entry'
     const denials: Objection[] = why === null ? [] : [{ is: 'denied', effect, actor, why, follows }]
@@ -196,7 +193,7 @@ export async function* judge(
       const { model } = taken.step
       if (taken.row === undefined || world.isJudged(model.table, taken.row.pk)) continue
       const needed = `change_${model.resource}` as const
-      const owners = ownersConcerned(taken, ownershipOf(taken, actor, conditions), conditions)
+      const owners = ownersConcerned(taken, actor, conditions)
       const mayChange = allowsAll(actor, needed, owners) || isOwn(actor, taken)
       const why = `${isMissing(needed, actor, taken)} for a row that it names`
       yield* judgeRow(taken, 'taken', mayChange ? [] : [{ is: 'denied', effect, actor, why }])
@@ -225,13 +222,12 @@ export async function* judge(
   const replaced = await locked(() => replacedBy(loader, findings, conditions))
   for (const row of replaced) yield* judgeStep(removal(row), 'replaced')
   // The worker reads the gains of these documents: a check would not use them.
-  if (writing === undefined && (conditions.mode === 'plan' || conditions.reviewed !== null || conditions.allow.grants))
-    return
+  if (writing === undefined && (isReviewed || conditions.allow.grants)) return
   if (plan.errors.any || findings.some(({ objections }) => objections.some((each) => reasonOf(each) !== 'conflict')))
     return
   const gains = await gainsOf(writing?.behind ?? reader, world, steps, isReviewed)
   if (gains === null) return
-  const isMeant = conditions.allow.grants || conditions.mode === 'plan' || conditions.reviewed !== null
+  const isMeant = conditions.allow.grants || isReviewed
   yield { cause: 'given', gains, objections: isMeant ? [] : [{ is: 'grants', gains, actor }] }
 }
 

@@ -27,7 +27,7 @@ export type Ownership = {
 
 /** @returns undefined for a new row, and for one of a model without owners */
 export function ownershipOf(
-  { step, row, isForeign, action }: Pick<Effect, 'step' | 'row' | 'isForeign' | 'action'>,
+  { step, row, isForeign, action }: Effect,
   actor: Actor,
   { allow, ...request }: RequestConditions,
 ): Ownership | undefined {
@@ -45,17 +45,18 @@ export function ownershipOf(
 }
 
 /** The owners for whose rows the submitter needs the permission: the present owner of a row, and the next one. */
-export function ownersConcerned(
-  { step, row, isForeign, action }: Pick<Effect, 'step' | 'row' | 'isForeign' | 'action'>,
-  ownership: Ownership | undefined,
-  request: Pick<RequestConditions, 'owner'>,
-): Owners {
+export function ownersConcerned(effect: Effect, actor: Actor, request: RequestConditions): Owners {
+  const { step, action } = effect
   if (!step.model.isLabelled) return undefined
-  const label = ownerFor(step, request)
-  if (ownership === undefined || row === undefined || isForeign) return action === 'leave' ? [] : [label]
+  const ownership = ownershipOf(effect, actor, request)
+  if (ownership === undefined) return action === 'leave' ? [] : [ownerFor(step, request)]
   const { owner, becomes } = ownership
   return becomes === undefined ? [owner] : [owner, becomes]
 }
+
+/** The label of a row afterwards. @param label that of a new row */
+export const ownerAfter = (ownership: Ownership | undefined, label: string | null): string | null =>
+  ownership === undefined ? label : ownership.becomes === undefined ? ownership.owner : ownership.becomes
 
 /** A label for whose rows the actor may not write, with the owners for whose rows it may. */
 type Claim = {

@@ -11,6 +11,7 @@ import type { Row } from '../plan/statements.ts'
 import { keysOf } from '../plan/storage.ts'
 import type { Change } from './changes.ts'
 import type { Finding } from './finding.ts'
+import { ownerAfter } from './ownership.ts'
 
 /**
  * The names of the rows to which changed fields refer, in place of their keys. The judge compares keys, and so does the digest of
@@ -72,9 +73,11 @@ export class ReferenceNames {
   /** The finding, whose change has names for the keys that the submitter may know. */
   in(finding: Finding): Finding {
     const { change, step, sent, ownership } = finding
-    const owner = ownership?.becomes === undefined ? ownership?.owner : ownership.becomes
     const given = (name: string) => (change.action === 'create' ? namesSent(step, name, sent.get(name)) : undefined)
-    return { ...finding, change: { ...change, fields: this.fields(step.model, change.fields, owner ?? null, given) } }
+    return {
+      ...finding,
+      change: { ...change, fields: this.fields(step.model, change.fields, ownerAfter(ownership, null), given) },
+    }
   }
 
   /**

@@ -2,7 +2,7 @@ import type { Actor } from '../permissions.ts'
 import type { LeftEmpty, Orphan } from '../plan/claims.ts'
 import { mayKnow } from '../plan/effect.ts'
 import type { Conditions, Mode } from '../plan/engine.ts'
-import type { Unnamed } from './unnamed.ts'
+import type { Unnamed } from './follow.ts'
 import { maxListed, nameOf } from './words.ts'
 
 /**

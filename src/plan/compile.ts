@@ -11,6 +11,7 @@ import type { Registry } from '../models/registry.ts'
 import { atOnce, inTurns } from '../turns.ts'
 import { Deferred, isDeferred, withKeys } from './deferred.ts'
 import type { Conditions } from './engine.ts'
+import { isTag } from './key-tags.ts'
 import { editOf, isEdit, itemsOf } from './list-edit.ts'
 import { checkLookup, checkLookups, findsIn, maxFinds, skippedEntry, type Targets } from './lookups.ts'
 import { listError, Named, nameError, withNames } from './named.ts'
@@ -263,9 +264,6 @@ function checkValue(sent: unknown, field: Field, context: Context): unknown {
   }
   return parseValue(sent, field, at, errors)
 }
-
-const isTag = (value: unknown): value is KeyOf | Find | Named =>
-  value instanceof KeyOf || value instanceof Find || value instanceof Named
 
 function checkName(named: Named, at: FieldPath, errors: ErrorSink): Named | undefined {
   const error = nameError(named)

@@ -18,20 +18,12 @@ import { checkNamesakes } from './namesakes.ts'
 import { onlyOf } from './references.ts'
 import { checkNeeds, checkReferrers } from './referrers.ts'
 import type { Resolved, Resolver } from './resolve.ts'
-import { readRows } from './rows.ts'
+import { readRows, type Use } from './rows.ts'
 import { columnOf, type Key, labelColumn, type Row } from './statements.ts'
 import { keysOf, storedKeys } from './storage.ts'
 import type { World } from './world.ts'
 
-type Context = {
-  readonly engine: Engine
-  readonly loader: Loader
-  readonly resolver: Resolver
-  /** Whether keys of new rows are drawn: only for a document that will be written. */
-  readonly takesKeys: boolean
-  /** True for a plan, and for the apply of a reviewed one: a row that the caller may not view is not compared. */
-  readonly isReviewed: boolean
-}
+type Context = Use & { readonly engine: Engine; readonly loader: Loader; readonly resolver: Resolver }
 
 /**
  * Computes the effect of one entry, and only reads. The API calls it before it enqueues, the worker before it writes, so that

@@ -7,6 +7,13 @@ import type { Step } from './step.ts'
 
 /** Loads the rows of entries: of many before their turn, and of one at its turn. */
 
+export type Use = {
+  /** Whether keys of new rows are drawn: only for a document that will be written. */
+  readonly takesKeys: boolean
+  /** True for a plan, and for the apply of a reviewed one: a row that the caller may not view is not compared. */
+  readonly isReviewed: boolean
+}
+
 /** The entries whose rows are loaded at once. */
 export const mostAhead = 500
 
@@ -16,14 +23,12 @@ const mostRounds = 4
 /**
  * Loads the rows of entries before their turn, as far as the entries name them by known values: one statement a round. Nearly every
  * document is an application and its provider, which take one round.
- *
- * @param takesKeys whether keys of new rows are drawn: only for a document that will be written
  */
 export async function loadAhead(
   loader: Loader,
   resolver: Resolver,
   steps: readonly Step[],
-  { takesKeys, readsAll }: { readonly takesKeys: boolean; readonly readsAll: boolean },
+  { takesKeys, isReviewed }: Use,
 ): Promise<void> {
   const drawn = new Set<Step>()
   for (let round = 0; round < mostRounds; round += 1) {
@@ -34,7 +39,7 @@ export async function loadAhead(
       const fields = await resolver.ahead(step)
       looks.push(...renameLooks(step), ...fields.looks)
       if ([...fields.identifiers.values()].includes(undefined)) continue
-      const asked = questionsOf(loader.world, step, fields, readsAll)
+      const asked = questionsOf(loader.world, step, fields, isReviewed)
       looks.push(...asked.looks)
       links.push(...asked.links)
       const [first] = ownLooks(step, fields.identifiers)
