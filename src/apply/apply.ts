@@ -147,7 +147,7 @@ export async function apply(
   await write()
 
   const actor = await reading
-  const names = await ReferenceNames.read(loader, engine.registry, actor, findings)
+  const names = await ReferenceNames.read(loader, actor, findings)
   const logs = lines.flatMap((line) => {
     if (typeof line === 'string') return line
     return linesOf(line.cause === 'skipped' ? line : names.in(line), mode)

@@ -1,19 +1,12 @@
 import type { Actor } from '../permissions.ts'
-import {
-  claimLooks,
-  type LabelledRow,
-  maxLabelled,
-  type NamedRow,
-  orphansOf,
-  placeOf,
-  readLabels,
-} from '../plan/claims.ts'
-import type { Step } from '../plan/compile.ts'
+import { type LabelledRow, type NamedRow, orphansOf, placeOf, readLabels } from '../plan/claims.ts'
 import { mayKnow } from '../plan/effect.ts'
 import type { Conditions } from '../plan/engine.ts'
 import type { Loader } from '../plan/load.ts'
 import type { Look } from '../plan/look.ts'
+import { claimLooks, maxLabelled } from '../plan/looks.ts'
 import { ownerFor, prunedOwners } from '../plan/owners.ts'
+import type { Step } from '../plan/step.ts'
 import type { Finding, Objection } from './finding.ts'
 
 /**

@@ -3,7 +3,7 @@ import { own } from '../json-object.ts'
 import type { Field } from '../models/define.ts'
 import type { Actor } from '../permissions.ts'
 import { type LabelledRow, placeOf } from '../plan/claims.ts'
-import type { Plan, Step } from '../plan/compile.ts'
+import type { Plan } from '../plan/compile.ts'
 import { allowsAll, type Effect, isOwn } from '../plan/effect.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
 import { inspect } from '../plan/inspect.ts'
@@ -15,6 +15,7 @@ import { Resolver } from '../plan/resolve.ts'
 import { loadAhead, mostAhead } from '../plan/rows.ts'
 import { RowsNamed } from '../plan/rows-named.ts'
 import type { Key } from '../plan/statements.ts'
+import type { Step } from '../plan/step.ts'
 import { type Identity, newIdentity, plannedIdentity, rowAfter, toMaskedValues } from '../plan/storage.ts'
 import { yielding } from '../plan/yielding.ts'
 import { gainsOf } from '../rights/gains.ts'
@@ -108,7 +109,7 @@ export async function* judge(
     const finding: Finding = { ...effect, cause, ownership, change, looked, identity, tag, objections }
     findings.push(finding)
     yield finding
-    resolver.wrote(effect, key)
+    resolver.wrote(step, key, isForeign)
     if (key !== undefined && !isForeign) remember(finding, key)
   }
 
@@ -130,7 +131,6 @@ export async function* judge(
     const before = { ...(row ?? newRow(step, identity)), ...(becomes !== undefined && { owner: becomes }), pk: key }
     world.put(model, key, {
       values: action === 'leave' ? toMaskedValues(model, before) : values,
-      before: row,
       row: () => rowAfter(model, before, changed, values, engine.keyring),
       edits,
       entry: action === 'leave' ? undefined : entry,

@@ -1,10 +1,10 @@
 import type { Model } from '../models/define.ts'
 import { type Actor, allowsFor, isBound, mayNameUser, ownersFor, permissionsOf } from '../permissions.ts'
-import type { Step } from '../plan/compile.ts'
 import type { Effect, Owners } from '../plan/effect.ts'
 import type { RequestConditions } from '../plan/engine.ts'
 import { ownerFor, prunedOwners } from '../plan/owners.ts'
 import type { Row } from '../plan/statements.ts'
+import type { Step } from '../plan/step.ts'
 
 /**
  * The manager of an existing row: the label that an earlier apply put on it, and the user who made it

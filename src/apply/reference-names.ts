@@ -1,14 +1,13 @@
 import type { Model, ReferenceTarget } from '../models/define.ts'
-import type { Registry } from '../models/registry.ts'
 import { type Actor, mayNameUser } from '../permissions.ts'
 import { mayKnow } from '../plan/effect.ts'
 import type { Loader } from '../plan/load.ts'
 import { byKey } from '../plan/look.ts'
-import { modelOf } from '../plan/model-of.ts'
 import { Named } from '../plan/named.ts'
 import { nameColumns } from '../plan/references.ts'
 import type { Row } from '../plan/statements.ts'
 import { keysOf } from '../plan/storage.ts'
+import type { World } from '../plan/world.ts'
 import type { Change } from './changes.ts'
 import type { Finding } from './finding.ts'
 import { ownerAfter } from './ownership.ts'
@@ -28,24 +27,19 @@ type Key = string | number
 type Known = { readonly name: string; readonly model: Model; readonly owner: unknown }
 
 export class ReferenceNames {
-  readonly #registry: Registry
+  readonly #world: World
   readonly #actor: Actor
   /** The known rows, by table, and key or tag. */
   readonly #known = new Map<string, Known>()
 
-  private constructor(registry: Registry, actor: Actor) {
-    this.#registry = registry
+  private constructor(world: World, actor: Actor) {
+    this.#world = world
     this.#actor = actor
   }
 
   /** Reads the names of rows to which updates refer: one statement, and none when all are loaded. */
-  static async read(
-    loader: Loader,
-    registry: Registry,
-    actor: Actor,
-    findings: readonly Finding[],
-  ): Promise<ReferenceNames> {
-    const names = new ReferenceNames(registry, actor)
+  static async read(loader: Loader, actor: Actor, findings: readonly Finding[]): Promise<ReferenceNames> {
+    const names = new ReferenceNames(loader.world, actor)
     const asked = new Map<string, { readonly target: ReferenceTarget; readonly keys: Set<Key> }>()
     let left = mostRead
     for (const { change, step } of findings) {
@@ -127,11 +121,11 @@ export class ReferenceNames {
   }
 
   #targetOf(model: Model, field: string): ReferenceTarget | undefined {
-    return this.#registry.targets.get(model.fields.get(field)?.reference?.target ?? '')
+    return this.#world.registry.targets.get(model.fields.get(field)?.reference?.target ?? '')
   }
 
   #addRead(target: ReferenceTarget, row: Row): void {
-    const model = modelOf(this.#registry, target.table, row)
+    const model = this.#world.modelOf(target.table, row)
     const text = nameColumns(target)
       .map(({ column }) => row[column])
       .find((each) => typeof each === 'string')

@@ -67,10 +67,7 @@ export function write<Answer>(
   const pk = 'create' in mode ? uuid7() : 'change' in mode ? mode.change : mode.remove
   const state = 'create' in mode ? 'must_created' : 'remove' in mode ? 'absent' : 'present'
   const { steps, errors: ofFields } = planOf(engine, { model, state, identifiers: { pk }, attrs })
-  const plan = {
-    steps: state === 'must_created' ? steps : steps.map((step) => ({ ...step, mustExist: true }) as const),
-    errors: errors.include([ofFields]),
-  }
+  const plan = { steps, errors: errors.include([ofFields]) }
   const conditions = { ...unconditional, allow: { ...acknowledged, ...allow } }
   return applyOne(db, engine, actor, { plan, conditions, requestId, precondition }, read)
 }
@@ -90,16 +87,18 @@ export async function remove(
   actor: Actor,
   { model, by, conditions, requestId, precondition }: Removal,
 ): Promise<void> {
-  const { steps, errors } = planOf(engine, { model, state: 'absent', identifiers: by, attrs: {} })
+  const plan = planOf(engine, { model, state: 'absent', identifiers: by, attrs: {} })
   const displayName = engine.registry.byName(model)?.displayName ?? model
   // No row can have such a name.
-  if (errors.any) throw new Problem('not_found', `There is no such ${displayName}.`)
-  const plan = { steps: steps.map((step) => ({ ...step, mustExist: true }) as const), errors }
+  if (plan.errors.any) throw new Problem('not_found', `There is no such ${displayName}.`)
   await applyOne(db, engine, actor, { plan, conditions, requestId, precondition }, async () => undefined)
 }
 
+/** The plan of one entry, whose row must exist unless the entry creates it. */
 function planOf({ registry }: Engine, entry: Parameters<typeof compile>[0]['entries'][number]): Plan {
-  return compile({ version: 1, metadata: { name: entry.model }, entries: [entry] }, registry, () => [])
+  const plan = compile({ version: 1, metadata: { name: entry.model }, entries: [entry] }, registry, () => [])
+  if (entry.state === 'must_created') return plan
+  return { ...plan, steps: plan.steps.map((step) => ({ ...step, mustExist: true })) }
 }
 
 /** The tries of a write that collides with others. */

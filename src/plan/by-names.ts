@@ -1,6 +1,5 @@
 import { Deferred } from './deferred.ts'
-import type { Step } from './step.ts'
-import { waysToFind } from './ways-to-find.ts'
+import { type Step, waysToFind } from './step.ts'
 
 type Node<Row> = { readonly row: Row; readonly index: number; into?: Node<Row> }
 

@@ -1,10 +1,11 @@
 import { z } from 'zod'
-import type { Field, Model } from '../models/define.ts'
-import type { Step } from './compile.ts'
+import type { Model } from '../models/define.ts'
 import type { Effect } from './effect.ts'
 import type { Loader } from './load.ts'
-import { byKey, type Look } from './look.ts'
+import { byKey } from './look.ts'
+import { claimingFields, claimLooks, maxLabelled } from './looks.ts'
 import { columnOf, type Key, labelColumn, quoted } from './statements.ts'
+import type { Step } from './step.ts'
 import { keysOf, storedKeys } from './storage.ts'
 import type { World } from './world.ts'
 
@@ -35,9 +36,6 @@ export type Orphan = {
   readonly by: readonly Step[]
 }
 
-/** The most rows of a table that are handled at once. One more is read. */
-export const maxLabelled = 1_000
-
 /**
  * The rows that owners manage.
  *
@@ -67,16 +65,6 @@ export async function readLabels(
   })
 }
 
-/** The questions which rows claim this one: those of a model in one of its fields. */
-export const claimLooks = (world: World, table: string, key: Key): (Look & { readonly field: Field })[] =>
-  world.registry.models.flatMap((model) =>
-    claimingFields(model)
-      .filter(({ reference }) => world.tableOf(reference) === table)
-      .map((field) => ({ model, columns: [], field, values: [String(key)], whole: true, most: maxLabelled })),
-  )
-
-const claimingFields = ({ claims = [], fields }: Model): Field[] => claims.flatMap((name) => fields.get(name) ?? [])
-
 /** The rows that an entry releases, and those that its row claims afterwards, by field. */
 const claimChanges = ({ step: { model }, action, row, isForeign, values }: Effect) =>
   claimingFields(model).map((field) => {
@@ -95,20 +83,17 @@ const claimedIn = (table: string, world: World, effects: readonly Effect[]): Key
 /** The rows that the effects leave unclaimed. */
 export async function orphansOf(loader: Loader, effects: readonly Effect[], isAgain = false): Promise<Orphan[]> {
   const { world } = loader
-  type Released = { readonly table: string; readonly key: Key; readonly from: { effect: Effect; field: Field }[] }
-  const released = new Map<string, Released>()
-  for (const effect of effects)
-    for (const { field, released: keys } of claimChanges(effect)) {
-      const table = world.tableOf(field.reference)
-      for (const key of keys)
-        released.getOrInsertComputed(`${table} ${key}`, () => ({ table, key, from: [] })).from.push({ effect, field })
-    }
-  const asked = [...released.values()].map((each) => {
-    const looks = claimLooks(world, each.table, each.key)
-    const of = world.registry.models.find(({ table }) => table === each.table)
-    return { ...each, looks, own: of === undefined ? [] : [byKey(of, each.key)] }
+  const released = effects.flatMap((effect) =>
+    claimChanges(effect).flatMap(({ field, released: keys }) =>
+      keys.map((key) => ({ effect, field, key, table: world.tableOf(field.reference) })),
+    ),
+  )
+  const asked = [...Map.groupBy(released, ({ table, key }) => `${table} ${key}`).values()].flatMap((from) => {
+    const [{ table = '', key = '' } = {}] = from
+    const of = world.registry.models.find((model) => model.table === table)
+    return of === undefined ? [] : [{ from, table, key, looks: claimLooks(world, table, key), own: byKey(of, key) }]
   })
-  await loader.load({ looks: asked.flatMap(({ own }) => own) })
+  await loader.load({ looks: asked.map(({ own }) => own) })
   await loader.load({ looks: asked.flatMap(({ looks }) => looks), isAgain })
   return asked.flatMap(({ table, key, from, looks }) => {
     const row = world.row(table, key)

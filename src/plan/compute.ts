@@ -1,33 +1,26 @@
 import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
 import type { EngineReader } from '../db/engine-tx.ts'
-import type { Keyring } from '../db/seal.ts'
-import type { ErrorList } from '../errors.ts'
 import type { Values } from '../models/define.ts'
 import { expiresOf, overlapEnd } from '../models/overlap.ts'
-import type { Step } from './compile.ts'
 import type { Diff } from './diff.ts'
-import type { Row } from './statements.ts'
+import type { Engine } from './engine.ts'
+import type { Entry } from './rows.ts'
+import type { Step } from './step.ts'
 import { toValues } from './storage.ts'
 
 /**
  * Adds the values that the model computes from other values, the time and the row before, and the ends of the overlaps of secrets
  * that change.
  */
-export async function compute(
-  reader: EngineReader,
-  step: Step,
-  row: Row | undefined,
-  rowDiff: Diff,
-  { keyring, tokenMaxDays }: { readonly keyring: Keyring; readonly tokenMaxDays: number },
-  errors: ErrorList,
-): Promise<Diff> {
+export async function compute(entry: Entry, rowDiff: Diff, { keyring, tokenMaxDays }: Engine): Promise<Diff> {
+  const { loader, step, row, errors } = entry
   const { model, path } = step
   const { action, changed } = rowDiff
   const overlaps = overlapsOf(step, rowDiff)
   const isComputed = model.compute !== undefined && (action === 'create' || action === 'update')
   if (!isComputed && overlaps.length === 0) return rowDiff
-  const at = await now(reader)
+  const at = await now(loader.reader)
   const withEnds = { ...rowDiff.values, ...endsOf(overlaps, at) }
   if (model.compute === undefined) return { ...rowDiff, values: withEnds }
   const before = row === undefined ? undefined : toValues(model, row, keyring)

@@ -1,12 +1,12 @@
 import type { Keyring } from '../db/seal.ts'
 import type { ErrorList } from '../errors.ts'
 import type { Values } from '../models/define.ts'
+import type { Entry } from './rows.ts'
 import { isSame } from './same-value.ts'
 import { generateNew } from './secret-forms.ts'
-import { labelColumn, type Row } from './statements.ts'
-import { nameSent, type Step } from './step.ts'
+import { labelColumn } from './statements.ts'
+import { nameSent, type Step, waysToFind } from './step.ts'
 import { toValues } from './storage.ts'
-import { waysToFind } from './ways-to-find.ts'
 
 /** The changes of an entry. A diff with errors is never written: only its action is used, to check the permission. */
 export type Diff = {
@@ -38,21 +38,14 @@ export const unseenFields = ({ model, identifiers }: Step, sent: ReadonlyMap<str
 /**
  * Compares an entry with its row, and checks the row that would result.
  *
- * @param asked the sent fields by name; one that has errors is undefined
- * @param errors the errors known so far; more are added
+ * @param entry its sent fields are undefined where they have errors, and its errors are those known so far; more are added
  */
-export async function diff(
-  step: Step,
-  row: Row | undefined,
-  asked: ReadonlyMap<string, unknown>,
-  keyring: Keyring,
-  errors: ErrorList,
-  comparison: Comparison,
-): Promise<Diff> {
+export async function diff(entry: Entry, keyring: Keyring, comparison: Comparison): Promise<Diff> {
+  const { step, row, errors } = entry
   const { model, state, path } = step
   if (state === 'absent') return row === undefined ? noChange : { ...noChange, action: 'delete' }
   if (row === undefined && step.mustExist) return noChange
-  const { sent, generated } = generate(step, asked)
+  const { sent, generated } = generate(step, entry.sent)
   if (row === undefined) return create(step, sent, generated, errors)
   const stored = toValues(model, row, keyring)
   if (state === 'must_created') {

@@ -2,7 +2,6 @@ import { KeyOf } from '../document/document.ts'
 import { ErrorList } from '../errors.ts'
 import type { Model, Only, Reference } from '../models/define.ts'
 import { writtenApart } from '../names.ts'
-import type { Step } from './compile.ts'
 import { compute } from './compute.ts'
 import { diff, noChange } from './diff.ts'
 import { withResults } from './edited-lists.ts'
@@ -18,8 +17,9 @@ import { checkNamesakes } from './namesakes.ts'
 import { onlyOf } from './references.ts'
 import { checkNeeds, checkReferrers } from './referrers.ts'
 import type { Resolved, Resolver } from './resolve.ts'
-import { readRows, type Use } from './rows.ts'
+import { type Entry, readRows, type Use } from './rows.ts'
 import { columnOf, type Key, labelColumn, type Row } from './statements.ts'
+import type { Step } from './step.ts'
 import { keysOf, storedKeys } from './storage.ts'
 import type { World } from './world.ts'
 
@@ -47,38 +47,25 @@ export async function inspect(
   // The entry needs another name than a foreign row, and is checked like one for a new row.
   const own = isForeign ? undefined : row
   const { step, sent } = withResults(world.registry, asked, own, values, errors)
-  const entry: Entry = { world, resolver, errors, step, row, values, sent }
+  const entry: Entry = { loader, world, resolver, errors, step, row, values, sent }
   checkReferences({ ...entry, step: asked })
   if (!isAmbiguous) checkUnique(entry)
   checkLimit(entry)
-  const label = labelOf(asked, own, sent, resolved.identifiers.get('pk'))
+  const label = labelOf({ ...entry, step: asked, row: own }, resolved.identifiers.get('pk'))
   const takes = takenBy({ ...entry, row: own })
   const isHidden = row !== undefined && !resolver.views(model, row)
-  const pk = await keyOfNew(loader, entry, resolved, takesKeys)
+  const pk = await keyOfNew(entry, resolved, takesKeys)
   const base = { step, row, sent, isForeign, label, errors, takes, pk, isHidden }
   if (isAmbiguous) return { ...base, ...noChange }
   const comparison = !isHidden ? 'open' : isReviewed ? 'blind' : 'hidden'
   // The rules of a row say nothing where an earlier entry had errors.
   const isBroken = own !== undefined && world.entryOf(model.table, own.pk)?.isBroken === true
-  const ofRules = isBroken ? new ErrorList() : errors
-  const rowDiff = await diff(step, own, sent, engine.keyring, ofRules, comparison)
-  if (own !== undefined) await checkReferrers({ loader, resolver }, step, own, rowDiff, ofRules)
-  checkNeeds(world, step, rowDiff, ofRules)
-  await checkNamesakes({ loader, resolver }, step, own, rowDiff, errors)
-  return { ...base, ...(await compute(loader.reader, step, own, rowDiff, engine, ofRules)) }
-}
-
-/** An entry that is checked. */
-type Entry = {
-  readonly world: World
-  readonly resolver: Resolver
-  readonly errors: ErrorList
-  readonly step: Step
-  /** The row that its identifiers find. */
-  readonly row: Row | undefined
-  /** Its fields with keys instead of references, and those that result from them for this row. */
-  readonly values: ReadonlyMap<string, unknown>
-  readonly sent: ReadonlyMap<string, unknown>
+  const ofRow: Entry = { ...entry, row: own, errors: isBroken ? new ErrorList() : errors }
+  const rowDiff = await diff(ofRow, engine.keyring, comparison)
+  await checkReferrers(ofRow, rowDiff)
+  checkNeeds(ofRow, rowDiff)
+  await checkNamesakes({ ...ofRow, errors }, rowDiff)
+  return { ...base, ...(await compute(ofRow, rowDiff, engine)) }
 }
 
 /** The message for identifiers that find several rows. */
@@ -124,8 +111,7 @@ function takenBy({ world, resolver, step: { model, path, owner }, row, sent }: E
 
 /** A document may choose a UUID key. Integer keys come from the table's sequence. */
 async function keyOfNew(
-  loader: Loader,
-  { step: { model, path, state }, row, errors }: Entry,
+  { loader, step: { model, path, state }, row, errors }: Entry,
   { identifiers }: Resolved,
   takesKeys: boolean,
 ): Promise<Key | undefined> {
@@ -138,17 +124,11 @@ async function keyOfNew(
 }
 
 /** Provider kinds share a table and its unique names: an entry may not write a row of another kind. */
-function refuseForeign(
-  world: World,
-  { model, path }: Step,
-  { identifiers }: Resolved,
-  row: Row,
-  errors: ErrorList,
-): boolean {
+function refuseForeign(world: World, { model, path }: Step, sent: Resolved, row: Row, errors: ErrorList): boolean {
   if (isRowOf(model, row)) return false
   const owner = world.modelOf(model.table, row)
   // Only the sent value is quoted: a key must not reveal the name of a row of another kind.
-  const [[field, value] = ['pk', row.pk]] = identifiers
+  const [[field, value] = ['pk', row.pk]] = sent.identifiers
   errors.add(
     [...path, field],
     'taken',
@@ -241,12 +221,8 @@ function checkLimit({ world, step: { model, path, state }, row, values, errors }
   errors.add([...path, limit.per], 'limit_reached', `${what}, the most that one may have: delete one first.`)
 }
 
-function labelOf(
-  { model, identifiers, attrs }: Step,
-  row: Row | undefined,
-  sent: ReadonlyMap<string, unknown>,
-  pk: unknown,
-): string {
+/** @param entry as it was sent */
+function labelOf({ step: { model, identifiers, attrs }, row, sent }: Entry, pk: unknown): string {
   if (row !== undefined) return String(row[labelColumn(model)])
   const [[first = 'pk'] = []] = model.identifiers
   const tag = identifiers.get(first) ?? attrs.get(first)

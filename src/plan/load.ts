@@ -84,11 +84,13 @@ export class Loader {
     const byQuestion = Map.groupBy(answers, ({ at }) => at - 1)
     switch (group.is) {
       case 'rows':
-        for (const [at, look] of group.of.entries())
+        for (const [at, look] of group.of.entries()) {
+          const rows = byQuestion.get(at) ?? []
           this.world.answer(
             look,
-            (byQuestion.get(at) ?? []).flatMap(({ row }) => row ?? []),
+            rows.flatMap(({ row }) => row ?? []),
           )
+        }
         return
       case 'links':
         for (const [at, look] of group.of.entries()) this.world.answerLinks(look, byQuestion.get(at)?.[0]?.keys ?? [])

@@ -2,15 +2,13 @@ import type { Find } from '../document/document.ts'
 import type { Field, Model } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import { storable } from '../models/syntax.ts'
-import { claimLooks } from './claims.ts'
-import type { Step } from './compile.ts'
 import { keysNamed } from './edited-lists.ts'
 import { ListEdit } from './list-edit.ts'
 import { byKey, type LinkLook, type Look } from './look.ts'
 import { findAny, looksFor } from './references.ts'
 import { columnOf, exclusiveLinks, type Key, linksOf, type Row } from './statements.ts'
+import { type Step, waysToFind } from './step.ts'
 import { keysOf, storedKeys } from './storage.ts'
-import { waysToFind } from './ways-to-find.ts'
 import type { World } from './world.ts'
 
 /** The questions of an entry: whatever it needs to know of rows is one of these. */
@@ -80,6 +78,20 @@ export const counted = (model: Model, limit: NonNullable<Model['limit']>, key: K
   until: columnOf(model, limit.until),
   most: 2 * limit.rows,
 })
+
+/** The most rows of a table that are handled at once. One more is read. */
+export const maxLabelled = 1_000
+
+/** The questions which rows claim this one: those of a model in one of its fields. */
+export const claimLooks = (world: World, table: string, key: Key): (Look & { readonly field: Field })[] =>
+  world.registry.models.flatMap((model) =>
+    claimingFields(model)
+      .filter(({ reference }) => world.tableOf(reference) === table)
+      .map((field) => ({ model, columns: [], field, values: [String(key)], whole: true, most: maxLabelled })),
+  )
+
+export const claimingFields = ({ claims = [], fields }: Model): Field[] =>
+  claims.flatMap((name) => fields.get(name) ?? [])
 
 /**
  * The questions about the values of an entry.

@@ -1,13 +1,8 @@
-import type { ErrorList } from '../errors.ts'
 import type { Only } from '../models/define.ts'
 import type { Diff } from './diff.ts'
-import type { Loader } from './load.ts'
 import { findAny, fits, looksFor, onlyOf } from './references.ts'
-import type { Resolver } from './resolve.ts'
+import type { Entry } from './rows.ts'
 import { columnOf, type Row } from './statements.ts'
-import type { Step } from './step.ts'
-
-type Context = { readonly resolver: Resolver; readonly loader: Loader }
 
 /**
  * Adds an error for each new name that another row has already, where a reference could mean both rows, or rows of one kind: a
@@ -15,14 +10,10 @@ type Context = { readonly resolver: Resolver; readonly loader: Loader }
  * several names. Rows that share one already stay.
  */
 export async function checkNamesakes(
-  { resolver, loader }: Context,
-  step: Step,
-  row: Row | undefined,
+  { loader, world, resolver, step: { model, path }, row, errors }: Entry,
   { action, changed, values }: Diff,
-  errors: ErrorList,
 ): Promise<void> {
-  const { model, path } = step
-  const { registry } = loader.world
+  const { registry } = world
   if (model.names.length < 2 || (action !== 'create' && action !== 'update')) return
   const onlys = registry.models.flatMap(({ fields }) =>
     [...fields.values()].flatMap(({ reference }) =>
@@ -41,7 +32,7 @@ export async function checkNamesakes(
     if (typeof name !== 'string' || at === undefined) continue
     const looks = target === undefined ? [] : looksFor(name, target)
     await loader.load({ looks })
-    for (const other of findAny(loader.world, looks)) {
+    for (const other of findAny(world, looks)) {
       // A field that is unique has its own error.
       const isReported = model.unique.includes(field) && other[columnOf(model, field)] === name
       if (isReported || other.pk === row?.pk || !onlys.some(meets(other))) continue

@@ -1,22 +1,18 @@
-import type { ErrorList } from '../errors.ts'
 import type { Field, Model, Reference, Values } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Diff } from './diff.ts'
 import { sentAs } from './key-tags.ts'
-import type { Loader } from './load.ts'
 import { onlyOf } from './references.ts'
-import type { Resolver } from './resolve.ts'
-import { labelColumn, type Row } from './statements.ts'
-import { nameSent, type Step } from './step.ts'
+import type { Entry } from './rows.ts'
+import { type Key, labelColumn, type Row } from './statements.ts'
+import { nameSent } from './step.ts'
 import { toMaskedValues } from './storage.ts'
-import type { World } from './world.ts'
 
 /**
  * Rows that refer to a row. A change may not make these references wrong: a flow in use keeps its designation, and a pair that
  * signs keeps its private key. A row that a reference holds may not be deleted.
  */
 
-type Context = { readonly resolver: Resolver; readonly loader: Loader }
 type Referring = { readonly model: Model; readonly field: Field & { readonly reference: Reference } }
 type Referrer = Referring & { readonly name: string | null; readonly values: Values }
 
@@ -27,17 +23,17 @@ const mostNamed = 20
 
 /** The rows that refer to this one by these fields, after the entries before. A row that the caller may not view has no name. */
 async function referrersOf(
-  { resolver, loader }: Context,
-  { model, pk }: { readonly model: Model; readonly pk: string | number },
+  { resolver, loader, world, step: { model } }: Entry,
+  pk: Key,
   concerns: (reference: Reference, field: Field) => boolean,
 ): Promise<Referrer[]> {
-  const all = known.getOrInsertComputed(loader.world.registry, referringFields).get(model.table) ?? []
+  const all = known.getOrInsertComputed(world.registry, referringFields).get(model.table) ?? []
   const looks = all
     .filter(({ field }) => concerns(field.reference, field))
     .map((by) => ({ ...by, columns: [], values: [String(pk)], whole: true, most: mostRead + 1 }) as const)
   await loader.load({ looks })
   return looks.flatMap((look) =>
-    loader.world
+    world
       .find(look)
       .sort(byPk)
       .map((row) => {
@@ -49,20 +45,14 @@ async function referrersOf(
 
 const byPk = (one: Row, other: Row): number => (one.pk < other.pk ? -1 : 1)
 
-/** Adds an error where a row does not fit any more, once it is changed or deleted. @param row the row before */
-export async function checkReferrers(
-  context: Context,
-  step: Step,
-  row: Row,
-  { action, changed, values, before }: Diff,
-  errors: ErrorList,
-): Promise<void> {
+/** Adds an error where a row does not fit any more, once it is changed or deleted. @param entry with the row before */
+export async function checkReferrers(entry: Entry, { action, changed, values, before }: Diff): Promise<void> {
+  const { resolver, world, step, row, errors } = entry
+  if (row === undefined) return
   const { model, path } = step
-  const { resolver, loader } = context
-  const { registry } = loader.world
   const { pk } = row
   if (action === 'delete') {
-    const holding = await referrersOf(context, { model, pk }, (reference, { storage }) => {
+    const holding = await referrersOf(entry, pk, (reference, { storage }) => {
       return reference.holds === true || storage.in === 'settings'
     })
     const name = resolver.nameOf(model, row) ?? nameSent(step)
@@ -77,17 +67,17 @@ export async function checkReferrers(
   if (action !== 'update') return
   for (const name of changed) {
     const isUnfit = (reference: Reference) => {
-      const only = onlyOf(registry, reference)
+      const only = onlyOf(world.registry, reference)
       return only?.column === name && !only.atFirst && !only.values.some((each) => each === values[name])
     }
-    const [first] = await referrersOf(context, { model, pk }, isUnfit)
+    const [first] = await referrersOf(entry, pk, isUnfit)
     if (first === undefined) continue
-    const takes = onlyOf(registry, first.field.reference)?.values.join(', ')
+    const takes = onlyOf(world.registry, first.field.reference)?.values.join(', ')
     errors.add([...path, name], 'in_use', `${referringText(first)}, which takes ${takes}.`)
   }
   const needed = await referrersOf(
-    context,
-    { model, pk },
+    entry,
+    pk,
     ({ needs }) => needs?.fields.some((name) => changed.includes(name)) === true,
   )
   for (const referrer of needed) {
@@ -116,10 +106,8 @@ function listOf(named: readonly string[], by: readonly Referrer[]): string {
 
 /** Adds an error for each row without the value that a reference of the entry needs. */
 export function checkNeeds(
-  world: World,
-  { model, path, attrs }: Step,
+  { world, step: { model, path, attrs }, errors }: Entry,
   { action, changed, values }: Diff,
-  errors: ErrorList,
 ): void {
   if (action !== 'create' && action !== 'update') return
   for (const { name, reference } of model.fields.values()) {

@@ -1,6 +1,6 @@
-import type { Step } from './compile.ts'
 import type { Loader } from './load.ts'
 import { renameLooks } from './looks.ts'
+import type { Step } from './step.ts'
 
 /**
  * `was` of an entry: the name that its row had before. The document may stay as it is afterwards: a row that has the new

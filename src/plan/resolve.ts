@@ -9,9 +9,7 @@ import type { Model, Reference } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import { storable } from '../models/syntax.ts'
 import type { Actor } from '../permissions.ts'
-import type { Step } from './compile.ts'
 import { Deferred } from './deferred.ts'
-import type { Effect } from './effect.ts'
 import { isTag } from './key-tags.ts'
 import { ListEdit, refuseBoth } from './list-edit.ts'
 import type { Loader } from './load.ts'
@@ -24,6 +22,7 @@ import { Named } from './named.ts'
 import { findAny, findNamed, looksFor, onlyOf } from './references.ts'
 import { Sight, type Unseen } from './sight.ts'
 import { type Key, labelColumn, type Row } from './statements.ts'
+import type { Step } from './step.ts'
 import type { World } from './world.ts'
 
 /** The fields of an entry with keys instead of references. A reference that cannot be replaced is undefined, with an error. */
@@ -193,10 +192,9 @@ export class Resolver {
     this.views(model, row) ? `${model.displayName} ${JSON.stringify(row[labelColumn(model)])}` : null
 
   /** Remembers the key of the row that an entry names. */
-  wrote(effect: Effect, key: Key | undefined): void {
-    const { id } = effect.step
-    if (id !== undefined && key !== undefined) this.#keys.set(id, key)
-    this.#sight.wrote(effect)
+  wrote(step: Step, key: Key | undefined, isForeign: boolean): void {
+    if (step.id !== undefined && key !== undefined) this.#keys.set(step.id, key)
+    if (!isForeign) this.#sight.wrote(step)
   }
 
   /** What `check` makes of the value of tags; undefined for tags without a value. @param asks whether only its truth counts */

@@ -1,11 +1,28 @@
+import type { ErrorList } from '../errors.ts'
 import type { Loader } from './load.ts'
 import type { LinkLook, Look } from './look.ts'
 import { ownLooks, questionsOf, renameLooks } from './looks.ts'
 import type { Resolved, Resolver } from './resolve.ts'
 import type { Row } from './statements.ts'
 import type { Step } from './step.ts'
+import type { World } from './world.ts'
 
 /** Loads the rows of entries: of many before their turn, and of one at its turn. */
+
+/** An entry with its rows, while it is checked. */
+export type Entry = {
+  readonly loader: Loader
+  /** That of the loader. */
+  readonly world: World
+  readonly resolver: Resolver
+  readonly errors: ErrorList
+  readonly step: Step
+  /** The row that its identifiers find. */
+  readonly row: Row | undefined
+  /** Its fields with keys instead of references, and those that result from them for this row. */
+  readonly values: ReadonlyMap<string, unknown>
+  readonly sent: ReadonlyMap<string, unknown>
+}
 
 export type Use = {
   /** Whether keys of new rows are drawn: only for a document that will be written. */

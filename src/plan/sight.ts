@@ -1,8 +1,8 @@
 import type { Model, ReferenceTarget } from '../models/define.ts'
 import { type Actor, allowsFor, allowsSome, isOfOthers } from '../permissions.ts'
-import type { Effect } from './effect.ts'
 import { isRowOf } from './model-of.ts'
 import { columnOf, type Row } from './statements.ts'
+import type { Step } from './step.ts'
 import type { World } from './world.ts'
 
 /** A look-up that the caller may not do, with the missing permission. */
@@ -79,8 +79,7 @@ export class Sight {
   }
 
   /** Remembers the row that an entry writes. */
-  wrote({ step: { model, identifiers, attrs, rename }, isForeign }: Effect): void {
-    if (isForeign) return
+  wrote({ model, identifiers, attrs, rename }: Step): void {
     this.#written.add(placeOf(model, Object.fromEntries(identifiers)))
     const [field] = identifiers.keys()
     if (rename === 'old' && field !== undefined) this.#written.add(placeOf(model, { [field]: attrs.get(field) }))

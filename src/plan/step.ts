@@ -42,3 +42,13 @@ export type Step = {
   /** Fields that it sends only because no entry names them: `reset`. */
   readonly reset?: ReadonlySet<string>
 }
+
+/** The sets of fields, among those that an entry names, that find one row. */
+export const waysToFind = ({ identifiers, unique }: Model, named: readonly string[]): readonly (readonly string[])[] =>
+  [['pk'], ...identifiers, ...unique.map((name) => [name])].filter((way) => way.every((name) => named.includes(name)))
+
+/** `entry 3 (application "x") skipped: its conditions are false` @param isLeft the former run did not execute it */
+export function skippedLine(index: number, displayName: string, [first]: readonly unknown[], isLeft = false): string {
+  const name = first === undefined ? '' : ` ${JSON.stringify(first)}`
+  return `entry ${index} (${displayName}${name}) skipped: ${isLeft ? 'the former run did not execute it' : 'its conditions are false'}`
+}

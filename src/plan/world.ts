@@ -11,8 +11,6 @@ import { keysOf, storedKeys, toMaskedValues } from './storage.ts'
 type Write = {
   /** All fields of the row; undefined where they have errors, or were not read. */
   readonly values: Values
-  /** The row before; undefined for a new one. */
-  readonly before: Row | undefined
   /** The row as it will be stored. */
   readonly row: () => Row
   readonly edits?: ReadonlyMap<string, ListEdit> | undefined
@@ -31,7 +29,7 @@ type Write = {
 /** The keys of a link: all of them, or those that entries add and remove. */
 type LinkKeys = { readonly whole?: readonly Key[] | undefined; readonly edits: ReadonlyMap<Key, boolean> }
 
-type Written = Omit<Write, 'before' | 'edits'> & { readonly model: Model }
+type Written = Omit<Write, 'edits'> & { readonly model: Model }
 
 /** A row before the document and after the entries so far: undefined where it is not there. */
 export type Changed = { readonly key: Key; readonly before: Row | undefined; readonly after: Row | undefined }
@@ -144,7 +142,8 @@ export class World {
       .flatMap((key) => this.#stored.get(look.model.table)?.get(key) ?? [])
       .filter((row) => isFoundBy(look, row))
 
-  put(model: Model, key: Key, { values, before, row, edits, ...write }: Write): void {
+  put(model: Model, key: Key, { values, row, edits, ...write }: Write): void {
+    const before = this.row(model.table, key)
     const rows = this.#written.getOrInsertComputed(model.table, () => new Map())
     const earlier = rows.get(key)
     let stored: Row | undefined

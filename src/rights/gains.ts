@@ -3,10 +3,10 @@ import type { EngineReader } from '../db/engine-tx.ts'
 import { Find } from '../document/document.ts'
 import { comparedName } from '../names.ts'
 import { covers, rightsOf } from '../permissions.ts'
-import type { Step } from '../plan/compile.ts'
 import { itemsOf } from '../plan/list-edit.ts'
 import { Named } from '../plan/named.ts'
 import type { Key, Row } from '../plan/statements.ts'
+import type { Step } from '../plan/step.ts'
 import type { Changed, World } from '../plan/world.ts'
 import {
   type GroupState,

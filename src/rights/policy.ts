@@ -11,10 +11,10 @@ import {
   type Right,
   rightName,
 } from '../permissions.ts'
-import type { Step } from '../plan/compile.ts'
 import { unseenFields } from '../plan/diff.ts'
 import { type Effect, lacking, type Owners } from '../plan/effect.ts'
 import type { Engine } from '../plan/engine.ts'
+import type { Step } from '../plan/step.ts'
 import { type Origin, toValues } from '../plan/storage.ts'
 import { isSuperuser, rightsHeldBy } from './actor.ts'
 import { type Denial, type Holdings, type Policy, policies, type Reporter, type RightsChange } from './policies.ts'
