@@ -46,10 +46,8 @@ export async function lock(
 
 /** Locks rows that follow from a document by their names and by their keys, because a row may be renamed meanwhile. */
 export async function lockRows(tx: EngineTx, rows: readonly NamedRow[]): Promise<void> {
-  await lock(
-    tx,
-    rows.map((row) => removal(row)),
-  )
+  const steps = rows.map((row) => removal(row))
+  await lock(tx, steps)
   for (const [table, of] of Map.groupBy(rows, ({ model }) => model.table))
     tx.send({
       text: `SELECT pk FROM ${quoted(table)} WHERE pk = ANY($1) ORDER BY pk FOR UPDATE`,

@@ -47,17 +47,13 @@ export async function replacedBy(
   })
 }
 
-/** The rows that the document deletes because no entry names them. @returns those of `unnamedBy` */
-export const prunedBy = (loader: Loader, findings: readonly Finding[], conditions: Conditions): Promise<Following[]> =>
-  unnamedBy(loader, findings, prunedOwners(conditions))
-
 /**
  * The rows that the owners manage and the document neither names nor refers to. Rows that claim others come first, such as an
  * application before its provider. A provider of an application that stays is kept.
  *
  * @returns one more than may be pruned at once, when there are more
  */
-async function unnamedBy(
+export async function unnamedBy(
   loader: Loader,
   findings: readonly Finding[],
   owners: readonly string[],

@@ -8,7 +8,7 @@ import { allowsAll, type Effect, isOwn } from '../plan/effect.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
 import { inspect } from '../plan/inspect.ts'
 import type { Loader } from '../plan/load.ts'
-import { ownerFor } from '../plan/owners.ts'
+import { ownerFor, prunedOwners } from '../plan/owners.ts'
 import { findByOldName } from '../plan/rename.ts'
 import { without } from '../plan/reset.ts'
 import { Resolver } from '../plan/resolve.ts'
@@ -23,9 +23,11 @@ import { forbidden, isMissing } from '../rights/policy.ts'
 import { turns } from '../turns.ts'
 import { describeChange, givenBy, lookedAt } from './changes.ts'
 import { type Finding, type Given, type Objection, type Refused, reasonOf, type Skipped } from './finding.ts'
-import { type Following, prunedBy, pruneObjections, removal, replacedBy } from './follow.ts'
+import { type Following, pruneObjections, removal, replacedBy, unnamedBy } from './follow.ts'
 import { claimedWithout, ownersConcerned, ownershipOf } from './ownership.ts'
 import { rowName } from './words.ts'
+
+type Cause = Finding['cause']
 
 type Writing = {
   /** Locks the rows that follow from the document, before they are judged. */
@@ -85,11 +87,7 @@ export async function* judge(
     return name
   }
 
-  async function* judgeRow(
-    effect: Effect,
-    cause: Finding['cause'],
-    others: readonly Objection[] = [],
-  ): AsyncGenerator<Finding> {
+  async function* judgeRow(effect: Effect, cause: Cause, others: readonly Objection[] = []) {
     const { step, row, isForeign, action } = effect
     const identity = action === 'create' ? identify(step.model, effect.pk) : undefined
     const key = isForeign ? identity?.pk : (row?.pk ?? identity?.pk)
@@ -119,10 +117,8 @@ export async function* judge(
   }
 
   /** Does to the world what a finding does to the database. */
-  function remember(
-    { cause, step, row, action, values, changed, errors, ownership, identity, tag, change }: Finding,
-    key: Key,
-  ): void {
+  function remember(finding: Finding, key: Key): void {
+    const { cause, step, row, action, values, changed, errors, ownership, identity, tag, change } = finding
     const { model, edits } = step
     const becomes = ownership?.becomes
     if (action === 'delete') world.remove(model, key, entry)
@@ -153,11 +149,7 @@ export async function* judge(
     }),
   })
 
-  async function* judgeStep(
-    step: Step,
-    cause: Finding['cause'],
-    others: readonly Objection[] = [],
-  ): AsyncGenerator<Finding | Skipped> {
+  async function* judgeStep(step: Step, cause: Cause, others: readonly Objection[] = []) {
     await takeTurns()
     const look = (at: Step) => inspect({ engine, loader, resolver, ...use }, at)
     const found = await findByOldName(loader, step)
@@ -167,7 +159,7 @@ export async function* judge(
     const named = said.namedBefore(asked)
     const effect = named.length === 0 ? asked : await look(without(asked.step, named))
     if (step.isLeft === true && effect.row === undefined) {
-      yield { cause: 'skipped', step }
+      yield { cause: 'skipped', step } as const
       return
     }
     const owners = ownersConcerned(effect, actor, conditions)
@@ -188,7 +180,7 @@ export async function* judge(
   }
 
   /** An existing row that an entry takes through a reference. It is changed as if an entry named it. */
-  async function* judgeTaken(effect: Effect): AsyncGenerator<Finding> {
+  async function* judgeTaken(effect: Effect) {
     for (const taken of effect.takes) {
       const { model } = taken.step
       if (taken.row === undefined || world.isJudged(model.table, taken.row.pk)) continue
@@ -216,7 +208,7 @@ export async function* judge(
     const isLocked = new Set(found.map(placeOf))
     return (await find()).filter((row) => isLocked.has(placeOf(row)))
   }
-  const pruned = await locked(() => prunedBy(loader, findings, conditions))
+  const pruned = await locked(() => unnamedBy(loader, findings, prunedOwners(conditions)))
   for (const [index, row] of pruned.entries())
     yield* judgeStep(removal(row), 'pruned', index === 0 ? pruneObjections(pruned, conditions, actor) : [])
   const replaced = await locked(() => replacedBy(loader, findings, conditions))

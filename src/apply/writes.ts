@@ -107,12 +107,7 @@ function statementsOf({ model, kind, writes }: Batch, registry: Registry): State
     case 'update':
       return update(model, registry, writes)
     case 'delete':
-      return [
-        remove(
-          model,
-          writes.map(({ pk }) => pk),
-        ),
-      ]
+      return [remove(model, writes)]
     default:
       return kind satisfies never
   }

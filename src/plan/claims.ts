@@ -80,16 +80,18 @@ const claimedIn = (table: string, world: World, effects: readonly Effect[]): Key
     claimChanges(effect).flatMap(({ field, has }) => (world.tableOf(field.reference) === table ? has : [])),
   )
 
+const releasedBy = (effects: readonly Effect[]) =>
+  effects.flatMap((effect) =>
+    claimChanges(effect).flatMap(({ field, released }) => released.map((key) => ({ effect, field, key }))),
+  )
+
 /** The rows that the effects leave unclaimed. */
 export async function orphansOf(loader: Loader, effects: readonly Effect[], isAgain = false): Promise<Orphan[]> {
   const { world } = loader
-  const released = effects.flatMap((effect) =>
-    claimChanges(effect).flatMap(({ field, released: keys }) =>
-      keys.map((key) => ({ effect, field, key, table: world.tableOf(field.reference) })),
-    ),
-  )
-  const asked = [...Map.groupBy(released, ({ table, key }) => `${table} ${key}`).values()].flatMap((from) => {
-    const [{ table = '', key = '' } = {}] = from
+  const byRow = Map.groupBy(releasedBy(effects), ({ field, key }) => `${world.tableOf(field.reference)} ${key}`)
+  const asked = [...byRow.values()].flatMap((from) => {
+    const [{ field, key } = { field: undefined, key: '' }] = from
+    const table = world.tableOf(field?.reference)
     const of = world.registry.models.find((model) => model.table === table)
     return of === undefined ? [] : [{ from, table, key, looks: claimLooks(world, table, key), own: byKey(of, key) }]
   })
@@ -124,20 +126,16 @@ export type LeftEmpty = {
 export function leftEmpty(world: World, effects: readonly Effect[]): LeftEmpty[] {
   const claimOf = ({ name }: Model, pk: Key, field: string, key: Key) => `${name} ${pk} ${field} ${key}`
   const released = new Set(
-    effects.flatMap((effect) =>
-      claimChanges(effect).flatMap(({ field, released: keys }) =>
-        keys.map((key) => claimOf(effect.step.model, effect.row?.pk ?? '', field.name, key)),
-      ),
+    releasedBy(effects).map(({ effect: { step, row }, field, key }) =>
+      claimOf(step.model, row?.pk ?? '', field.name, key),
     ),
   )
   return effects.flatMap(({ action, row, step: { model }, label: gone }) => {
     if (action !== 'delete' || row === undefined) return []
     return claimLooks(world, model.table, row.pk).flatMap((look) =>
       world.findBefore(look).flatMap(({ pk }) => {
-        const {
-          model: of,
-          field: { name: field, storage },
-        } = look
+        const { model: of } = look
+        const { name: field, storage } = look.field
         const now = world.row(of.table, pk)
         const isLink = storage.in === 'link'
         const isEmpty = isLink || now?.[columnOf(of, field)] === null

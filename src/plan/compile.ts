@@ -24,8 +24,6 @@ import { type Step, skippedLine } from './step.ts'
 import { unknownModel } from './unknown-model.ts'
 import { wasOf } from './was.ts'
 
-export type { Step } from './step.ts'
-
 /**
  * The checked entries, in document order. `errors` has those that are found without the database; `skipped` has a line of the log
  * for each entry whose conditions are false.

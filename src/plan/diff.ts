@@ -45,8 +45,9 @@ export async function diff(entry: Entry, keyring: Keyring, comparison: Compariso
   const { model, state, path } = step
   if (state === 'absent') return row === undefined ? noChange : { ...noChange, action: 'delete' }
   if (row === undefined && step.mustExist) return noChange
-  const { sent, generated } = generate(step, entry.sent)
-  if (row === undefined) return create(step, sent, generated, errors)
+  const made = generate(step, entry.sent)
+  if (row === undefined) return create(entry, made)
+  const { sent, generated } = made
   const stored = toValues(model, row, keyring)
   if (state === 'must_created') {
     const label = `${model.displayName} ${JSON.stringify(row[labelColumn(model)])}`
@@ -69,8 +70,11 @@ export async function diff(entry: Entry, keyring: Keyring, comparison: Compariso
   return { action: 'update', values, changed: changed.map(({ name }) => name), before: stored, generated }
 }
 
+/** The sent fields with the values that the service generates, and these alone. */
+type Generated = Pick<Entry, 'sent'> & Pick<Diff, 'generated'>
+
 /** Generates the values that the document requests. */
-function generate({ model }: Step, asked: ReadonlyMap<string, unknown>) {
+function generate({ model }: Step, asked: Entry['sent']): Generated {
   const sent = new Map(asked)
   const generated: Record<string, string> = {}
   for (const [name, value] of asked) {
@@ -82,12 +86,7 @@ function generate({ model }: Step, asked: ReadonlyMap<string, unknown>) {
   return { sent, generated }
 }
 
-async function create(
-  step: Step,
-  sent: ReadonlyMap<string, unknown>,
-  asked: Readonly<Record<string, string>>,
-  errors: ErrorList,
-): Promise<Diff> {
+async function create({ step, errors }: Entry, { sent, generated: asked }: Generated): Promise<Diff> {
   const { model, path } = step
   const values: Record<string, unknown> = {}
   const generated = { ...asked }

@@ -49,15 +49,11 @@ export class Loader {
     const { world } = this
     const unknown = looks.filter((look) => isAgain || !world.knows(look))
     const asked = new Map(unknown.map((look) => [`${wayOf(look)} ${questionOf(look)}`, look]))
+    const unknownLinks = links.filter((each) => !world.knowsLinks(each))
     const groups: Group[] = [
       ...[...Map.groupBy(asked.values(), shapeOf).values()].map((of) => ({ is: 'rows', of }) as const),
       ...[...Map.groupBy(newKeys, shapeOf).values()].map((of) => ({ is: 'keys', of }) as const),
-      ...[
-        ...Map.groupBy(
-          links.filter((each) => !world.knowsLinks(each)),
-          ({ model, name, among }) => `${model.name} ${name} ${among === undefined}`,
-        ).values(),
-      ].map((of) => ({ is: 'links', of }) as const),
+      ...[...Map.groupBy(unknownLinks, shapeOfLinks).values()].map((of) => ({ is: 'links', of }) as const),
     ]
     if (groups.length === 0) return false
     const values: unknown[] = []
@@ -117,6 +113,8 @@ type Group =
 
 /** Questions of one shape are a part of the statement. */
 const shapeOf = (look: Look): string => [scopeOf(look), wayOf(look), look.until, look.most, ...look.columns].join(' ')
+
+const shapeOfLinks = ({ model, name, among }: LinkLook) => `${model.name} ${name} ${among === undefined}`
 
 /** Names a parameter with this value: `$1`. */
 type Name = (value: unknown) => string

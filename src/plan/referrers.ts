@@ -32,15 +32,11 @@ async function referrersOf(
     .filter(({ field }) => concerns(field.reference, field))
     .map((by) => ({ ...by, columns: [], values: [String(pk)], whole: true, most: mostRead + 1 }) as const)
   await loader.load({ looks })
-  return looks.flatMap((look) =>
-    world
-      .find(look)
-      .sort(byPk)
-      .map((row) => {
-        const { model, field } = look
-        return { model, field, name: resolver.nameOf(model, row), values: toMaskedValues(model, row) }
-      }),
-  )
+  return looks.flatMap((look) => {
+    const { model, field } = look
+    const rows = world.find(look).sort(byPk)
+    return rows.map((row) => ({ model, field, name: resolver.nameOf(model, row), values: toMaskedValues(model, row) }))
+  })
 }
 
 const byPk = (one: Row, other: Row): number => (one.pk < other.pk ? -1 : 1)

@@ -6,7 +6,6 @@ import type { ErrorCode } from '../error-codes.ts'
 import type { FieldError, FieldPath } from '../errors.ts'
 import { ErrorList } from '../errors.ts'
 import type { Model, Reference } from '../models/define.ts'
-import type { Registry } from '../models/registry.ts'
 import { storable } from '../models/syntax.ts'
 import type { Actor } from '../permissions.ts'
 import { Deferred } from './deferred.ts'
@@ -53,7 +52,6 @@ export class Resolver {
   readonly #steps: ReadonlyMap<string | undefined, Step>
   readonly #loader: Loader
   readonly #world: World
-  readonly #registry: Registry
   readonly #submitter: Actor | Promise<Actor>
   readonly #misses: Misses
   readonly #sight: Sight
@@ -62,7 +60,6 @@ export class Resolver {
   #unseen: Unseen[] = []
 
   constructor(loader: Loader, steps: readonly Step[], actor: Actor | Promise<Actor>) {
-    this.#registry = loader.world.registry
     this.#steps = new Map(steps.map((step) => [step.id, step]))
     this.#loader = loader
     this.#world = loader.world
@@ -251,19 +248,19 @@ export class Resolver {
   }
 
   #named({ name }: Named, reference: Reference | undefined): Found {
-    const target = this.#registry.targets.get(reference?.target ?? '')
+    const target = this.#world.registry.targets.get(reference?.target ?? '')
     if (target === undefined || reference === undefined)
       throw new Error(`compile let a name through that refers to nothing: ${name}`)
     const denied = this.#sight.name(name, target)
     if (denied !== null) return this.#denied(denied, name)
     if (!this.#knows(looksFor(name, target))) return notLoaded
-    const only = onlyOf(this.#registry, reference)
+    const only = onlyOf(this.#world.registry, reference)
     const match = findNamed(this.#world, name, target, only, (row) => this.#sight.shows(target, row))
     return match.is === 'row' ? match : { error: () => this.#misses.errorOf({ name, target, only }, match) }
   }
 
   #find(tag: Find): Found {
-    const model = this.#registry.byName(tag.model)
+    const model = this.#world.registry.byName(tag.model)
     if (model === undefined) throw new Error(`compile let an unknown model through: ${tag.model}`)
     const refuse = (code: ErrorCode, why: string): Found => ({
       error: () => ({ message: `!Find ${tag.model}${why}`, code }),
@@ -277,7 +274,7 @@ export class Resolver {
     }
     const denied = this.#sight.find(model, tag.identifiers)
     if (denied !== null) return this.#denied(denied, `!Find ${tag.model}`)
-    const look = finding(this.#registry, tag)
+    const look = finding(this.#world.registry, tag)
     const looks = look === undefined ? [] : [look]
     if (!this.#knows(looks)) return notLoaded
     const shows = (row: Row) => isRowOf(model, row) && this.#sight.shows({ table: model.table, models: [model] }, row)

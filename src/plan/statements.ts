@@ -187,9 +187,9 @@ export function update(model: Model, registry: Registry, rows: readonly Updated[
   return statements
 }
 
-export const remove = ({ table, key }: Model, keys: readonly Key[]): Statement => ({
+export const remove = ({ table, key }: Model, rows: readonly Pick<Updated, 'pk'>[]): Statement => ({
   text: `DELETE FROM ${quoted(table)} WHERE pk = ANY($1::${key}[])`,
-  values: [keys],
+  values: [rows.map(({ pk }) => pk)],
 })
 
 const insertInto = (table: string, columns: readonly string[]) =>

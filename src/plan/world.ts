@@ -3,7 +3,7 @@ import type { Registry } from '../models/registry.ts'
 import { comparedName } from '../names.ts'
 import type { ListEdit } from './list-edit.ts'
 import { isFoundBy, keyIn, type LinkLook, type Look, questionOf, storageOf, wayOf } from './look.ts'
-import { modelOf } from './model-of.ts'
+import { isRowOf } from './model-of.ts'
 import { type Key, linksOf, type Row } from './statements.ts'
 import { keysOf, storedKeys, toMaskedValues } from './storage.ts'
 
@@ -67,7 +67,7 @@ export class World {
 
   /** The model of a row, among those that share a table. */
   modelOf = (table: string, row: Readonly<Record<string, unknown>>): Model | undefined =>
-    modelOf(this.registry, table, row)
+    this.registry.models.find((model) => model.table === table && isRowOf(model, row))
 
   /** Adds the answer of the database to a question. */
   answer(look: Look, rows: readonly Row[]): void {
