@@ -22,7 +22,7 @@ export type Against = {
 
 type Side = { readonly name: string; readonly server: Database; readonly stand: Stand }
 
-/** Of one turn: CPU milliseconds per operation, and the middle of its times with one client. */
+/** CPU milliseconds per operation of one turn, and the middle of its times with one client. */
 type Turn = { readonly cpuMs: number; readonly parts: ReadonlyMap<string, number>; readonly oneMs: number }
 
 export async function benchAgainst(kind: BackendKind, { checkout, clients, rounds, seconds }: Against): Promise<void> {

@@ -21,8 +21,8 @@ type Process = { readonly pid: number; readonly parent: number; readonly seconds
 
 function read(pid: number): Process | undefined {
   try {
-    // After the name, which may contain spaces: state, parent and, as fields 14 to 17 of proc(5), user and system time, and
-    // those of children that have ended, such as connections of PostgreSQL.
+    // The name may contain spaces. State and parent follow it and, as fields 14 to 17 of proc(5), user and system time,
+    // and those of children that have ended, such as connections of PostgreSQL.
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
       .replace(/^.*\) /s, '')
       .split(' ')

@@ -5,8 +5,8 @@ import { type Load, measure } from './measure.ts'
 
 /**
  * Two floors, as a process: the rows of one apply in one transaction, without HTTP, queue, checks or a second process.
- * With `pg` it is the least that a durable write costs on this machine. With an interactive transaction of Prisma it is
- * the least that the stack costs. The rest is the cost of the product.
+ * `pg` shows the least that a durable write costs on this machine, an interactive transaction of Prisma the least that
+ * the stack costs. The rest is the cost of the product.
  */
 
 /** `like`: the slug of an applied application. Its rows are copied under new names. */

@@ -185,7 +185,7 @@ const documentOf = (usernames: readonly string[]): object => ({
 
 const countRow = z.object({ count: z.int() })
 
-/** As a worker deletes them, but they stay. */
+/** Deletes old audit rows as a worker does, but they stay. */
 async function deleteAndRollBack(db: Db, days: number): Promise<void> {
   const back = new Error('rolled back')
   const work = transaction(db, async (tx) => {

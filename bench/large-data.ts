@@ -12,10 +12,10 @@ const applicationsPerUser = 1 / 10
 /** The groups of `s1-member`, or all if there are fewer. */
 export const groupsOfMember = 2_000
 
-/** As the product's own seed names them. */
+/** The product's own seed begins names with it. */
 export const prefix = 's1'
 
-/** Of every thousand users 50 groups, 100 applications, 1 000 runs and audit rows, 2 000 consents. */
+/** A thousand users come with 50 groups, 100 applications, 1 000 runs and audit rows, 2 000 consents. */
 const sizeOf = (users: number): Size => ({
   users,
   groups: Math.max(80, Math.round(users * groupsPerUser)),

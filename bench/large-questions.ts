@@ -12,7 +12,7 @@ export type ListQuestion = { readonly what: string; readonly path: string; reado
 export type Get = (path: string) => Promise<unknown>
 
 const usualMs = 100
-/** For containment in attributes, and for a search that matches everything. */
+/** The limit for containment in attributes, and for a search that matches everything. */
 const patientMs = 300
 
 type Row = Readonly<Record<string, unknown>>
@@ -154,7 +154,7 @@ function fieldOf(row: Row, name: string): unknown {
   return field === undefined ? undefined : row[field]
 }
 
-/** Of an object, its key. */
+/** The key of an object, or the value itself. */
 const keyOf = (value: unknown): unknown => (typeof value === 'object' ? Object(value).pk : value)
 
 const timesOf = (values: readonly string[]): Value[] => {

@@ -22,7 +22,7 @@ export async function submitReal(at: string, token: string): Promise<RealRuns> {
   }
   const put = (name: string, entries: number, note: string) =>
     submit('PUT', path, { version: 1, metadata: { name }, entries: groups(name, entries, note) })
-  // As often as it is used: each one differs from the one before.
+  // Each one differs from the one before, however often this is used.
   const now = new Date().toISOString()
   await put('bench of a page', 3, `before ${now}`)
   const run = await put('bench of a page', 3, `after ${now}`)

@@ -14,7 +14,7 @@ type Seeding = {
   readonly url: string
   readonly secretKey: string
   readonly runs: number
-  /** Of the organisation whose applications the runs are about. */
+  /** The size of the organisation whose applications the runs are about. */
   readonly size: Size
   readonly say: (text: string) => void
 }
@@ -84,7 +84,7 @@ const historiesOfApplications = `INSERT INTO audit_rows (at, actor_pk, actor_nam
     ARRAY['service_core.application ' || pk, 'service_core.application=' || slug], gen_random_uuid()
   FROM applications`
 
-/** As many as are kept, of the last two hours. */
+/** The most that are kept, all of the last two hours. */
 const fullRefusals = `WITH gone AS (DELETE FROM refusals)
   INSERT INTO refusals (at, route, code, status, user_pk, username, request_id, title, sentence)
   SELECT now() - make_interval(secs => 7.2 * (1000 - i)), '/api/v3/core/transactional/applications/',
@@ -109,7 +109,7 @@ async function prepare(client: pg.Client): Promise<void> {
 
 type Portion = { readonly count: number; readonly gapS: number; readonly from: Date }
 
-/** Of a hundred: 80 change nothing, 15 something; 2.5 are refused, 1 fails, half of one is cancelled, one is a plan. */
+/** 80 of a hundred change nothing, 15 something; 2.5 are refused, 1 fails, half of one is cancelled, one is a plan. */
 const addRuns = (client: pg.Client, { count, gapS, from }: Portion) =>
   client.query(
     `WITH numbers AS MATERIALIZED (

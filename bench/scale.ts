@@ -92,7 +92,7 @@ async function measureWith(
 
 const cpuOf = ({ processes }: Stand) => Object.entries(processes).map(([name, pid]) => [name, cpuSeconds(pid)] as const)
 
-/** Of an application that was applied: on a busy machine the first ones may be refused. */
+/** The slug of an application that was applied: on a busy machine the first ones may be refused. */
 async function anySlug(url: string): Promise<string> {
   const text = "SELECT slug FROM applications WHERE slug LIKE 'warm-up-%' LIMIT 1"
   const { rows } = await within(url, (client) => client.query<{ slug: string }>(text))

@@ -45,7 +45,7 @@ export async function bench(args: string[]): Promise<void> {
 
 type Outcome = { readonly ms: number; readonly logs: readonly string[]; readonly applied: boolean }
 
-/** As a client that does not wait, and asks for the run. */
+/** Applies as a client that does not wait, and asks for the run. */
 async function apply({ url, token }: Stand, sent: string, query = ''): Promise<Outcome> {
   const from = performance.now()
   const headers = { authorization: `Bearer ${token}` }

@@ -56,7 +56,7 @@ export async function openDatabase(
   { at, durable = true }: { readonly at?: string | undefined; readonly durable?: boolean } = {},
 ): Promise<Database> {
   const own = given === undefined ? await startPostgres({ durable, ...(at !== undefined && { at }) }) : undefined
-  // By the socket, as `npm start` does it.
+  // Connects by the socket, as `npm start` does.
   const url = given ?? (own === undefined ? '' : `${own.url()}?host=${encodeURIComponent(own.folder)}`)
   const settings = `SELECT 'PostgreSQL ' || current_setting('server_version') || ', fsync ' || current_setting('fsync')
     || ', synchronous_commit ' || current_setting('synchronous_commit') AS version`
@@ -92,7 +92,7 @@ export async function openStand(
     ...(redis !== undefined && { REDIS_URL: redis.url }),
   }
   const url = `http://127.0.0.1:${port}`
-  // With the same flags as package.json, Dockerfile and docker-compose.yml.
+  // The flags are those of package.json, Dockerfile and docker-compose.yml.
   const apiOptions = { NODE_OPTIONS: `--max-semi-space-size=4 ${nodeOptions}` }
   const start = (file: string, options: { env: Record<string, string> }) =>
     run(join(checkout, file), checkout === '' ? options : { ...options, cwd: checkout })

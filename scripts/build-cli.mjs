@@ -41,7 +41,7 @@ const ownModules = {
   },
 }
 
-/** In the place of src/models/kinds.ts, which reads a folder. */
+/** Replaces src/models/kinds.ts, which reads a folder. */
 function kindsList() {
   const files = readdirSync(join(root, 'src', 'models', 'providers')).filter((file) => file.endsWith('.ts'))
   const imports = files.sort().map((file, index) => `import kind${index} from './providers/${file}'`)

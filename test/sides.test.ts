@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { type Difference, differences } from '../src/sides.ts'
 
 const listed = (from: unknown, to: unknown) => differences('f', { from, to }, { length: 60 }).listed
-/** As a log has them. */
+/** The lines as a log has them. */
 const text = (from: unknown, to: unknown) =>
   listed(from, to).map((each) => `${each.path} - ${each.from ?? ''} + ${each.to ?? ''}`)
 const sides = (all: readonly Difference[]) => ({

@@ -50,7 +50,7 @@ describe('a failed run', () => {
     expect(run.cause).toMatch(/^index "providers_name" is corrupt, or so it seems .* \(SQLSTATE XX002\)$/)
     expect(run.cause?.length).toBe(300)
     expect((await listed(id))?.cause).toBe(run.cause)
-    // Its submitter is told that it failed, and not how the database is made.
+    // Its submitter sees that it failed, and not how the database is made.
     const shown = [await read(id, submitter), await listed(id, submitter)]
     expect(shown).toMatchObject([{ cause: null, failed_attempts: [] }, { cause: null }])
     expect(JSON.stringify(shown)).not.toContain('corrupt')

@@ -76,7 +76,7 @@ test('what refers to it comes after it, and it must fit', async () => {
     status: 400,
     json: { entries: { 1: unfit } },
   })
-  // Of a row that is there, what the document makes of it counts.
+  // What the document makes of a row that is there counts.
   await twice([flow()])
   expect(await apply([flow('recovery'), oauth2({ authorization_flow: key })])).toMatchObject({
     status: 400,

@@ -12,7 +12,7 @@ const dashboard = dashboardOf(service)
 const viewer = await service.make.user({ permissions: ['view_queue'] })
 await service.admin.put(applyPath, await example('oauth2'))
 
-/** As pages write it. */
+/** A time as pages write it. */
 const spoken = (at: Date) => `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`
 const act = (name: keyof typeof acts) => `/admin/${name}/`
 const send = (request: InjectOptions) => dashboard.send(request)
@@ -27,7 +27,7 @@ describe('an operator', () => {
     const described = async () =>
       (await send({ method: 'GET', url: '/admin/queues/api/queues', headers })).json().queues[0].description
     expect(await see()).not.toMatch(/the queue is paused/i)
-    // Resuming what is not paused changes nothing.
+    // Resuming a queue that is not paused changes nothing.
     expect((await post(act('resume'))).statusCode).toBe(303)
 
     expect(await post(act('pause'))).toMatchObject({ statusCode: 303, headers: { location: '/admin/' } })

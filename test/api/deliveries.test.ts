@@ -141,7 +141,7 @@ describe('Idempotency-Key', () => {
     const release = busy.hold()
     const send = (sent: unknown, headers = {}) => busy.admin.put(applyPath, sent, { headers })
     expect(await send(body, { 'idempotency-key': key, prefer: 'respond-async' })).toMatchObject({ status: 202 })
-    // As many as are let in.
+    // All of these are let in, and no more.
     const others = Array.from({ length: 128 }, async (_, index) => send(await named('radius', `${name}-${index}`)))
     await busy.queued(129)
     expect(await send(await named('radius', `${name}-more`))).toMatchObject({

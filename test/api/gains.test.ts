@@ -157,7 +157,7 @@ describe('a document by which a user becomes a superuser says so', () => {
     const joins = entry('user', { username: `${name}-new` }, { groups: [name] })
     expect(await lines([joins], '?dry_run=true')).toEqual([becomes(`${name}-new`)])
     expect(await lines([joins])).toEqual([becomes(`${name}-new`)])
-    // From one such group to another.
+    // A move from one such group to another gains nothing.
     const other = entry('group', { name: `${name} other` }, { is_superuser: true })
     expect(await lines([other, entry('user', { username: `${name}-new` }, { groups: [`${name} other`] })])).toEqual([])
   })

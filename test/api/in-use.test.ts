@@ -56,7 +56,7 @@ describe('what the document does to them counts', () => {
     await write(parent())
     await write([absent(aGroup(`${name} below`)), absent(aGroup(name))])
     await write(parent())
-    // As they stand.
+    // The entries are applied as they stand.
     expect(await apply([absent(aGroup(name)), absent(aGroup(`${name} below`))])).toMatchObject({ status: 400 })
   })
 

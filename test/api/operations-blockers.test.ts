@@ -32,7 +32,7 @@ describe('A run is blocked', () => {
       }
       const release = Promise.withResolvers<void>()
       const service = raw(`"${logins.service.user}"`)
-      // With the login of a superuser, as that of a person who came by psql.
+      // The login is that of a superuser, as of a person who came by psql.
       const locking = there.db.$transaction(
         async (tx) => {
           await tx.$executeRawUnsafe('SET LOCAL idle_in_transaction_session_timeout = 0')

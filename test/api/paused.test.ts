@@ -23,7 +23,7 @@ function claims(queue: QueueKind): void {
   const put = async (name: string, headers: Record<string, string> = {}) =>
     there.admin.put(applyPath, await named('radius', name), { headers })
 
-  /** Of a lower lane are `prioritized`. */
+  /** Jobs of a lower lane are `prioritized`. */
   const waitingJobs = async () => {
     const states = ['waiting', 'prioritized']
     const { body } = await send({ method: 'GET', url: '/admin/queues/api/queues' })

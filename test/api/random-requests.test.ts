@@ -102,7 +102,7 @@ test('any request to any operation gets an answer as described, and no server er
       expect((await Promise.all(all.map((request) => ask(operation, request)))).flat()).toEqual([])
     })
     await createTokens()
-    // On average an array is half as long as it may be.
+    // An array is on average half as long as it may be.
     await fc.assert(property, { numRuns: Math.ceil((2 * requests) / atOnce) })
   }
 

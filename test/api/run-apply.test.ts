@@ -246,7 +246,7 @@ describe('is refused', () => {
     const user = await there.make.user({ permissions: ['add_application', 'add_oauth2provider'] })
     const first = await user.put(applyPath, await named('oauth2', name))
     expect(first.json).toMatchObject({ applied: true })
-    // To create is not to change.
+    // Creating it is not changing it.
     expect(await again(first.run, { as: user })).toMatchObject({ status: 403 })
     await there.db.application.delete({ where: { slug: name } })
     await there.db.provider.delete({ where: { name } })

@@ -24,7 +24,7 @@ const oauth2 = (attrs: object) =>
   aProvider('oauth2', name, { authorization_flow: 'default-authorization-explicit', ...attrs })
 const publicHalf = () => ({ certificate_data: rsa.certificate_data, key_data: null })
 
-/** In one document, and of a pair that is there, by name and by key. */
+/** The same holds in one document, and for a pair that is there, by name and by key. */
 async function refused(field: string, why: string, of: object, provider: (of: unknown) => Entry): Promise<void> {
   const error = (what: string, at: number) => ({
     status: 400,

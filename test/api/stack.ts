@@ -8,7 +8,7 @@ import { type Running, run } from '../support/processes.ts'
 export type Stack = {
   readonly url: string
   get(path: string, init?: RequestInit): Promise<Answer>
-  /** As the first admin. */
+  /** Sends as the first admin. */
   send(method: string, path: string, body?: unknown): Promise<Answer>
   /** Submits as the first admin. */
   put(body: unknown): Promise<Answer>

@@ -144,7 +144,7 @@ describe('authentication takes what both have', () => {
     expect(await mayList(holder, as(strong))).toEqual([true, false])
     const refused = await holder.get('/api/v3/core/users/me/', { headers: as(root) })
     expect(refused).toMatchObject({ status: 403, json: { detail: 'Only a superuser may act as a superuser.' } })
-    // Without `impersonate` in the ceiling, its owner's does not help.
+    // The owner's `impersonate` does not help when the ceiling lacks it.
     const weak = await there.make.user({ permissions: ['add_token', 'view_token_key'] })
     const own = there.as(await made(weak, { identifier: randomUUID(), user: (await there.make.user()).pk }))
     expect((await own.get('/api/v3/core/users/me/', { headers: as(strong) })).status).toBe(403)

@@ -244,7 +244,7 @@ await there.admin.put(
   applyPath,
   await named('radius', 'owner', { app: { backchannel_providers: [await pkOf('behind')] } }),
 )
-/** Of the provider of another application. */
+/** The key of the provider of another application. */
 const takenPk = await pkOf('taken')
 const body = await named('oauth2', 'new')
 

@@ -190,7 +190,7 @@ test('each field of each kind, with odd values', async () => {
     turn += 1
     return inject('rounds') > 1 ? values : values.filter((_, at) => (at + turn) % 8 === 0)
   }
-  // On a busy machine the queue may be away for a moment: that applied nothing, and a client sends it again.
+  // The queue of a busy machine may be away for a moment: that applied nothing, and a client sends it again.
   const sent = async (body: object, tries = 3): Promise<Awaited<ReturnType<typeof there.admin.put>>> => {
     const answer = await there.admin.put(applyPath, body)
     return answer.status === 503 && tries > 1 ? sent(body, tries - 1) : answer

@@ -27,7 +27,7 @@ const wrongIn = (body: Body, { part, member, value }: Omit<Wrong, 'reported'>): 
   [part]: { ...body[part], [member]: value },
 })
 
-/** Among the same text in all fields, `app.provider` is right: it is the name of the provider. */
+/** `app.provider` is right among the same text in all fields: it is the name of the provider. */
 const isOfItself = ({ part, member, value }: Omit<Wrong, 'reported'>) =>
   !(part === 'app' && member === 'provider' && typeof value === 'string')
 

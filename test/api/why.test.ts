@@ -260,7 +260,7 @@ shows(
       expect(await put(service, 'no-database')).toMatchObject({ status: 503, json: { code: 'unavailable' } })
     })
     const answers = await Promise.all(Array.from({ length: 140 }, (_, each) => put(service, `crowded-${each}`)))
-    // On a busy machine others were checked too late, and are `unavailable` for that.
+    // Others were checked too late on a busy machine, and are `unavailable` for that.
     const crowded = answers.findIndex(({ text }) => text.includes('are waiting'))
     expect(answers[crowded]).toMatchObject({ status: 503, json: { code: 'unavailable' } })
     expect([await isThere(service, 'no-database'), await isThere(service, `crowded-${crowded}`)]).toEqual([

@@ -321,7 +321,7 @@ test('a row that goes away between two reads of a check is no error', async () =
       query: async (row, statement) => {
         reads += 1
         if (reads === before) {
-          // As a DELETE of each application with its provider.
+          // The same as a DELETE of each application with its provider.
           await there.db.application.deleteMany({ where: { slug: { in: names } } })
           await there.db.provider.deleteMany({ where: { name: { in: names } } })
         }

@@ -9,7 +9,7 @@ import { application, type Bench, bench, oauth2, scim } from './engine.ts'
 /** What the submitter has to acknowledge. The worker decides again, because rows change after the check of the API. */
 
 const accepting = await bench()
-/** Without acknowledgements, unless a test gives them. */
+/** Nothing is acknowledged, unless a test does so. */
 const there: Bench = {
   ...accepting,
   apply: (entries, as, conditions) => accepting.apply(entries, as, { allow: nothingAllowed, ...conditions }),

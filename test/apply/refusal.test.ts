@@ -7,7 +7,7 @@ import { nothingAllowed } from '../../src/plan/engine.ts'
 import { people } from '../rights/people.ts'
 import { application, bench, flow, oauth2 } from './engine.ts'
 
-/** Of several objections, one kind is reported. */
+/** One kind of several objections is reported. */
 
 const objectionOf = (reason: Reason): Objection => ({ is: 'stated', reason, text: `it is ${reason}` })
 

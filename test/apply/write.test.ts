@@ -30,7 +30,7 @@ const create = (fields: unknown, actor: Actor = system, more: Partial<Write> = {
 const change = (key: string | number, fields: unknown, actor: Actor = system, more: Partial<Write> = {}) =>
   write(there.db, there.engine, actor, { model, mode: { change: key }, fields, requestId: `r-${name}`, ...more }, keyOf)
 
-/** Without what they have for histories. */
+/** The audit rows, without what they have for histories. */
 async function audited() {
   const omit = { pk: true, at: true, objects: true } as const
   const found = await there.db.auditRow.findMany({ where: { requestId: `r-${name}` }, omit })

@@ -70,7 +70,7 @@ describe.runIf(needs('chromium'))('the API described for people, in Chromium', (
 
   test('follows the colours of the system, also when they change', async () => {
     const { page, wrong } = await open('/docs/', 'dark')
-    /** From 0 (black) to 255. */
+    /** The brightness, from 0 (black) to 255. */
     const brightness = async (selector: string, property: 'backgroundColor' | 'color') => {
       const script = `getComputedStyle(document.querySelector(${JSON.stringify(selector)})).${property}`
       const color = await page.evaluate<string>(script)

@@ -14,7 +14,7 @@ const stopText = `(() => {
   const { top, bottom, left, right } = found.getBoundingClientRect()
   return {
     name: (found.labels?.[0] ?? found).textContent.trim(),
-    // Between the last stop of a page and the first one, the browser itself has it.
+    // The browser itself has it between the last stop of a page and the first one.
     isMarked: found === document.body || getComputedStyle(found).outlineStyle !== 'none',
     isInSight: bottom > 0 && right > 0 && top < innerHeight && left < innerWidth,
   }

@@ -107,7 +107,7 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
     }
   }
 
-  /** As a page is whose script was not loaded. */
+  /** Leaves the page as one whose script was not loaded. */
   async function withoutScript({ page }: Visitor): Promise<void> {
     await page.route('**/*.js', (route) => route.abort())
   }
@@ -221,7 +221,7 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
   ): Promise<{ page: Page; asked: () => Promise<number>; pass: (ms: number) => Promise<void> }> {
     const { page } = await logIn()
     await page.clock.install({ time: new Date('2026-11-23T00:00:00Z') })
-    // Without an answer to its wait for a change, the page asks by itself: test/browser/live.test.ts has one with it.
+    // The page asks by itself without an answer to its wait for a change: test/browser/live.test.ts has one with it.
     await page.addInitScript(`globalThis.counts = { asked: 0, done: 0 }
       const ask = fetch
       globalThis.fetch = (...sent) => {
@@ -242,7 +242,7 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
       await until(isDone, { what: 'the page to have its answer' })
     }
     const asked = async () => (await counts()).asked
-    // From here on, only the test moves it.
+    // Only the test moves it from here on.
     await page.clock.pauseAt(new Date('2026-11-23T01:00:00Z'))
     await pass(0)
     return { page, asked, pass }

@@ -44,7 +44,7 @@ export type Facts = {
   readonly outcomes: Readonly<Record<'failed' | 'cancelled' | 'refused', number>>
   readonly refused: readonly Refused[]
   readonly raced: { readonly slug: string; readonly who: string }
-  /** Since yesterday, the newest first. */
+  /** Changes since yesterday, the newest first. */
   readonly changed: { readonly slug: string; readonly changes: readonly Change[] }
   readonly deleted: { readonly slug: string; readonly who: string }
   readonly pause: { readonly who: string; readonly reason: string }

@@ -20,7 +20,7 @@ const textOf = (path: string) => readFileSync(new URL(path, root), 'utf8')
 
 /** The oldest that the chart takes, and the newest whose schemas there are. */
 const versions = ['1.25.0', '1.37.0'] as const
-/** Without it, a Helm that Go has built takes the cluster for an old one. */
+/** A Helm that Go has built takes the cluster for an old one without it. */
 const cluster = ['--kube-version', versions[1]]
 const valuesFiles = readdirSync(join(chart, 'ci'))
 const sets = [['the defaults', []], ...valuesFiles.map((name) => [name, ['--values', join(chart, 'ci', name)]])] as [
@@ -31,7 +31,7 @@ const sets = [['the defaults', []], ...valuesFiles.map((name) => [name, ['--valu
 describe.runIf(needs('go', 'python3', 'promtool'))('Helm', () => {
   let run: (...args: string[]) => Promise<Output>
   const rendered = new Map<string, KubernetesObject[]>()
-  /** Of one set of values. */
+  /** The objects of one set of values. */
   const objectsOf = (name: string): KubernetesObject[] => rendered.get(name) ?? []
 
   async function template(...args: string[]): Promise<KubernetesObject[]> {

@@ -19,7 +19,7 @@ entries:
   - { model: service_providers_radius.radiusprovider, identifiers: { name: 'Büro / 2' }, attrs: { authorization_flow: ask } }
 `
 
-/** As long as a slug may be. */
+/** The longest slug. */
 const longest = `free-${'x'.repeat(250)}`
 const bigOwner = ['--owner', 'Team B', '--allow-takeover']
 const lonely = `version: 1

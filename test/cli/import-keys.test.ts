@@ -14,7 +14,7 @@ const key = {
   ...{ scope: randomUUID(), pair: randomUUID(), app: randomUUID(), binding: randomUUID(), gone: randomUUID() },
 }
 
-/** As an exporter writes it: by key, in the order of tables, with what says nothing. */
+/** A row as an exporter writes it: by key, in the order of tables, with fields that say nothing. */
 const row = (model: string, pk: string | number, attrs: object) =>
   `  - ${JSON.stringify({ conditions: [], id: null, permissions: [], state: 'present', model: `theirs_${model}`, identifiers: { pk }, attrs })}`
 const document = (...rows: string[]) => `version: 1\nentries:\n${rows.join('\n')}\n`

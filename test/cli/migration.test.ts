@@ -43,7 +43,7 @@ test.each([
 
 test('each migration has a time of its own, so that they have one order', async () => {
   const times = (await migrationNames()).map((each) => /^(\d{14})_[a-z0-9_]+$/.exec(each)?.[1])
-  // Of 0.2.0.
+  // Two migrations of 0.2.0 share this one.
   const shared = '20261124010000'
   expect(times.filter((each, at) => at > 0 && each === times[at - 1])).toEqual([shared])
   expect(times).not.toContain(undefined)

@@ -9,7 +9,7 @@ const dashboard = dashboardOf(there)
 const cookie = await dashboard.session(token)
 const get: (url: string, accept: string) => ReturnType<ReturnType<typeof dashboardOf>['send']> = (url, accept) =>
   dashboard.send({ method: 'GET', url, headers: { cookie, accept } })
-// As no statement expects it.
+// No statement expects it so.
 await rows(there.db, sql`ALTER TABLE runs RENAME COLUMN title TO renamed`)
 
 test('an unexpected error is a page that names the request, and a way back', async () => {

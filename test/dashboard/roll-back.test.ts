@@ -17,7 +17,7 @@ beforeEach(() => {
   slug = `b-${randomUUID().slice(0, 8)}`
 })
 
-/** Of a link on a page of the same host. */
+/** The header of a link on a page of the same host. */
 const followed = { 'sec-fetch-site': 'same-origin' }
 const get = (as: Made, url: string, headers: Record<string, string> = followed) => dashboard.get(as, url, headers)
 const { post } = dashboard

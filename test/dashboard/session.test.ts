@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { sessionLifetimeS } from '../../src/dashboard/session.ts'
 import { installation } from '../support/installation.ts'
 
-/** As the server signs it. */
+/** The cookie of a session as the server signs it. */
 
 const service = await installation({ workers: 'none' })
 const viewer = await service.make.user({ permissions: ['view_queue'] })

@@ -96,7 +96,7 @@ describe('a migration that replaces others', () => {
   const former = { '1_first': 'CREATE TABLE a (a int)', '2_second': 'CREATE TABLE b (a int)' }
   const later = { '5_later': 'CREATE TABLE c (a int)' }
 
-  /** As `former` does it, in one. */
+  /** The same as `former`, in one migration. */
   function squashed(): URL {
     const { url } = folderOf({ '3_both': Object.values(former).join(';'), ...later })
     writeFileSync(new URL('3_both/replaces.txt', url), '1_first\n2_second\n')

@@ -131,7 +131,7 @@ const indentedItem = ([first = '', ...rest]: readonly string[]) => [`- ${first}`
 
 const documents = fc.array(block, { minLength: 1, maxLength: 4 }).map((values) => mapping(values).join('\n'))
 
-/** Of each free end of a line. */
+/** Fills in each free end of a line. */
 const spread = (text: string, spaces: (index: number) => number): string => {
   let index = -1
   return `${text.replaceAll(free, () => {

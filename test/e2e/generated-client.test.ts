@@ -25,7 +25,7 @@ async function start(): Promise<Service> {
   return { url: `http://127.0.0.1:${port}`, token, stop: () => server.stop() }
 }
 
-/** Like the author of a client: from the document by a generator and a strict compiler to a program. */
+/** Does what the author of a client does: from the document by a generator and a strict compiler to a program. */
 async function compileClient(document: string): Promise<string> {
   const folder = join(top, 'client')
   mkdirSync(folder)

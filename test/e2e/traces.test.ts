@@ -32,7 +32,7 @@ type Stand = {
   start(program: Program, own?: Record<string, string>): Promise<Running>
   /** @param own settings of each */
   startBoth(own?: Partial<Record<Program, Record<string, string>>>): Promise<[api: Running, worker: Running]>
-  /** As the first admin. */
+  /** Submits as the first admin. */
   put(body: Body, headers?: Record<string, string>): Promise<number>
   readonly url: string
 }

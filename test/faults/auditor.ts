@@ -121,7 +121,7 @@ async function unaudited(db: Db): Promise<string[]> {
 const readAppliedRuns = (db: Db) =>
   rows<AppliedRun>(db, sql`SELECT title, count(*) AS rows FROM runs WHERE applied GROUP BY title`)
 
-/** At most as many runs were applied as PUTs were sent. */
+/** No more runs were applied than PUTs were sent. */
 function doubled(log: readonly Sent[], runs: readonly AppliedRun[]): string[] {
   const possible = Map.groupBy(log, ({ slug }) => `apply oauth2 ${slug}`)
   return runs.flatMap(({ title, rows }) => {

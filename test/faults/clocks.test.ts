@@ -61,7 +61,7 @@ test('whether generated values are shown is judged by the clock of the database'
   const ahead = run('src/server.ts', { env: { ...env, ...clockBy(48 * hour), PORT: String(port) } })
   await ahead.line(/"msg":"serving"/, { withinMs: 20_000 })
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
-  // Without its client secret, which is then generated.
+  // Its client secret is left out, and is then generated.
   const body = JSON.stringify(submission('made', 'made'), (key, value) => (key === 'client_secret' ? undefined : value))
   const applied = await fetch(`${url}/api/v3/core/transactional/applications/`, { method: 'PUT', headers, body })
   expect(applied.status).toBe(200)

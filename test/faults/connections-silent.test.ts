@@ -11,7 +11,7 @@ import { openStand } from './stand.ts'
  */
 
 const recoveredWithinMs = 15_000
-/** After the recovery: a statement that was sent on one of the last silent connections may still wait for its time-out. */
+/** A statement that was sent on one of the last silent connections may wait for its time-out after the recovery. */
 const closedWithinMs = 12_000
 /** Twice what a PUT takes on slow cores when notifications arrive; without them it waits for a poll, or for a worker's next poll. */
 const promptMs = 400

@@ -44,7 +44,7 @@ onBothQueues((kind) => {
     recordRecovery(Math.min(...firstSuccess))
     expect(Math.min(...firstSuccess)).toBeLessThan(2_000)
     expect(log.map(({ status }) => status)).not.toContain(null)
-    // Without the quick refusals during the outage.
+    // The quick refusals during the outage are left out.
     const inService = log.filter(({ sentAt, ms }) => sentAt < stoppedAt || sentAt + ms > backAt)
     console.log(`${kind}: before, across and after: ${describeTimes(inService)}`)
     // A client whose run survived the crash waits for it as without a crash: 10 s, and the last read.

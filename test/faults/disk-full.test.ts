@@ -18,8 +18,8 @@ import { recordRecovery } from './record.ts'
 
 /** A disk that is really full, below `npm start`: PostgreSQL with its log, its tables and the queue. */
 
+/** Longer than the 11 s after which a worker is missed. */
 const fullForMs = 20_000
-/** Above the 11 s after which a worker is missed. */
 const noticedAfterMs = 3_000
 
 /** A file system of its own, which only root may make. */

@@ -30,7 +30,7 @@ export function gapsIn(ran: readonly Ran[], files: readonly string[], others: re
   ]
 }
 
-/** Of a test, as the table calls it. */
+/** The name of a test, as the table calls it. */
 export const rowName = (fullName: string): string => fullName.replaceAll('|', '/')
 
 /** The rows that docs/reliability.md promises. One that holds with several queues stands for a test with each. */

@@ -14,9 +14,9 @@ import { openStand, type Stand } from './stand.ts'
  * set is there as a whole, or not at all.
  */
 
-/** Above 2 000, the worker alone checks them: the API answers at once, and reads of it show the progress. */
+/** The worker alone checks more than 2 000: the API answers at once, and reads of it show the progress. */
 const entries = 4_000
-/** Of each set alone, with names of its own. */
+/** The entries of each set alone, with names of its own. */
 const own = 100
 const settledWithinMs = 10_000
 /** Each kill comes so much later in the middle of the sets. */

@@ -14,7 +14,7 @@ export type Load = {
   readonly token: string
   readonly clients: number
   readonly forMs: number
-  /** After an answer that is not 200. */
+  /** The wait after an answer that is not 200. */
   readonly comesAgainMs: number
   readonly prefix: string
   /** Gets the list of `Sent`, as JSON. */

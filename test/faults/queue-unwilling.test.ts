@@ -13,7 +13,7 @@ import { openStand } from './stand.ts'
 
 /** A Redis that runs and takes no jobs: full, paused, a replica. */
 
-/** Above the 11 s after which a worker is missed. */
+/** Longer than the 11 s after which a worker is missed. */
 const faultMs = 13_000
 /** What was sent before the fault has ended by then. */
 const endedAfterMs = 2_000
@@ -43,7 +43,7 @@ const faults: readonly Fault[] = [
   },
   {
     name: 'a replica',
-    // Of a server that is not there, so that it keeps its data.
+    // Its master is a server that is not there, so that it keeps its data.
     begin: async (redis) => redis.replicaof('127.0.0.1', await freePort()),
     end: (redis) => redis.replicaof('NO', 'ONE'),
     says: 'The queue answers, but accepts no jobs: this Redis is a replica, which takes no changes.',

@@ -62,14 +62,14 @@ onBothQueues((kind) => {
     expect(await refusedWith('refused', /the queue is paused/)).toBe(true)
     await retry('paused')
 
-    // As many that wait as are let in.
+    // All that are let in wait.
     const names = Array.from({ length: many }, (_, index) => `crowd-${index}`)
     const crowd = names.map((slug) => put(stand, slug))
     await until(() => refusedWith('refused', /submissions are waiting already/), { what: 'the API to refuse' })
     await retry('paused')
     const answers = await Promise.all(crowd)
     got.push(...answers)
-    // On a busy machine, a wait may end before it is known what became of the run: then it may be applied later.
+    // A wait on a busy machine may end before it is known what became of the run: then it may be applied later.
     const open = names.filter((_, index) => answers[index]?.status === 202)
     await onQueue(stand, (queue) => queue.resume())
 

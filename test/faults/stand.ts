@@ -28,10 +28,10 @@ export type Stand = Target & {
   readonly postgres: PostgresServer
   /** null: the queue is on PostgreSQL, or on Redis of the test's own. */
   readonly redis: RedisServer | null
-  /** Before the server that the test named. */
+  /** Stands before the server that the test named. */
   readonly proxy: TcpProxy | null
   readonly databaseUrl: string
-  /** For reads of the test. */
+  /** The test reads by it. */
   readonly db: Db
   /** The settings of API and workers. */
   readonly env: Readonly<Record<string, string>>

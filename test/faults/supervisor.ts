@@ -1,7 +1,7 @@
 import type { Running } from '../support/processes.ts'
 import { until } from '../support/until.ts'
 
-/** As in production: starts a worker whenever one ends. */
+/** Starts a worker whenever one ends, as in production. */
 export type Supervisor = {
   /** Waits for a worker that is ready. */
   ready(): Promise<unknown>

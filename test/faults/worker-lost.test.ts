@@ -14,7 +14,7 @@ import { seeded, supervise } from './supervisor.ts'
 
 /** A worker dies or freezes at any moment: no run is lost, doubled or half done, and every client gets an answer. */
 
-/** On a fast machine the clients go on beyond 200 applications until there were this many. */
+/** The clients go on beyond 200 applications on a fast machine until there were this many. */
 const fewestKills = 6
 
 onBothQueues((kind) => {
@@ -78,7 +78,7 @@ onBothQueues((kind) => {
   const completedJob = (title: string) =>
     onQueue(async (queue) => (await queue.getCompleted(0, 50)).find(({ name }) => name === title) ?? false)
 
-  /** Without the probes. */
+  /** Unfinished jobs, without the probes. */
   const unfinishedJobs = () =>
     onQueue(async (queue) => {
       const jobs = await queue.getJobs(['active', 'waiting', 'prioritized', 'delayed'])

@@ -100,7 +100,7 @@ describe('a flood of forged tokens', () => {
     Array.from({ length: count }, (_, index) =>
       index % 3 === 0 ? newSecret('api', foreign) : index % 3 === 1 ? `gw_a_${randomText(36)}` : randomText(20),
     )
-  /** Of tokens that keyed ones are not: made by an earlier version, or chosen by an operator. */
+  /** A token that is not keyed: made by an earlier version, or chosen by an operator. */
   const older = async (userPk: number, secret: string) => {
     const token = { pk: uuid7(), identifier: uuid7(), userPk, expiring: false }
     await db.token.create({ data: { ...token, keyHash: new Uint8Array(sha256(secret)) } })

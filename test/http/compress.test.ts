@@ -16,7 +16,7 @@ await there.app.listen({ port: 0, host: '127.0.0.1' })
 
 type Raw = { status: number; headers: Record<string, string | string[] | undefined>; body: Buffer }
 
-/** As it came: `fetch` would decompress it. */
+/** The body as it came: `fetch` would decompress it. */
 async function get(path: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Raw> {
   const { port } = there.app.server.address() as AddressInfo
   const sent = request({

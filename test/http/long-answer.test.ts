@@ -220,7 +220,7 @@ test('a long answer takes of the share of its caller, and gives it back when it 
 /** The share of a caller who has no limit. */
 const takeLong = async () => () => {}
 
-/** Of portions that need no database. */
+/** A source of portions that need no database. */
 const source: Source = {
   read: (portion) => portion(Object.create(null)),
   end: async () => {},

@@ -7,7 +7,7 @@ test('PostgreSQL and the product compare names alike, over all characters that b
   const letters = Array.from({ length: 0x110000 }, (_, code) => code)
     .filter((code) => code > 0 && (code < 0xd800 || code > 0xdfff))
     .map((code) => String.fromCodePoint(code))
-    // Of those that are one letter in one case, such as ideographs and what is not assigned, each tenth is enough.
+    // Each tenth is enough of those that are one letter in one case, such as ideographs and unassigned ones.
     .filter((letter, code) => comparedName(letter) !== letter || letter !== letter.toUpperCase() || code % 10 === 0)
     .flatMap((letter) => [letter, `A ${letter} b`, `ss${letter}\u0345\u0301`])
   for (let from = 0; from < letters.length; from += 5_000) {

@@ -5,7 +5,7 @@ import { costOf } from '../support/cpu-time.ts'
 import { loadEngine } from '../support/engine.ts'
 import { testSyntaxes } from './check.ts'
 
-// With the rules of an operator whose network has the domain corp.internal.
+// The rules are those of an operator whose network has the domain corp.internal.
 beforeAll(loadEngine)
 
 const raw = String.raw

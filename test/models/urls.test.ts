@@ -3,7 +3,7 @@ import { anyUrl, httpUrl, launchUrl, originOf, redirectUri, strictRedirectUri } 
 import { loadEngine } from '../support/engine.ts'
 import { testSyntaxes } from './check.ts'
 
-// With the rules of an operator.
+// The rules are those of an operator.
 beforeAll(loadEngine)
 
 testSyntaxes({

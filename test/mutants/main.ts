@@ -29,7 +29,7 @@ const { room, file, why, seed } = values
 if (room !== undefined && !Object.hasOwn(rooms, room))
   fail(`--room ${room}: it takes one of ${Object.keys(rooms).join(', ')}`)
 const isAsked = (mutant: Mutant) => mutant.file.includes(file) && mutant.why.includes(why)
-/** From each room the same number. */
+/** The same number from each room. */
 const drawn = Object.entries(rooms)
   .filter(([name]) => room === undefined || name === room)
   .flatMap(([name, { sources, tests }]) =>

@@ -1,6 +1,6 @@
 import type { Mutant } from './generate.ts'
 
-/** Without a mutant: the tests of the code as it is. */
+/** A question without a mutant asks for the tests of the code as it is. */
 export type Question = { readonly mutant?: Mutant; readonly tests: readonly string[] }
 
 /** The first test that failed: its file, and how. */

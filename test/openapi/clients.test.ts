@@ -147,7 +147,7 @@ test('a provider of a list is one of the kinds, which meta_model_name tells apar
   for (const [value, ref] of Object.entries(mapping))
     expect(named(ref).properties).toMatchObject({ meta_model_name: { type: 'string', enum: [value] } })
   expect(Object.keys(mapping)).toHaveLength(kinds.length)
-  // For openapi-generator's Rust.
+  // openapi-generator needs it for Rust.
   expect(own).toEqual({
     type: 'object',
     properties: { meta_model_name: { type: 'string' } },

@@ -16,7 +16,7 @@ const validate = new Ajv2020({ strict: false, allErrors: true, discriminator: tr
 // An editor has no `discriminator`: it tries each variant.
 const plain = new Ajv2020({ strict: false }).compile(schema)
 
-/** Without the product's own reader: a tag is what `customTags` says. */
+/** The product's own reader has no part in it: a tag is what `customTags` says. */
 const tags = customTags.map((each) => {
   const [name = '', kind] = each.split(' ')
   if (kind === 'scalar') return defineScalarTag<string>(name, { resolve: (source) => source, identify: () => false })

@@ -34,7 +34,7 @@ async function othersGoFirst(queue: 'redis' | 'postgres', slots: readonly number
   const kept = sets.slice(0, 4)
   await there.db.run.deleteMany({ where: { id: { in: sets.slice(4) } } })
 
-  /** In the order in which they ended. */
+  /** The order in which they ended. */
   const ended: string[] = []
   const { backend } = await queueOn({ redisUrl: there.redisUrl, databaseUrl: there.url })
   for (const concurrency of slots) {

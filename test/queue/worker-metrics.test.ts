@@ -95,7 +95,7 @@ describe('of a worker process', () => {
   })
 })
 
-/** Of a process, by their inodes (proc(5)). */
+/** The sockets of a process, by their inodes (proc(5)). */
 async function socketsOf(pid: number): Promise<Set<string>> {
   const files = await readdir(`/proc/${pid}/fd`)
   const links = await Promise.all(files.map((file) => readlink(`/proc/${pid}/fd/${file}`).catch(() => '')))

@@ -255,7 +255,7 @@ describe('the role', () => {
     const more = await blueprint(there.admin, { entries: [role(['team-one', 'team-two'])] })
     expect(more.text).toContain(`${wearer.username} (change_application for owner \\"team-two\\")`)
     expect((await blueprint(there.admin, { entries: [role([])] }, { 'gatewright-allow': 'grants' })).status).toBe(200)
-    // To bind it again gives nothing.
+    // Binding it again gives nothing.
     expect((await blueprint(there.admin, { entries: [role(['team-two'])] })).status).toBe(200)
     const me = await wearer.get('/api/v3/core/users/me/')
     expect(me.json).toMatchObject({ user: { system_permissions: ['change_application@team-two', 'view_flow'] } })

@@ -150,7 +150,7 @@ describe('what was executed takes what both may do', () => {
         `- { model: service_core.token, identifiers: { identifier: ${identifier} }, attrs: { description: kept } }\n`,
       ),
     )
-    // As if the document of the stranger had been taken.
+    // The run looks as if the document of the stranger had been taken.
     const id = own.split('/').at(-2) ?? ''
     await there.db.run.update({ where: { id }, data: { submitterPk: mallory.pk } })
     expect((await reviewed(operator, own)).status).toBe(403)

@@ -24,7 +24,7 @@ const accepting = await bench(({ text, values }) => ({
   ...{ text, values: text === gainText && counted !== undefined ? values.with(-1, counted) : values },
 }))
 const { db } = accepting
-/** Without acknowledgements, unless a test gives them. */
+/** Nothing is acknowledged, unless a test does so. */
 const there: Bench = {
   ...accepting,
   apply: (entries, as, conditions) => accepting.apply(entries, as, { allow: nothingAllowed, ...conditions }),

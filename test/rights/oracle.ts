@@ -9,7 +9,7 @@ import { rows, sql } from '../support/sql.ts'
 
 export type Rights = ReadonlySet<string>
 export const none: Rights = new Set()
-/** Among the rights of a superuser. */
+/** One of the rights of a superuser. */
 export const everything = 'everything'
 
 /** What a role gives: permissions for applications and providers hold for rows of its owners only. */
@@ -25,7 +25,7 @@ const ofAll = (right: string) => right.replace(/@.*/, '')
 /** Whether a right is among these, for one owner or for all. */
 export const has = (rights: Rights, right: string): boolean => rights.has(right) || rights.has(ofAll(right))
 
-/** Without the rights for one owner that are there for all. */
+/** Leaves out the rights for one owner that are there for all. */
 export const plain = (rights: Rights): Rights =>
   new Set([...rights].filter((right) => ofAll(right) === right || !rights.has(ofAll(right))))
 
@@ -60,7 +60,7 @@ type Named = {
   readonly rights: Rights
   readonly flag: boolean
   readonly digest: string
-  /** Of a role, as it has them. */
+  /** The permissions of a role, as it has them. */
   readonly permissions: readonly string[]
 }
 
@@ -69,9 +69,9 @@ export type SeenObject = {
   readonly resource: string
   readonly owner: string | null
   readonly name: string
-  /** Without what an application claims. */
+  /** Leaves out what an application claims. */
   readonly digest: string
-  /** Of an application: the keys of the providers that it has. */
+  /** The keys of the providers that an application has. */
   readonly claims: readonly string[]
 }
 
@@ -221,7 +221,7 @@ export function limited(rights: Rights, ceiling: Rights | null): Rights {
   return new Set([...both, ...same])
 }
 
-/** With which token, and as whom, a call is sent. */
+/** The token with which a call is sent, and as whom. */
 export type Sender = { readonly token: string; readonly as: number | undefined }
 
 export type Caller = {

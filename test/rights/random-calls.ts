@@ -39,7 +39,7 @@ function drawer({ seen, actor, pick }: Context) {
   const others = tokens.filter((token) => token.user !== actor.pk)
   return {
     ...{ pick, coin, some, group, role, user, self: actor.pk ?? 0, groups: keys(seen.groups) },
-    /** Of the caller as often as of all others together. */
+    /** The caller's own come as often as those of all others together. */
     token: oneOf(coin() ? others : tokens.filter((token) => token.user === actor.pk), tokens[0]),
     users: pairs(seen.members).flatMap(([of, member]) => (of === group ? [Number(member)] : [])),
     roles: pairs(seen.links).flatMap(([of, each]) => (of === group ? [each] : [])),
@@ -131,7 +131,7 @@ const entries = {
 
 const documentKinds = Object.keys(entries) as (keyof typeof entries)[]
 
-/** Of `objectKinds`: applications and providers; `document`: several entries; `key view`: the key of a new token. */
+/** `objectKinds`: applications and providers; `document`: several entries; `key view`: the key of a new token. */
 export const kinds = [...documentKinds, ...objectKinds, 'document', 'key view'] as const
 export type Kind = (typeof kinds)[number]
 
@@ -159,7 +159,7 @@ export const drawn: readonly Kind[] = [...kinds, ...often, ...often, ...rare]
 /** Seldom refused: else hardly a document would be accepted. */
 const easy = ['group create', 'user create', 'role create', 'token of self', 'token delete', 'group change'] as const
 
-/** @property told what the caller is told, of a call about applications and providers */
+/** @property told what a call about applications and providers reports to the caller */
 type Called = { readonly outcome: Outcome; readonly what: unknown; readonly told?: string }
 
 export async function call(kind: Kind, context: Context): Promise<Called> {
@@ -204,7 +204,7 @@ export async function call(kind: Kind, context: Context): Promise<Called> {
 
 const isObjectKind = (kind: Kind): kind is ObjectKind => objectKinds.some((each) => each === kind)
 
-/** For groups and tokens, which have requests of their own. */
+/** Only groups and tokens have requests of their own. */
 function requestOf({ model, identifiers = {}, attrs = {}, state }: Partial<Entry>): Write | undefined {
   const { pk, ...names } = identifiers
   const isToken = model === 'service_core.token'
@@ -214,7 +214,7 @@ function requestOf({ model, identifiers = {}, attrs = {}, state }: Partial<Entry
   return isToken ? { model, mode: { remove: pk }, requestId: 'r' } : undefined
 }
 
-/** As the routes do it: a caller finds only tokens that it may change or delete. */
+/** Sends as the routes do: a caller finds only tokens that it may change or delete. */
 async function send({ db, engine }: Bench, caller: Actor, request: Write, { tokens }: Seen): Promise<unknown> {
   const { model, mode } = request
   const identifier = (pk: unknown) => tokens.get(String(pk))?.identifier ?? ''
@@ -231,7 +231,7 @@ async function send({ db, engine }: Bench, caller: Actor, request: Write, { toke
 
 const refusals = ['permission_denied', 'invalid', 'not_found', 'conflict', 'key_gone']
 
-/** @param told collects what a refusal says */
+/** @param told collects what a refusal reports */
 async function outcomeOf(sent: () => Promise<unknown>, told: string[] = []): Promise<'accepted' | 'refused'> {
   try {
     await sent()

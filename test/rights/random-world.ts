@@ -184,7 +184,7 @@ async function insert(db: Db, { groups, roles, members, keys }: Inserted): Promi
   )
 }
 
-/** Of each owner, and of none: two applications, one of them with a provider, and another provider. */
+/** Each owner, and none, has two applications, one of them with a provider, and another provider. */
 async function insertObjects(db: Db): Promise<void> {
   const made = [...labels, ...labels].map((owner, index) => ({ owner, pk: uuid7(), claims: index < labels.length }))
   await run(

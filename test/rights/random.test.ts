@@ -160,7 +160,7 @@ test(
     const count = zero()
     await play(worlds, { count })
     console.info(`accepted of ${count.calls} random calls: ${JSON.stringify(count)}`)
-    // Without what was accepted, nothing would have been shown.
+    // Nothing would have been shown without what was accepted.
     expect(count.calls).toBeGreaterThan(worlds * perWorld * 0.5)
     const least = Math.ceil(worlds / 20)
     for (const name of names) expect(count[name], name).toBeGreaterThanOrEqual(least)

@@ -10,7 +10,7 @@ import {
   type SeenToken,
 } from './oracle.ts'
 
-/** Whether a caller may be told the name of a row: with any permission for it. */
+/** Whether a caller may see the name of a row: with any permission for it. */
 export const mayKnow = ({ resource, owner }: SeenObject, { acting }: Caller): boolean =>
   ['view', 'add', 'change', 'delete'].some((each) =>
     has(acting, `${each}_${resource}${owner === null ? '' : `@${owner}`}`),

@@ -116,7 +116,7 @@ const { scripts }: { scripts: Record<string, string> } = JSON.parse(
   readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
 )
 
-/** As npm does (https://docs.npmjs.com/cli/using-npm/scripts): the script before it, then itself. */
+/** Runs it as npm does (https://docs.npmjs.com/cli/using-npm/scripts): the script before it, then itself. */
 async function npmRun({ root, bin, pathOf }: Project, name: string): Promise<{ output: string; code: number | null }> {
   const end = { output: '', code: null as number | null }
   for (const event of [`pre${name}`, name].filter((each) => each in scripts)) {
@@ -147,7 +147,7 @@ test.each(Object.keys(scripts).filter((name) => !name.startsWith('pre')))(
 )
 
 const marker = 'node_modules/.package-lock.json'
-/** As `npm prune --omit=dev` leaves it: Prisma stays, because it is an optional peer of a production package. */
+/** What `npm prune --omit=dev` leaves: Prisma stays, because it is an optional peer of a production package. */
 const withoutDev = ({ rewrite }: Project) =>
   rewrite(marker, (packages) => Object.entries(packages).filter(([, { dev }]) => !dev))
 

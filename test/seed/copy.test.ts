@@ -4,7 +4,7 @@ import { copyTable } from '../../tools/seed/copy.ts'
 import { atEnd } from '../support/at-end.ts'
 import { freshDatabase } from '../support/database.ts'
 
-/** Without an escape each of these would end a cell, a row or the copy, or change its meaning. */
+/** Each of these would end a cell, a row or the copy, or change its meaning, if it were not escaped. */
 const awkward = ['', '\t', '\n', '\r\n', '\\', '\\N', '\\.', "'", '"', '{a,b}', 'Zoë 🦆', '\\x00', 'a\\']
 
 test('every value is read as it was written', async () => {

@@ -11,7 +11,7 @@ const small = { users: 500, groups: 80, applications: 20 }
 const large = { users: 100_000, groups: 2_000, applications: 200 }
 const tree = rowsOf(1, { ...large, users: 20_000 })
 
-/** Without sealed values, which differ each time. */
+/** Leaves out sealed values, which differ each time. */
 const readable = (rows: unknown) => JSON.stringify(rows).replaceAll(/v2(\.[\w-]+){3}/g, 'sealed')
 const deviceKeys = (rows: readonly Row[]) =>
   rows.map(({ uuid, sealed_key }) =>

@@ -63,7 +63,7 @@ test('the API accepts a seeded token, whose secret follows from its identifier a
   expect([...(seeded?.permissions ?? [])]).toEqual(
     expect.arrayContaining(['view_user', 'view_group', 'view_userconsent']),
   )
-  // From roles of several groups of the chain.
+  // These are from roles of several groups of the chain.
   const member = await actorByToken(reader(house.db), secretOf('s1-member'))
   expect([...(member?.permissions ?? [])]).toEqual(
     expect.arrayContaining(['view_userconsent', 'change_user', 'add_group']),

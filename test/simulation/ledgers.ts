@@ -51,7 +51,7 @@ export function workerLedger(stage: Stage, process: Process): WorkerLedger {
         await committing.catch((error: unknown) => {
           if (flaw !== 'unknown commit taken for a success' || !isConnectionLost(error)) throw error
         })
-        // Behind the commit, of what is in the row then.
+        // The notification follows the commit, and is of what is in the row then.
         const row = database.rows.get(id)
         if (row !== undefined && asRun(row).state !== 'queued') stage.notify(id)
         return result

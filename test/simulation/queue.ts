@@ -19,7 +19,7 @@ export type Taker = {
   take(job: Job): Promise<void>
 }
 
-/** As `answered` in src/queue/enqueue.ts. */
+/** The same as `answered` in src/queue/enqueue.ts. */
 const answersWithinMs = 900
 /** A job whose worker has died is given to another one. */
 const stalledAfterMs = 5_000

@@ -1,9 +1,9 @@
 /** A seeded source of all that is random in one simulation. */
 export type Random = {
-  /** From 0, below 1. */
+  /** A number from 0, below 1. */
   next(): number
   chance(probability: number): boolean
-  /** From `least`, below `most`. */
+  /** A number from `least`, below `most`. */
   between(least: number, most: number): number
   /** A whole number, both ends included. */
   whole(least: number, most: number): number

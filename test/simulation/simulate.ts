@@ -18,7 +18,7 @@ export type Outcome = {
   readonly ends: readonly string[]
   readonly answers: readonly string[]
   readonly crashes: ReadonlyMap<string, number>
-  /** From the end of the faults until every run had ended. */
+  /** The time from the end of the faults until every run had ended. */
   readonly endedAfterMs: number
   /** A run killed its workers. */
   readonly isFatal: boolean
@@ -27,7 +27,7 @@ export type Outcome = {
 export type Options = { readonly flaw?: Flaw | undefined; readonly trace?: ((line: string) => void) | undefined }
 
 /**
- * After the last fault, each run ends within this time. A run that kills its workers takes longer: where all workers are
+ * Each run ends within this time after the last fault. A run that kills its workers takes longer: where all workers are
  * dead most of the time, there is hardly one that counts its attempts.
  */
 export const endsWithinMs = { usual: 60_000, fatal: 300_000 } as const

@@ -68,7 +68,7 @@ async function stepsOf(seed: number): Promise<string[]> {
 
 const main = fileURLToPath(new URL('main.ts', import.meta.url))
 
-/** As `npm run simulation -- <args>`. */
+/** Does what `npm run simulation -- <args>` does. */
 const command = (...args: string[]) =>
   new Promise<{ code: number; text: string }>((resolve) => {
     execFile(process.execPath, [main, ...args], (error, output, errors) =>

@@ -25,7 +25,7 @@ export type Twin = {
   add(ages?: Ages): Promise<string>
   readonly worker: WorkerLedger
   readonly reconciler: Omit<RoundLedger, 'waiting'>
-  /** As the API cancels a run. @returns whether it did */
+  /** Cancels a run as the API does. @returns whether it did */
   cancel(id: string): Promise<boolean>
   /** State, attempts, applied, reason. */
   row(id: string): Promise<readonly unknown[]>

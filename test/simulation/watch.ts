@@ -94,7 +94,7 @@ export function newWatch(world: () => World) {
       effects.set(row.id, (effects.get(row.id) ?? 0) + 1)
       if (lockedAt - row.createdAt > staleAfterS * 1_000) broken(`${row.id} was applied after more than an hour`)
     },
-    /** After each commit, in which effect and result must be together. */
+    /** Called after each commit, in which effect and result must be together. */
     committed: (row: Row | undefined) => {
       if (row === undefined) return
       const [count, wanted] = [effects.get(row.id) ?? 0, row.state === 'done' && row.applied === true ? 1 : 0]
@@ -119,7 +119,7 @@ export function newWatch(world: () => World) {
       world().note(`a job of ${id} reports: ${report}`)
       reports.set(id, (reports.get(id) ?? new Set()).add(report))
     },
-    /** At the end. @param row undefined: it was never recorded, or a crash of the database lost it */
+    /** Called at the end. @param row undefined: it was never recorded, or a crash of the database lost it */
     check: (id: string, row: Row | undefined, fate: Fate = 'good') => {
       const end = row === undefined ? 'vanished' : endOf(row)
       if (never[fate].includes(end)) broken(`${id}, which is ${fate}, ended as ${end}`)

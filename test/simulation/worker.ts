@@ -9,7 +9,7 @@ import type { Job } from './queue.ts'
 /** The worker's process: it runs the product's `work` and `reconcile`. */
 
 const silent = pino({ level: 'silent' })
-/** As `everyMs` in src/runs/reconcile.ts. */
+/** The same as `everyMs` in src/runs/reconcile.ts. */
 const everyMs = { busy: 500, idle: 2_000 } as const
 
 /** A worker, which starts again after each crash. */

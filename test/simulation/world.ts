@@ -12,23 +12,23 @@ export type Process = {
 
 /** Probabilities, all 0 once faults stop. */
 export type Faults = {
-  /** At each call: the process crashes before the call takes effect, or after it and before the answer. */
+  /** Each call: the process crashes before the call takes effect, or after it and before the answer. */
   crash: number
-  /** At each call: the connection is lost before it takes effect, or after it and before the answer. */
+  /** Each call: the connection is lost before it takes effect, or after it and before the answer. */
   lost: number
-  /** At each way through the network: it takes up to 15 s. */
+  /** Each way through the network: it takes up to 15 s. */
   slow: number
-  /** At each commit: the connection is lost, and the commit takes effect later or never. */
+  /** Each commit: the connection is lost, and the commit takes effect later or never. */
   limbo: number
-  /** At each lost connection: the server does not notice it for up to 10 s. */
+  /** Each lost connection: the server does not notice it for up to 10 s. */
   silent: number
-  /** At each job: it is delivered twice, is lost, waits for seconds. */
+  /** Each job: it is delivered twice, is lost, waits for seconds. */
   duplicate: number
   drop: number
   delay: number
-  /** At each notification. */
+  /** Each notification: it is lost. */
   unheard: number
-  /** At each read of overdue runs: another worker reads them. */
+  /** Each read of overdue runs: another worker reads them. */
   unelected: number
 }
 
@@ -74,7 +74,7 @@ export function newWorld(random: Random, faults: Faults, trace: ((line: string) 
 
   const note = (text: string) => trace?.(`${(now / 1_000).toFixed(3).padStart(9)} s  ${text}`)
 
-  // Of two events at the same time, either may be the first.
+  // Either of two events at the same time may be the first.
   const after = (ms: number, act: () => void) => push(events, { at: now + ms, order: random.next(), act })
 
   const way = () => (random.chance(faults.slow) ? random.between(50, 15_000) : random.between(0.1, 6))

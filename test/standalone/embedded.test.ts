@@ -124,7 +124,7 @@ test('a frozen server of a killed start is ended, and its data is found', async 
   const frozen = await start(dataDir)
   const pids = await within(frozen.url, async (client) => {
     await client.query('CREATE TABLE thawed AS SELECT 2 AS a')
-    // Without the connection that asks, and workers that come and go.
+    // The connection that asks is left out, and so are workers that come and go.
     const { rows } = await client.query<{ pid: number }>(
       "SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type <> 'autovacuum worker'",
     )

@@ -156,7 +156,7 @@ describe.runIf(needs('script'))('npm start', () => {
     expect(await scraped.text()).toContain('gatewright_build_info{program="worker"')
     expect((await put(port, dataDir, await example('oauth2'))).status).toBe(200)
     expect(await piped.stop()).toEqual({ code: 0, signal: null })
-    // Of the level `warn`, nothing has happened.
+    // Nothing of the level `warn` has happened.
     const [, shown = ''] = piped.output().split('Ctrl-C stops everything.')
     expect(shown.replace(/Stopping \.\.\. stopped\./, '').trim()).toBe('')
   })

@@ -8,7 +8,7 @@ import { freePort } from '../support/free-port.ts'
 import { needs } from '../support/needs.ts'
 import { type Running, run } from '../support/processes.ts'
 
-/** As which user `npm start` runs. An ordinary user stays itself; the tests of root need root, as CI is. */
+/** The user as which `npm start` runs. An ordinary user stays itself; the tests of root need root, as CI is. */
 
 const own = process.getuid?.() ?? 0
 const isRoot = own === 0

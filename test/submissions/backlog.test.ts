@@ -108,7 +108,7 @@ test('the clock of the database is never ahead of the clock of the database', as
 })
 
 const slow = 5_000
-/** Of one process, unless it says otherwise. */
+/** Submissions of one process end, unless it says otherwise. */
 const times = (count: number, ended: () => void) => Array.from({ length: count }).forEach(ended)
 
 test('the limit grows while submissions are quick and many, and shrinks while they are slow', () => {

@@ -10,9 +10,9 @@ export type Answer = {
   readonly status: number
   readonly headers: Readonly<Record<string, string | undefined>>
   readonly text: string
-  /** The body, where it is JSON. Of a 400 without `errors`, which say the same as its fields: that is checked here. */
+  /** The body, where it is JSON. A 400 lacks `errors` here: they say the same as its fields, which is checked. */
   readonly json: unknown
-  /** Of a 400: each error with its code and place. */
+  /** The errors of a 400, each with its code and place. */
   readonly errors: readonly ErrorDetail[]
   /** The lines that an apply or a plan reports. Empty in other answers. */
   readonly logs: readonly string[]
@@ -55,7 +55,7 @@ export type Asker = {
   get(path: string, options?: AskOptions): Promise<Answer>
   /** @param body a text or bytes are sent as they are, anything else as JSON */
   put(path: string, body: unknown, options?: AskOptions): Promise<Answer>
-  /** Without a body when it is undefined. */
+  /** Sends no body when it is undefined. */
   post(path: string, body?: unknown, options?: AskOptions): Promise<Answer>
   patch(path: string, body: unknown, options?: AskOptions): Promise<Answer>
   delete(path: string, options?: AskOptions): Promise<Answer>

@@ -3,7 +3,7 @@ import { rows, sql } from './sql.ts'
 
 /** A database that refuses what the engine takes: a broken index, an extension, a lock that is never free. */
 export type Breakable = {
-  /** From now on, no provider of this name can be written. @param code an SQLSTATE */
+  /** No provider of this name can be written from now on. @param code an SQLSTATE */
   breaks(name: string, code: string, text: string): Promise<unknown>
   heals(name: string): Promise<unknown>
 }

@@ -49,7 +49,7 @@ async function createDatabase(template: string): Promise<{ url: string; drop(): 
   const name = `${file}_${randomBytes(6).toString('hex')}`
   const quoted = pg.escapeIdentifier(name)
   const server = (text: string) => within(postgresUrl, async (client) => void (await client.query(text)))
-  // By a copy of its files: quicker than through the log, where both are in memory.
+  // A copy of its files is quicker than one through the log, where both are in memory.
   await server(`CREATE DATABASE ${quoted} TEMPLATE ${pg.escapeIdentifier(template)} STRATEGY file_copy`)
   const url = new URL(postgresUrl)
   url.pathname = name

@@ -3,7 +3,7 @@ import { delimiter, join } from 'node:path'
 
 /** The only file of the tests that reads the environment. */
 
-/** On CI nothing may be skipped: a missing program is an error there. */
+/** Nothing may be skipped on CI: a missing program is an error there. */
 export const onCi = ['1', 'true'].includes(process.env.CI ?? '')
 
 /** The first of these programs that is on the PATH; null when none is. */

@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 
-/** Below those that the system gives to connections: one of these would take the port of a server that is started again. */
+/** The system gives higher ones to connections: one of these would take the port of a server that is started again. */
 const range = { from: 20_000, to: 32_000 } as const
 const mostTries = 100
 

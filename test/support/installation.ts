@@ -64,7 +64,7 @@ export type Installation = {
 
 type Options = {
   queue?: QueueKind
-  /** Of a queue on Redis: several of them, or one of its own. Else it is on the server that the run shares. */
+  /** Servers of a queue on Redis: several, or one of its own. Else it is on the server that the run shares. */
   redisUrl?: string
   /** `none`: no worker takes jobs. */
   workers?: 'one' | 'none'

@@ -10,7 +10,7 @@ export type Make = {
   /** A user with a token, who holds these permissions through their own group and role. */
   user(options?: {
     permissions?: string[]
-    /** Of the role. */
+    /** The owners of the role. */
     owners?: string[]
     superuser?: boolean
     isActive?: boolean

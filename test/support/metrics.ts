@@ -21,7 +21,7 @@ export const counted = (samples: Samples, name: string): Record<string, number> 
 export const namesIn = (text: string): ReadonlySet<string> =>
   new Set([...samplesOf(text).keys()].map((key) => key.replace(/\{.*$/, '')))
 
-/** Under `describe.runIf(needs('promtool'))`. @returns its exit code, and what it wrote */
+/** Call it under `describe.runIf(needs('promtool'))`. @returns its exit code, and what it wrote */
 export function promtool(
   args: readonly string[],
   { input = '', cwd = '.' } = {},

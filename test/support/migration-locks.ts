@@ -51,7 +51,7 @@ const repeatable: readonly RegExp[] = [
   /^DO\s+\$\$(?=[\s\S]*\bLOOP\b)(?=[\s\S]*\bLIMIT\s+\d+\b)(?=[\s\S]*\bCOMMIT\b)[\s\S]*END\s+\$\$;?$/i,
 ]
 
-/** Without comments, and without what stands in texts and in functions, which a migration only makes. */
+/** Leaves out comments, and what stands in texts and in functions, which a migration only makes. */
 const statements = (script: string) =>
   script
     .replaceAll(/--[^\n]*/g, '')
@@ -59,7 +59,7 @@ const statements = (script: string) =>
     .replaceAll(/'(?:''|[^'])*'/g, "''")
     .trim()
 
-/** Of one migration. */
+/** The long locks of one migration. */
 export function longLocks(script: string): string[] {
   if (!isOutside(script)) {
     const sql = statements(script)

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 /** A name for the objects of a test: another in each test. */
 export let name = ''
 
-/** For a test that needs another one meanwhile. */
+/** Takes another name, for a test that needs one meanwhile. */
 export function renewName(): void {
   name = `n-${randomUUID().slice(0, 8)}`
 }

@@ -22,8 +22,8 @@ type Toolchain = (typeof toolchains)[number]
 const toolchains = ['python3', 'java', 'javac', 'mvn', 'go', 'cargo'] as const
 
 /**
- * For `describe.runIf(needs('redis-server'))('...', () => {})`: false when one of the programs is missing, which the last
- * lines of the run then say.
+ * The condition of `describe.runIf(needs('redis-server'))('...', () => {})`: false when one of the programs is missing,
+ * which the last lines of the run then say.
  */
 export function needs(...programs: Needed[]): boolean {
   const { redisUrl, chromium, curl, promtool, skipped } = inject('servers')

@@ -74,7 +74,7 @@ export type Description = {
   validate(operation: Operation, answer: Pick<Exchange, 'status' | 'headers' | 'text'>): string[]
 }
 
-/** Of the connection, of proxies and of browsers: no program reads them. */
+/** Headers of the connection, of proxies and of browsers: no program reads them. */
 const ofHttp = new Set([
   ...['x-accel-buffering', 'connection', 'content-length', 'content-type', 'date', 'keep-alive', 'transfer-encoding'],
   ...['content-security-policy', 'cross-origin-opener-policy', 'cross-origin-resource-policy', 'origin-agent-cluster'],

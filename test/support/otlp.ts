@@ -26,7 +26,7 @@ export type ReceivedSpan = {
 }
 
 export type Receiver = {
-  /** For OTEL_EXPORTER_OTLP_ENDPOINT. */
+  /** The value of OTEL_EXPORTER_OTLP_ENDPOINT. */
   readonly url: string
   readonly spans: readonly ReceivedSpan[]
   /** Path and headers of each delivery. */

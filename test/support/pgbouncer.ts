@@ -12,7 +12,7 @@ import { isAlive, until } from './until.ts'
 /** A PgBouncer that is installed, and how it is set. */
 export type BouncerKind = { readonly program: string; readonly version: string; readonly maxPreparedStatements: number }
 
-/** From this version on, PgBouncer can keep prepared statements in transaction mode. */
+/** PgBouncer can keep prepared statements in transaction mode from this version on. */
 const firstToKeep = [1, 21] as const
 
 /** Each PgBouncer on the PATH, once for each way in which it treats prepared statements. */

@@ -80,7 +80,7 @@ export async function startPostgres({
     '--no-instructions',
   ]
   if (from !== undefined)
-    // With its owner, which the server insists on.
+    // The copy keeps the owner, which the server insists on.
     execFileSync('cp', ['-Rp', from, dataFolder])
   else if (!existsSync(join(dataFolder, 'PG_VERSION')))
     execFileSync(join(bin, 'initdb'), initdb, { ...owner, cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] })
@@ -158,7 +158,7 @@ export async function answers(url: string): Promise<boolean> {
 }
 
 const memory = '/dev/shm'
-/** For the databases of the files that are tested at the same time, and the log. */
+/** Room for the databases of the files that are tested at the same time, and the log. */
 const leastRoom = 4 * 2 ** 30
 
 /**

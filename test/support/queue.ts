@@ -5,7 +5,7 @@ import { atEnd } from './at-end.ts'
 /** Where a queue lives: in Redis, or else in the database. */
 export type Store = { readonly redisUrl: string | null; readonly databaseUrl: string }
 
-/** As API and worker open it, and not checked yet. Closed at the end of the file. */
+/** Opened as API and worker do it, and not checked yet. Closed at the end of the file. */
 export async function backendOn(store: Store): Promise<Backend> {
   const backend = await openBackend(store)
   atEnd(() => backend.close())

@@ -10,7 +10,7 @@ export type SentinelGroup = {
   /** `redis+sentinel://...` */
   readonly url: string
   readonly sentinels: readonly RedisServer[]
-  /** At the start; the other one is its replica. */
+  /** The master at the start; the other one is its replica. */
   readonly master: RedisServer
   readonly replica: RedisServer
 }
@@ -70,7 +70,7 @@ export async function startCluster(): Promise<ClusterGroup> {
   return { url: `redis+cluster://${hosts}`, masters: servers }
 }
 
-/** On a connection of its own. */
+/** Asks on a connection of its own. */
 async function asked<Answer>(port: number, ask: (redis: Redis) => Promise<Answer>): Promise<Answer> {
   const redis = new Redis(port, '127.0.0.1', { maxRetriesPerRequest: 1, enableReadyCheck: false })
   try {

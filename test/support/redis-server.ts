@@ -11,7 +11,7 @@ import { isAlive, until } from './until.ts'
 export type RedisServer = {
   readonly url: string
   readonly port: number
-  /** Of its last start. */
+  /** The process of its last start. */
   readonly pid: number
   /** Starts it again on the same port after `stop` or `kill`. */
   start(): Promise<void>

@@ -12,5 +12,5 @@ export async function rows<Row>(db: Db | Tx, statement: Prisma.Sql): Promise<Row
   return found.map((row) => Object.fromEntries(Object.entries(row).map(([name, value]) => [name, plain(value)])) as Row)
 }
 
-/** As `rows`, for statements whose columns cannot be read, and those that have none. */
+/** The same as `rows`, for statements whose columns cannot be read, and those that have none. */
 export const run = (db: Db | Tx, statement: Prisma.Sql): Promise<number> => db.$executeRaw(statement)

@@ -32,7 +32,7 @@ function imports(path: string, text: string): string[] {
 const edges = (files: Files, folder: RegExp) =>
   sources(files, folder).flatMap(([path, text]) => imports(path, text).map((target) => ({ path, target })))
 
-/** From the lowest; a file imports its own layer and lower ones. */
+/** The lowest is first; a file imports its own layer and lower ones. */
 const layers = [
   [
     /^src\/(config|error-codes|errors|example|hidden|ids|json-object|log|messages|names|numbers|paths|permissions|process|process-metrics|redis-url|secret-file|series|sides|start-error|time-limit|token-secret|tracing|turns|without-reader)\.ts$/,

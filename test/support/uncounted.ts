@@ -1,4 +1,4 @@
 import type { Tally } from '../../src/runs/tally.ts'
 
-/** For workers of tests that ask for no metrics. */
+/** The tally of tests that ask for no metrics. */
 export const uncounted: Tally = { ended: () => {}, attemptFailed: () => {}, workerStarted: () => {} }

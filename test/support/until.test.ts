@@ -28,7 +28,7 @@ test('an ended process is not alive, even before its parent has reaped it', asyn
   const parent = shell('/bin/sh', "sleep 0.5 & echo $!; exec /bin/sh -c 'read -r _'")
   const [line] = parent.stdout === null ? [] : await once(parent.stdout, 'data')
   const ended = Number(line)
-  // Without /proc it counts as alive until it is reaped.
+  // It counts as alive until it is reaped where there is no /proc.
   const isKnown = existsSync('/proc/self/stat')
   await until(() => isAlive(ended) !== isKnown, { what: 'the child to end' })
   expect(isAlive(parent.pid ?? 0)).toBe(true)

@@ -8,7 +8,7 @@ export type Written = {
   readonly rows: number
   /** Entries of indexes of these tables. */
   readonly entries: number
-  /** Without images of pages, which depend on checkpoints. */
+  /** Images of pages do not count: they depend on checkpoints. */
   readonly bytes: number
   /** `runs: 1 INSERT, 1 UPDATE, 18 entries, 1234 bytes` */
   readonly byTable: readonly string[]

@@ -12,7 +12,7 @@ import { within } from '../support/template.ts'
 
 /** Answers of tens of megabytes, over real connections. */
 
-/** Without the time limits of the product. */
+/** Works without the time limits of the product. */
 const load = (statement: Prisma.Sql) => within(on.url, (client) => client.query(statement))
 
 async function ask(path: string): Promise<IncomingMessage> {

@@ -17,7 +17,7 @@ import { lastRelease } from '../support/release.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const { version, commit } = lastRelease()
-/** In each order. */
+/** This many in each order. */
 const manyPuts = 500
 
 test('CHANGELOG.md names the last release, with its commit', () => {
@@ -31,7 +31,7 @@ function checkout(): string {
   execFileSync('tar', ['-x', '-C', folder], { input: archive })
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
   const prisma = join(root, 'node_modules/prisma/build/index.js')
-  // As scripts/install.mjs does it: the client needs no engine.
+  // The client needs no engine: scripts/install.mjs does the same.
   const env = { ...plainEnvironment(), PRISMA_SCHEMA_ENGINE_BINARY: process.execPath }
   execFileSync(process.execPath, [prisma, 'generate', '--no-hints'], { cwd: folder, env, stdio: 'pipe' })
   return folder

@@ -77,7 +77,7 @@ beforeAll(async () => {
   }
   await migrateBy([first])
   const dump = readFileSync(new URL('0.1.0.sql', import.meta.url), 'utf8')
-  // Without triggers: the dump holds the rows that they write.
+  // No trigger acts: the dump holds the rows that they write.
   await query(`SET session_replication_role = replica; ${dump}`)
   // What is kept for hours or for a while was made just now.
   await query(`UPDATE runs SET created_at = now(), rung_at = now(), generated_until = now() + interval '1 hour'

@@ -15,7 +15,7 @@ const texts = [
   '{"settings": {"__proto__": {"isAdmin": true}, "pk": 1, "deep": [[[{"": {}}]]]}}',
 ]
 
-/** In the order of their keys, which JSON leaves open; `__proto__` is a key like others. */
+/** Sorts by keys, whose order JSON leaves open; `__proto__` is a key like others. */
 const flat = (value: unknown): unknown =>
   typeof value === 'object' && value !== null
     ? Object.entries(value)

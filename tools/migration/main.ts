@@ -9,8 +9,8 @@ import { loadComparingEngine, migrationsList, noFilter, readSchema } from './sch
 import { timestampAfter } from './timestamp.ts'
 
 /**
- * For developers: `npm run migration -- add_something` writes a migration with the SQL from the existing migrations to
- * `schema.prisma`. What that schema cannot say (checks, trigram indexes) is added by hand.
+ * A tool for developers: `npm run migration -- add_something` writes a migration with the SQL from the existing
+ * migrations to `schema.prisma`. What that schema cannot say (checks, trigram indexes) is added by hand.
  */
 
 /**

@@ -32,7 +32,7 @@ export type Purposes = {
   readonly onCall: number
   /** Each has `chainLength` groups, the top one first. */
   readonly chains: readonly (readonly number[])[]
-  /** By office, which is `department * cities.length + city`: its teams, or the closest group above them. */
+  /** The teams of each office, which is `department * cities.length + city`, or the closest group above them. */
   readonly teams: readonly (readonly number[])[]
   /** Departments, offices and teams. */
   readonly ordinary: readonly number[]

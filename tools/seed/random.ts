@@ -29,7 +29,7 @@ export class Random {
     return sum >>> 0
   }
 
-  /** From 0 up to 1. */
+  /** A number from 0 up to 1. */
   fraction(): number {
     return this.#next() / 2 ** 32
   }
@@ -39,7 +39,7 @@ export class Random {
     return Math.floor(this.fraction() * limit)
   }
 
-  /** Like `below`, but low numbers are more frequent. */
+  /** The same as `below`, but low numbers are more frequent. */
   skewed(limit: number): number {
     return Math.floor(this.fraction() ** 2 * limit)
   }

@@ -44,7 +44,7 @@ export async function seed({ seed, size, url, secretKey }: Seeding, progress: Pr
   } catch (error) {
     throw databaseProblem(error)
   } finally {
-    // Rolls back what is not committed.
+    // Rolls back an open transaction.
     await client.end().catch(() => {})
   }
 }

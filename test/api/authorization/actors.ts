@@ -5,7 +5,7 @@ import { type Asker, askAs, type Installation, type Made, testKeys } from '../..
 
 /** A caller with a token, who may impersonate another user. */
 export type Actor = {
-  /** As in the table, with the missing permission for `but one`. */
+  /** The name in the table, with the missing permission for `but one`. */
   readonly name: string
   readonly token: string | null
   /** The effective user, or the owner of a token that is refused. */
@@ -26,7 +26,7 @@ export type Cast = {
 
 const dayMs = 86_400_000
 
-/** For whose rows the actors of the owner columns hold their permissions. */
+/** The owner for whose rows the actors of the owner columns hold their permissions. */
 const otherOwner = 'team-three'
 
 /** Creates actors on first use; actors with the same permissions are one user. */

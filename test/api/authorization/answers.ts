@@ -31,7 +31,7 @@ const codes: Readonly<Record<number, string>> = {
   410: 'key_gone',
 }
 
-/** Of an expired token, its name and the day go before it. */
+/** The name and the day of an expired token go before the rest. */
 export const saysExpired = 'The token \\\\"[-\\w]+\\\\" expired on \\d{4}-\\d\\d-\\d\\d\\. '
 const unauthenticated = new RegExp(
   `^{"detail":"(${saysExpired})?Send a valid access token: Authorization: Bearer <ACCESS_TOKEN>\\.","code":"not_authenticated"}$`,

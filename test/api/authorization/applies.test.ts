@@ -10,7 +10,7 @@ const known = await present(there)
 
 const all = await rowsOf(`PUT ${applyPath}`)
 
-/** Of the fields of each kind for which the same is needed and expected, one; not the same field of each kind. */
+/** One of the fields of each kind for which the same is needed and expected; not the same field of each kind. */
 function oneOfEach(): typeof all {
   const alike = Map.groupBy(all, ([, { whose, value, needs, cells }]: readonly [string, Row]) =>
     JSON.stringify([whose, value, needs, cells]),

@@ -60,7 +60,7 @@ export async function rowsOf(...prefixes: string[]): Promise<(readonly [title: s
   return titled((await readMatrix()).rows, prefixes)
 }
 
-/** As `rowsOf`, of the sheet of owners. @param isTried picks some of them */
+/** The same as `rowsOf`, for the sheet of owners. @param isTried picks some of them */
 export async function ownerRowsOf(isTried: (row: Row) => boolean, ...prefixes: string[]) {
   return titled((await readOwnerMatrix()).rows.filter(isTried), prefixes)
 }

@@ -160,7 +160,7 @@ export function testPages(list: Listed, orders: readonly string[], narrowed: rea
     const forwards = await column(list, key, { ordering: `${order},${key}`, page_size: 1000 })
     expect(new Set(forwards).size).toBe(forwards.length)
     expect(await column(list, key, { ordering: `-${order},-${key}`, page_size: 1000 })).toEqual(forwards.toReversed())
-    // As clients send a list that repeat its parameter.
+    // Some clients send a list by repeating its parameter.
     expect(await column(list, key, { ordering: [order, key], page_size: 1000 })).toEqual(forwards)
   })
 

@@ -21,7 +21,8 @@ const early = 12_000
 const everybody = '6f7e0000-0000-4000-8000-000000009001'
 
 /** More rows than one request on a shared connection may read. */
-/** Without the time limits of the product. */
+
+/** Works without the time limits of the product. */
 const load = (statement: Prisma.Sql) => within(on.url, (client) => client.query(statement))
 
 const on = await installation({ workers: 'none' })
@@ -54,7 +55,7 @@ describe('a search that matches very many', () => {
       [{ is_active: true }, 'is_active'],
       [{ path: 'early' }, "path = 'early'"],
       [{ search: 'USER', is_active: true }, "username LIKE 'user%' AND is_active"],
-      // In the uuid of each.
+      // The uuid of each has it.
       [{ search: '-' }, 'true'],
       [{}, 'true'],
     ] as const) {

@@ -38,7 +38,7 @@ const raw = ['%ff', '%ed%a0%80', '%00', '+', '%2']
 /** Streams are narrowed as the list of runs is, and all kinds of provider are listed alike. */
 const isRead = ({ method, operationId }: Operation) => method === 'GET' && !/^providers_(?!all|saml)/.test(operationId)
 
-/** As all lists have them, so those of one list are enough. */
+/** All lists have them, so those of one list are enough. */
 const common = ['page', 'page_size', 'ordering']
 
 test('every order that the description lists is taken, and what is none is no choice', async () => {

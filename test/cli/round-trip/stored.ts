@@ -38,7 +38,7 @@ export async function stored({ db, engine }: { db: Db; engine: Engine }): Promis
   )
 }
 
-/** By what finds a row of the model: a mapping by `managed`, or else by name and kind. */
+/** Names a row by what finds it: a mapping by `managed`, or else by name and kind. */
 export function nameOf({ name, identifiers }: Model, values: Values): string {
   const set = identifiers.findLast((fields) => fields.every((field) => (values[field] ?? null) !== null)) ?? []
   return JSON.stringify([name, ...set.map((field) => values[field])])

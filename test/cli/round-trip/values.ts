@@ -55,7 +55,7 @@ const described = text.filter((each) => !/[\p{Cc}\p{Bidi_Control}]/u.test(each.r
 /** Not the mask, which is no value of a secret. */
 const filled = text.filter((each) => each.trim() !== '' && each !== '********' && each.length <= 255)
 
-/** As names are stored. */
+/** Names as they are stored. */
 export const name = fc
   .oneof(fc.constantFrom(...traps), random, fc.uuid())
   .filter(
