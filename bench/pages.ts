@@ -48,7 +48,9 @@ export async function bench(args: string[]): Promise<void> {
     const { database: url, secretKey, token } = kept
     await install(kept)
     await seedLedger({
-      ...{ url, secretKey, say },
+      url,
+      secretKey,
+      say,
       runs: Number(values.runs),
       size: { users: 1_000, groups: 80, applications: Number(values.applications) },
     })

@@ -62,6 +62,9 @@ test('each example is applied, and a second time changes nothing', async () => {
   expect(attributesOf.get('merged')).toEqual({ cost_center: 4700 })
   expect(attributesOf.get('by default')).toEqual({ motd: 'none' })
   expect(['engineering guests', 'team-1', 'operators', 'guests'].map((name) => attributesOf.has(name))).toEqual([
-    ...[true, true, true, false],
+    true,
+    true,
+    true,
+    false,
   ])
 })

@@ -48,7 +48,10 @@ export async function bench(rewrite: (statement: Statement) => Statement = (same
       apply({ ...tx, ...rewritten(tx) }, engine, planOf(entries), as, { ...accepting, ...conditions }),
     )
   return {
-    ...{ db, url, engine, transaction },
+    db,
+    url,
+    engine,
+    transaction,
     apply: applyEntries,
     refusal: async (entries, as, conditions) => {
       const outcome = await applyEntries(entries, as, conditions).catch((error: unknown) => error)

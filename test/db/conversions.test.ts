@@ -36,7 +36,8 @@ test('runs that shared their log and changes have them again', async () => {
   await migrate(url)
   const shared = { logs: ['one', 'two'], changes: [{ action: 'unchanged' }] }
   expect(await rows(url, 'SELECT logs, changes FROM runs ORDER BY id')).toEqual([
-    ...[shared, shared],
+    shared,
+    shared,
     { logs: ['own'], changes: [{ action: 'update' }] },
     { logs: null, changes: null },
   ])

@@ -141,7 +141,9 @@ async function openPooled(kind: BouncerKind) {
     return started
   }
   return {
-    ...{ target, db, bouncer },
+    target,
+    db,
+    bouncer,
     startApi: () => start('src/server.ts', /"msg":"serving"/),
     startWorker: () => start('workers/blueprint.ts', /"msg":"worker ready"/),
     get: async (path: string): Promise<unknown> => JSON.parse((await send(target, 'GET', path)).text),

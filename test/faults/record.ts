@@ -47,7 +47,10 @@ export function recordCalls(
   meta().fault = {
     requests: answers.length,
     answers: Object.fromEntries([...counts].map(([status, sent]) => [status, sent.length])),
-    ...{ lost, doubled, half, others },
+    lost,
+    doubled,
+    half,
+    others,
   }
 }
 

@@ -80,7 +80,10 @@ export function people(there: Bench): People {
   }
 
   return {
-    ...{ role, group, user, token },
+    role,
+    group,
+    user,
+    token,
     refused: async (actor, entry, why) => {
       const before = await versions(db)
       await expect(there.check([entry], actor)).rejects.toMatchObject({

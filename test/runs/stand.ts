@@ -41,7 +41,9 @@ export async function stand(): Promise<Stand> {
   const { pk: adminPk } = await db.user.findUniqueOrThrow({ where: { username: 'admin' } })
   return {
     ...there,
-    ...{ worker, log, adminPk },
+    worker,
+    log,
+    adminPk,
     recorded: async (sent, { by = adminPk, ...asked } = {}) => {
       count += 1
       const body = sent ?? (await named('radius', `run-${count}`))

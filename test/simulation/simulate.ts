@@ -45,7 +45,13 @@ export async function simulate(seed: number, { flaw, trace }: Options = {}): Pro
   const fates = new Map<string, Fate>()
   let workersStayAwayUntil = 0
   const stage: Stage = {
-    ...{ world, database, queue, watch, flaw, fates, heard },
+    world,
+    database,
+    queue,
+    watch,
+    flaw,
+    fates,
+    heard,
     notify: (id) => {
       if (!random.chance(faults.unheard)) world.after(random.between(0.1, 6), () => heard.get(id)?.())
     },

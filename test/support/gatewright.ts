@@ -21,7 +21,9 @@ export async function listening(env: Env, program = 'bin/gatewright.mjs'): Promi
   const start: Listening['start'] = (args, more = {}) =>
     run(program, { args: [...args], env: { GATEWRIGHT_URL: address, ...env, ...more } })
   return {
-    ...{ on, address, start },
+    on,
+    address,
+    start,
     gatewright: async (args, more) => {
       const running = start(args, more)
       const { code } = await running.exited

@@ -148,7 +148,15 @@ export async function installation({
     return value
   }
   return {
-    ...{ app, url, redisUrl, engine, queue, worker, log, as, enqueue },
+    app,
+    url,
+    redisUrl,
+    engine,
+    queue,
+    worker,
+    log,
+    as,
+    enqueue,
     db: testDb,
     admin: as(adminToken),
     make: makers(testDb, as),

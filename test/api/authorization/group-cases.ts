@@ -25,7 +25,8 @@ export async function scenery({ make }: Installation): Promise<Scenery> {
   const { pk: role } = await make.role(['view_userconsent'])
   const { pk: superusers } = await make.group({ superuser: true })
   return {
-    ...{ role, superusers },
+    role,
+    superusers,
     plain: (await make.group()).pk,
     withRole: (await make.group({ roles: [role] })).pk,
     belowSuperusers: (await make.group({ parent: superusers })).pk,
