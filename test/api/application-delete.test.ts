@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { type Asker, type AskOptions, applyPath } from '../support/asker.ts'
-import { installation, type Kind, named, rows, name as slug, sql, until } from '../support/kit.ts'
+import type { Asker, AskOptions } from '../support/asker.ts'
+import { installation, rows, name as slug, sql, until } from '../support/kit.ts'
 
 /** DELETE /api/v3/core/applications/{slug}/ */
 
@@ -9,8 +9,6 @@ const there = await installation()
 const remover = await there.make.user({ permissions: ['delete_application', 'delete_oauth2provider'] })
 
 const path = '/api/v3/core/applications/'
-const put = async (headers: Record<string, string> = {}, kind: Kind = 'oauth2') =>
-  there.admin.put(applyPath, await named(kind, slug), { headers })
 type Options = AskOptions & { by?: Asker; query?: string }
 const remove = (name = slug, { by = remover, query = '', ...options }: Options = {}) =>
   by.delete(`${path}${name}/${query}`, options)
@@ -26,7 +24,7 @@ async function refused(status: number, options: Options = {}, name = slug): Prom
 
 describe('an application is deleted', () => {
   test('and its provider stays; the deletion is audited', async () => {
-    await put()
+    await there.admin.submit('oauth2', slug)
     const pk = (await applicationOf())?.pk
     const { status, text, headers } = await remove()
     expect([status, text, headers['content-type']]).toEqual([204, '', undefined])
@@ -40,7 +38,7 @@ describe('an application is deleted', () => {
   })
 
   test('with its provider, in one transaction', async () => {
-    await put()
+    await there.admin.submit('oauth2', slug)
     const [app, provider] = [await applicationOf(), await providerOf()]
     expect((await remove(slug, { query: withProvider })).status).toBe(204)
     expect([await applicationOf(), await providerOf()]).toEqual([null, null])
@@ -52,14 +50,14 @@ describe('an application is deleted', () => {
   })
 
   test('with its provider, when it has none', async () => {
-    await put()
+    await there.admin.submit('oauth2', slug)
     await there.db.application.update({ where: { slug }, data: { providerPk: null } })
     expect((await remove(slug, { query: withProvider })).status).toBe(204)
     expect((await providerOf())?.name).toBe(slug)
   })
 
   test('with its consents, and without its backchannel providers', async () => {
-    await put()
+    await there.admin.submit('oauth2', slug)
     const { pk } = await there.db.provider.create({ data: { uuid: randomUUID(), kind: 'scim', name: `${slug}-scim` } })
     const { pk: applicationPk } = await there.db.application.update({
       where: { slug },
@@ -72,7 +70,7 @@ describe('an application is deleted', () => {
   })
 
   test('and a provider that another application has as a backchannel provider stays', async () => {
-    await put({}, 'scim')
+    await there.admin.submit('scim', slug)
     const providerPk = (await providerOf())?.pk ?? 0
     const data = { name: 'Two', slug: `${slug}-2`, pk: randomUUID(), backchannelProviders: { create: { providerPk } } }
     await there.db.application.create({ data })
@@ -87,7 +85,7 @@ describe('it is refused', () => {
   })
 
   test('without the permission to delete a provider of its kind, for both', async () => {
-    await put({}, 'saml')
+    await there.admin.submit('saml', slug)
     expect(await refused(403, { query: withProvider })).toBe(
       'You may not delete the provider saml that follows from this: the permission delete_samlprovider is missing.',
     )
@@ -95,13 +93,13 @@ describe('it is refused', () => {
   })
 
   test('without the permission', async () => {
-    await put()
+    await there.admin.submit('oauth2', slug)
     await refused(403, { by: await there.make.user({ permissions: ['delete_oauth2provider', 'view_application'] }) })
   })
 
   test('for what another owner manages, unless takeover is acknowledged or the owner is sent', async () => {
     for (const headers of [{ 'gatewright-owner': 'team-a' }, { 'gatewright-allow': 'takeover' }]) {
-      await put({ 'gatewright-owner': 'team-a' })
+      await there.admin.submit('oauth2', slug, { owner: 'team-a' })
       const detail = await refused(409)
       expect(detail).toContain(`application "${slug}" belongs to owner "team-a"`)
       expect(await refused(409, { owner: 'team-b' })).toContain('"team-b"')
@@ -111,13 +109,13 @@ describe('it is refused', () => {
   })
 
   test('for the provider of another owner, and the application stays too', async () => {
-    await put({ 'gatewright-owner': 'team-a' })
+    await there.admin.submit('oauth2', slug, { owner: 'team-a' })
     await there.db.application.update({ where: { slug }, data: { owner: null } })
     expect(await refused(409, { query: withProvider })).toContain(`provider oauth2 "${slug}" belongs to owner "team-a"`)
   })
 
   test('for one that a provider refers to', async () => {
-    await put()
+    await there.admin.submit('oauth2', slug)
     const { pk } = await there.db.provider.create({ data: { uuid: randomUUID(), kind: 'scim', name: `${slug}-r` } })
     const applicationPk = (await applicationOf())?.pk ?? ''
     await there.db.providerReference.create({ data: { providerPk: pk, field: 'x', position: 0, applicationPk } })
@@ -130,7 +128,7 @@ describe('it is refused', () => {
     ['', { 'gatewright-ownr': 'x' }, 'gatewright-ownr'],
     ['', { 'gatewright-allow': 'all' }, 'Gatewright-Allow'],
   ])('with %j and %j', async (query, headers, member) => {
-    await put()
+    await there.admin.submit('oauth2', slug)
     expect(await refused(400, { query, headers: { ...headers } })).toContain(`"${member}"`)
   })
 })
@@ -142,14 +140,14 @@ describe('If-Match', () => {
   const read = () => there.admin.get(`${path}${slug}/`)
 
   test('deletes the application as it was read', async () => {
-    await put()
+    await there.admin.submit('oauth2', slug)
     const ifMatch = (await read()).headers.etag ?? ''
     const headers = { 'if-match': `"another", ${ifMatch}` }
     expect((await remove(slug, { by: there.admin, headers })).status).toBe(204)
   })
 
   test('is a 412 when it has changed since', async () => {
-    await put()
+    await there.admin.submit('oauth2', slug)
     const { etag = '' } = (await read()).headers
     await there.db.application.update({ where: { slug }, data: { group: 'New' } })
     for (const sent of [etag, `W/${(await read()).headers.etag}`, 'anything', ''])
@@ -158,7 +156,7 @@ describe('If-Match', () => {
   })
 
   test('waits for a change in progress, and sees it', async () => {
-    await put()
+    await there.admin.submit('oauth2', slug)
     const { etag = '' } = (await read()).headers
     const { promise: changed, resolve: commit } = Promise.withResolvers<void>()
     const { promise: begun, resolve: begin } = Promise.withResolvers<void>()

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { breakable } from '../support/breakable.ts'
-import { type Asker, answered, applyPath, dashboardOf, installation, named, until } from '../support/kit.ts'
+import { type Asker, answered, dashboardOf, installation, named, until } from '../support/kit.ts'
 
 /** Why a run failed, who sees it, and whether it fails still. */
 
@@ -19,8 +19,6 @@ type Run = {
 }
 
 const name = () => `c-${randomUUID().slice(0, 8)}`
-const put = async (of: string, who: Asker = there.admin, body: object = {}) =>
-  who.put(applyPath, await named('ldap', of, body))
 const runOf = async (of: string) => {
   const { id } = await there.db.run.findFirstOrThrow({ where: { slug: of }, orderBy: { createdAt: 'asc' } })
   return id
@@ -39,7 +37,7 @@ describe('a failed run', () => {
     const submitter = await there.make.user({
       permissions: ['add_application', 'add_ldapprovider', 'change_application', 'change_ldapprovider', 'view_flow'],
     })
-    expect((await put(of, submitter)).status).toBe(500)
+    expect((await submitter.submit('ldap', of)).status).toBe(500)
     const id = await runOf(of)
     const run = await read(id)
     expect(run).toMatchObject({
@@ -60,19 +58,19 @@ describe('a failed run', () => {
   test('is repaired by the next run that applies the same application', async () => {
     const of = name()
     await breaks(of, 'XX002', 'a broken index')
-    await put(of)
-    await put(of)
+    await there.admin.submit('ldap', of)
+    await there.admin.submit('ldap', of)
     const failed = await there.db.run.findMany({ where: { slug: of }, orderBy: { createdAt: 'asc' } })
     expect(failed).toHaveLength(2)
     const ids = failed.map(({ id }) => id)
     // Another failure, a plan and another application repair nothing.
-    await put(name())
+    await there.admin.submit('ldap', name())
     for (const id of ids) expect((await read(id)).repaired_by).toBeNull()
     await heals(of)
-    await there.admin.put(`${applyPath}?dry_run=true`, await named('ldap', of))
+    await there.admin.submit('ldap', of, { query: 'dry_run=true' })
     for (const id of ids) expect((await read(id)).repaired_by).toBeNull()
-    expect((await put(of)).status).toBe(200)
-    await put(of, there.admin, { app: { group: 'Later' } })
+    expect((await there.admin.submit('ldap', of)).status).toBe(200)
+    await there.admin.submit('ldap', of, { app: { group: 'Later' } })
     const [, , , repairing] = await there.db.run.findMany({ where: { slug: of }, orderBy: { createdAt: 'asc' } })
     for (const id of ids) expect((await read(id)).repaired_by).toBe(repairing?.id)
     expect((await listed(ids[0] ?? ''))?.repaired_by).toBe(repairing?.id)
@@ -81,7 +79,7 @@ describe('a failed run', () => {
 
   test('is repaired for all who see it, and names the run for those who see that one', async () => {
     const of = name()
-    const as = async (owner: string) => there.admin.put(applyPath, await named('ldap', of), { owner })
+    const as = async (owner: string) => there.admin.submit('ldap', of, { owner })
     await breaks(of, 'XX002', 'a broken index')
     expect((await as('team-one')).status).toBe(500)
     const failed = await runOf(of)
@@ -108,7 +106,7 @@ describe('a failed run', () => {
   test('is repaired by a set that changes the application, and a set by the same set', async () => {
     const [one, two] = [name(), name()]
     await breaks(one, 'XX002', 'a broken index')
-    await put(one)
+    await there.admin.submit('ldap', one)
     const set = [await named('ldap', one), await named('ldap', two)]
     const sets = () => there.admin.put('/api/v3/blueprints/', set)
     expect((await sets()).status).toBe(500)
@@ -145,7 +143,7 @@ test('each attempt that fails is recorded, and the run goes on', async () => {
   const of = name()
   // A lock that is not given in time.
   await breaks(of, '55P03', 'canceling statement due to lock timeout')
-  const answering = there.admin.put(applyPath, await named('ldap', of), { headers: { prefer: 'respond-async' } })
+  const answering = there.admin.submit('ldap', of, { prefer: 'respond-async' })
   expect((await answering).status).toBe(202)
   const id = await runOf(of)
   const attempt = {

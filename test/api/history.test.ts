@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { type Answer, type Asker, answered, applyPath } from '../support/asker.ts'
-import { installation, named } from '../support/installation.ts'
+import { type Answer, type Asker, answered } from '../support/asker.ts'
+import { named } from '../support/examples.ts'
+import { installation } from '../support/installation.ts'
 import { name as slug } from '../support/name.ts'
 import { rows, run, sql } from '../support/sql.ts'
 
@@ -34,15 +35,16 @@ const history = async (of = slug, who: Asker = there.admin): Promise<Entry[]> =>
   return (answer.json as { results: Entry[] }).results
 }
 const brief = (entries: readonly Entry[]) => entries.map(({ action, model, name }) => [action, model, name])
-const put = async (body: Parameters<typeof named>[2] = {}, headers: Record<string, string> = {}) =>
-  there.admin.put(applyPath, await named('oauth2', slug, body), { headers })
 const runIn = ({ headers }: Answer) => /runs\/([^/]+)\//.exec(headers['content-location'] ?? '')?.[1]
 
 describe('the history of an application has', () => {
   test('its creation and its changes, with those of its provider: by whom, in which run, from -> to', async () => {
-    const made = await put({}, { 'x-request-id': `make-${slug}`, 'gatewright-owner': 'team-one' })
-    const changed = await put({ app: { group: 'New' } }, { 'gatewright-owner': 'team-one' })
-    await put({ app: { group: 'New' } }, { 'gatewright-owner': 'team-one' })
+    const made = await there.admin.submit('oauth2', slug, {
+      owner: 'team-one',
+      headers: { 'x-request-id': `make-${slug}` },
+    })
+    const changed = await there.admin.submit('oauth2', slug, { app: { group: 'New' }, owner: 'team-one' })
+    await there.admin.submit('oauth2', slug, { app: { group: 'New' }, owner: 'team-one' })
     const entries = await history()
     expect(brief(entries)).toEqual([
       ['update', application, slug],
@@ -62,7 +64,7 @@ describe('the history of an application has', () => {
   })
 
   test('what a set changed, where its run has no slug', async () => {
-    await put()
+    await there.admin.submit('oauth2', slug)
     const others = await Promise.all([1, 2].map((each) => named('ldap', `${slug}-${each}`)))
     const set = [...others, await named('oauth2', slug, { app: { group: 'By a set' } })]
     const answer = await answered(200, there.admin.put('/api/v3/blueprints/', set))
@@ -74,9 +76,9 @@ describe('the history of an application has', () => {
   })
 
   test('its rename, under both names', async () => {
-    await put()
+    await there.admin.submit('oauth2', slug)
     const fresh = `${slug}-new`
-    await answered(200, there.admin.put(applyPath, await named('oauth2', slug, { app: { slug: fresh, was: slug } })))
+    await answered(200, there.admin.submit('oauth2', slug, { app: { slug: fresh, was: slug } }))
     const entries = await history(fresh)
     expect(entries[0]).toMatchObject({ action: 'update', name: fresh, was: slug })
     expect(await history(slug)).toEqual(entries)
@@ -90,8 +92,8 @@ describe('the history of an application has', () => {
   })
 
   test('the same by its key, also when it is gone, and nothing by the key of another', async () => {
-    await put()
-    await put({ app: { group: 'A' } })
+    await there.admin.submit('oauth2', slug)
+    await there.admin.submit('oauth2', slug, { app: { group: 'A' } })
     const { pk } = (await there.admin.get(`/api/v3/core/applications/${slug}/`)).json as { pk: string }
     const entries = await history()
     expect(entries.length).toBeGreaterThan(2)
@@ -107,7 +109,7 @@ describe('the history of an application has', () => {
   })
 
   test('its deletion by a request, and what that deleted with it', async () => {
-    await put({}, { 'gatewright-owner': 'team-one' })
+    await there.admin.submit('oauth2', slug, { owner: 'team-one' })
     const answer = await there.admin.send({
       ...{ method: 'DELETE', url: `/api/v3/core/applications/${slug}/?with_provider=true` },
       headers: { 'gatewright-owner': 'team-one', 'x-request-id': `gone-${slug}` },
@@ -131,10 +133,10 @@ describe('the history of an application has', () => {
   })
 
   test('no plan, nothing that was refused, and nothing of other applications', async () => {
-    await put()
-    await there.admin.put(`${applyPath}?dry_run=true`, await named('oauth2', slug, { app: { group: 'Planned' } }))
-    expect((await put({ app: { slug: 'no slug' } })).status).toBe(400)
-    await there.admin.put(applyPath, await named('ldap', `${slug}-other`))
+    await there.admin.submit('oauth2', slug)
+    await there.admin.submit('oauth2', slug, { app: { group: 'Planned' }, query: 'dry_run=true' })
+    expect((await there.admin.submit('oauth2', slug, { app: { slug: 'no slug' } })).status).toBe(400)
+    await there.admin.submit('ldap', `${slug}-other`)
     expect(brief(await history())).toHaveLength(2)
   })
 })
@@ -160,7 +162,7 @@ describe('who sees it', () => {
   const asViewer = (permissions: string[], owners: string[] = []) => there.make.user({ permissions, owners })
 
   test('a caller who may view the application, without others’ names and runs', async () => {
-    await put()
+    await there.admin.submit('oauth2', slug)
     const viewer = await asViewer(['view_application'])
     const entries = await history(slug, viewer)
     expect(entries).toMatchObject([{ model: application, user: null, run: null }])
@@ -170,21 +172,21 @@ describe('who sees it', () => {
   })
 
   test('of an owner, when the permission is bound to owners', async () => {
-    await put({}, { 'gatewright-owner': 'team-one' })
+    await there.admin.submit('oauth2', slug, { owner: 'team-one' })
     expect(brief(await history(slug, await asViewer(['view_application'], ['team-one'])))).toHaveLength(1)
     const other = await part(historyPath(), await asViewer(['view_application'], ['team-two']))
     expect([other.status, other.json]).toMatchObject([404, { code: 'not_found' }])
     const nothing = await part(historyPath('never-there'), await asViewer(['view_application'], ['team-two']))
     expect(nothing.text).toBe(other.text.replaceAll(slug, 'never-there'))
     const takeover = { 'gatewright-owner': 'team-two', 'gatewright-allow': 'takeover' }
-    expect((await put({ app: { group: 'New' } }, takeover)).status).toBe(200)
+    expect((await there.admin.submit('oauth2', slug, { app: { group: 'New' }, headers: takeover })).status).toBe(200)
     const seen = await history(slug, await asViewer(['view_application'], ['team-two']))
     expect(brief(seen)).toEqual([['update', application, slug]])
   })
 })
 
 test('it comes in parts, the newest first', async () => {
-  for (const group of ['a', 'b', 'c']) await put({ app: { group } })
+  for (const group of ['a', 'b', 'c']) await there.admin.submit('oauth2', slug, { app: { group } })
   const whole = await history()
   const read: Entry[] = []
   let path: string | null = historyPath(slug, '?page_size=1')

@@ -2,15 +2,15 @@ import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { headerOf } from '../../src/http/headers.ts'
 import { longestMessage } from '../../src/runs/message.ts'
-import { applyPath, installation, named } from '../support/kit.ts'
+import { installation } from '../support/kit.ts'
 
 /** `Gatewright-Message`: why it is done, which is kept with the run. */
 
 const there = await installation()
 
 const header = 'Gatewright-Message'
-const put = async (headers: Record<string, string>, slug = `m-${randomUUID().slice(0, 8)}`) =>
-  there.admin.put(applyPath, await named('radius', slug), { headers })
+const put = (headers: Record<string, string>, slug = `m-${randomUUID().slice(0, 8)}`) =>
+  there.admin.submit('radius', slug, { headers })
 const { runOf } = there.admin
 
 describe('a message', () => {

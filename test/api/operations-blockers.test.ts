@@ -1,5 +1,5 @@
 import { describe, expect } from 'vitest'
-import { applyPath, dashboardOf, installation, named, raw, run, sql, until } from '../support/kit.ts'
+import { dashboardOf, installation, raw, run, sql, until } from '../support/kit.ts'
 import { claimsOf } from '../support/operations.ts'
 import { logins } from '../support/template.ts'
 
@@ -23,7 +23,7 @@ describe('A run is blocked', () => {
       '`npm start` gives this right to the login of its own PostgreSQL.',
     ],
     async () => {
-      await there.admin.put(applyPath, await named('radius', 'held'))
+      await there.admin.submit('radius', 'held')
       const cookie = await dashboard.session(operator.token)
       const shown = async (what: RegExp) => {
         const { statusCode, body } = await dashboard.send({ method: 'GET', url: '/admin/', headers: { cookie } })
@@ -41,7 +41,7 @@ describe('A run is blocked', () => {
         },
         { timeout: 100_000 },
       )
-      const sent = there.admin.put(applyPath, await named('radius', 'held', { app: { name: 'other' } }))
+      const sent = there.admin.submit('radius', 'held', { app: { name: 'other' } })
       try {
         await until(() => shown(/blocked<\/span> by another session, of another login: process \d+/), {
           what: 'the page to name the process alone',

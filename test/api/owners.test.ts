@@ -1,5 +1,15 @@
 import { describe, expect, test } from 'vitest'
-import { type Asker, applyPath, counts, installation, name, named, renewName, versions } from '../support/kit.ts'
+import {
+  type Asker,
+  applyPath,
+  counts,
+  installation,
+  name,
+  named,
+  renewName,
+  type SubmitOptions,
+  versions,
+} from '../support/kit.ts'
 
 /** `Gatewright-Owner` and `Gatewright-Allow`: whose an application and its provider are. */
 
@@ -9,15 +19,7 @@ const permissions = ['add_application', 'change_application', 'view_user', ...de
 const amira = await there.make.user({ permissions })
 const bo = await there.make.user({ permissions })
 
-type Asked = { owner?: string; allow?: string }
-
-const headersOf = ({ owner, allow }: Asked) => ({
-  ...(owner !== undefined && { 'gatewright-owner': owner }),
-  ...(allow !== undefined && { 'gatewright-allow': allow }),
-})
-
-const put = async (by: Asker, asked: Asked = {}, app: Record<string, unknown> = {}) =>
-  by.put(applyPath, await named('oauth2', name, { app }), { headers: headersOf(asked) })
+const put = (by: Asker, options?: SubmitOptions) => by.submit('oauth2', name, options)
 
 const today = () => new Date().toISOString().slice(0, 10)
 const names = () => [`provider oauth2 "${name}"`, `application "${name}"`]
@@ -29,9 +31,9 @@ const held = () =>
   ]).then((rows) => rows.map(({ owner, createdBy }) => ({ owner, createdBy })))
 
 /** Refused at once: nothing is recorded, and nothing is written. */
-async function refused(by: Asker, asked: Asked, app: Record<string, unknown> = {}): Promise<string> {
+async function refused(by: Asker, options: SubmitOptions): Promise<string> {
   const before = [await counts(there.db), await versions(there.db)]
-  const answer = await put(by, asked, app)
+  const answer = await put(by, options)
   expect(answer).toMatchObject({ status: 409, json: { code: 'conflict' } })
   expect([await counts(there.db), await versions(there.db)]).toEqual(before)
   return answer.detail
@@ -43,7 +45,7 @@ describe('an apply under an owner', () => {
     expect(await held()).toEqual(Array(2).fill({ owner: 'team-a', createdBy: amira.pk }))
     expect((await put(amira, { owner: 'team-a' })).logs).toEqual(names().map((what) => `${what} unchanged`))
     // The label counts, not the user: a team has several.
-    expect((await put(bo, { owner: 'team-a' }, { group: 'New' })).logs).toEqual([
+    expect((await put(bo, { owner: 'team-a', app: { group: 'New' } })).logs).toEqual([
       `${names()[0]} unchanged`,
       expect.stringContaining(`${names()[1]} updated: group `),
     ])
@@ -104,7 +106,7 @@ describe('an apply under an owner', () => {
 describe('Gatewright-Allow: takeover', () => {
   test('makes an object of another owner the own, and keeps its creator', async () => {
     await put(amira, { owner: 'team-a' })
-    const answer = await put(bo, { owner: 'team-b', allow: 'takeover' }, { group: 'New' })
+    const answer = await put(bo, { owner: 'team-b', allow: 'takeover', app: { group: 'New' } })
     const was = `belonged to owner "team-a" (made by "${amira.username}" on ${today()}): it belongs to owner "team-b" now`
     const [provider, app] = names()
     expect(answer.logs).toEqual([
@@ -150,11 +152,11 @@ describe('an apply without an owner', () => {
     await put(amira)
     expect(await held()).toEqual(Array(2).fill({ owner: null, createdBy: amira.pk }))
     const [provider, app] = names()
-    expect((await put(amira, {}, { group: 'A' })).logs).toEqual([
+    expect((await put(amira, { app: { group: 'A' } })).logs).toEqual([
       `${provider} unchanged`,
       expect.stringContaining(`${app} updated: group `),
     ])
-    expect((await put(bo, {}, { group: 'B' })).logs).toEqual([
+    expect((await put(bo, { app: { group: 'B' } })).logs).toEqual([
       `${provider} unchanged`,
       `${provider} was made by "${amira.username}" on ${today()}`,
       expect.stringContaining(`${app} updated: group `),
@@ -215,8 +217,8 @@ describe('the owner of a blueprint', () => {
     ...(owner !== undefined && { owner }),
     entries: [{ model: 'service_core.application', identifiers: { slug }, attrs: { name: slug } }],
   })
-  const send = (owner: string | undefined, asked: Asked = {}) =>
-    there.admin.put('/api/v3/blueprints/', document(owner, name), { headers: headersOf(asked) })
+  const send = (owner: string | undefined, asked: SubmitOptions = {}) =>
+    there.admin.put('/api/v3/blueprints/', document(owner, name), asked)
   const owner = () => there.db.application.findUniqueOrThrow({ where: { slug: name } }).then((row) => row.owner)
 
   test('stands in the document, or in the header, or in both', async () => {

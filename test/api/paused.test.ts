@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { beat } from '../../src/queue/heartbeat.ts'
 import { type Dashboard, dashboardOf, form, origin } from '../support/dashboard.ts'
-import { applyPath, type Installation, installation, type Made, named, type QueueKind, until } from '../support/kit.ts'
+import { type Installation, installation, type Made, type QueueKind, until } from '../support/kit.ts'
 import { needs } from '../support/needs.ts'
 
 /** A paused queue says so wherever it is noticed, with who paused it and when. */
@@ -21,7 +21,7 @@ function claims(queue: QueueKind): void {
   })
   const applies = () => there.admin.get('/-/health/applies/')
   const put = async (name: string, headers: Record<string, string> = {}) =>
-    there.admin.put(applyPath, await named('radius', name), { headers })
+    there.admin.submit('radius', name, { headers })
 
   /** Jobs of a lower lane are `prioritized`. */
   const waitingJobs = async () => {

@@ -14,7 +14,7 @@ const zone = 'https://x.$' + '{ZONE}'
 /** What a PUT of a provider with these fields says of one of them, `a/0/b`. */
 async function refusal(kind: Kind, provider: object, field: string): Promise<unknown> {
   const changes = { provider: { ...provider } }
-  const { status, json } = await on.admin.put(applyPath, await named(kind, `ph-${kind}`, changes))
+  const { status, json } = await on.admin.submit(kind, `ph-${kind}`, changes)
   return { status, said: field.split('/').reduce<unknown>((inner, part) => Object(inner)[part], Object(json).provider) }
 }
 
@@ -141,12 +141,9 @@ test('a name, an expression and a reference by name may hold any; a secret and a
     redirect_uris: [{ matching_mode: 'strict', url: 'https://ph.example.com/cb' }],
   }
   const changes = { app: { name: '{{ app }}', group: '{{group}}' }, provider: { ...provider } }
-  expect(await on.admin.put(applyPath, await named('oauth2', 'ph-named', changes))).toMatchObject({ status: 200 })
+  expect(await on.admin.submit('oauth2', 'ph-named', changes)).toMatchObject({ status: 200 })
   const wrong = { ...provider, client_secret: '!Env X', redirect_uris: [{ matching_mode: 'strict', url: zone }] }
-  const refusedAnswer = await on.admin.put(
-    applyPath,
-    await named('oauth2', 'ph-named', { ...changes, provider: wrong }),
-  )
+  const refusedAnswer = await on.admin.submit('oauth2', 'ph-named', { ...changes, provider: wrong })
   expect(refusedAnswer.status).toBe(400)
   expect(refusedAnswer.errors.map(({ pointer }) => pointer).sort()).toEqual([
     '/provider/client_secret',

@@ -214,8 +214,9 @@ describe('an apply of a reviewed plan', () => {
   )
 
   test('a plan takes none', async () => {
-    const answer = await there.admin.put(`${applyPath}?dry_run=true`, await named('oauth2', name), {
-      headers: { 'if-match': '"0123456789012345678901"' },
+    const answer = await there.admin.submit('oauth2', name, {
+      query: 'dry_run=true',
+      ifMatch: '"0123456789012345678901"',
     })
     expect(answer).toMatchObject({ status: 400, json: { 'If-Match': [expect.any(String)] } })
   })

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { type Asker, applyPath, installation, named, objects } from '../support/kit.ts'
+import { type Asker, installation, objects } from '../support/kit.ts'
 
 /** `If-Match` and `If-None-Match` of what changes or deletes one object whose reads have an `ETag`. */
 
@@ -16,7 +16,7 @@ async function newToken(): Promise<string> {
 const newGroup = async () => `${api}groups/${(await there.make.group({ users: [1] })).pk}/`
 async function newApplication(): Promise<string> {
   const slug = `a-${randomUUID().slice(0, 8)}`
-  await there.admin.put(applyPath, await named('ldap', slug))
+  await there.admin.submit('ldap', slug)
   return `${api}applications/${slug}/`
 }
 /** Past the API. */

@@ -6,10 +6,8 @@ import {
   answered,
   aProvider,
   applied,
-  applyPath,
   type Entry,
   installation,
-  named,
 } from '../support/kit.ts'
 
 /** A blueprint with `prune: true`: what its owner manages, and it does not name, is deleted. */
@@ -22,8 +20,7 @@ beforeEach(() => {
 
 const nameOf = (each: string) => `${owner}-${each}`
 /** An application and its provider of this owner. */
-const make = async (each: string, by = owner) =>
-  there.admin.put(applyPath, await named('oauth2', nameOf(each)), { owner: by })
+const make = async (each: string, by = owner) => there.admin.submit('oauth2', nameOf(each), { owner: by })
 const application = (each: string, attrs = {}): Entry => anApplication(nameOf(each), attrs)
 
 type Options = AskOptions & { query?: string; members?: object }
@@ -112,7 +109,7 @@ describe('prune', () => {
   test('leaves what another owner manages, what has none, and what is named in any state', async () => {
     for (const each of ['a', 'b']) await make(each)
     await make('other', `${owner}-other`)
-    await there.admin.put(applyPath, await named('oauth2', nameOf('none')))
+    await there.admin.submit('oauth2', nameOf('none'))
     const provider = aProvider('oauth2', nameOf('b'))
     const entries = [application('a'), { ...application('b'), state: 'created' }, provider]
     expect((await prune(entries)).logs).toHaveLength(3)

@@ -26,7 +26,7 @@ export async function refusal(there: Installation, { kind, name = 'new', app = {
 export async function installationWith(...kinds: Kind[]): Promise<Installation> {
   const there = await installation()
   for (const kind of kinds) {
-    const answer = await there.admin.put(applyPath, await named(kind, `${kind}-there`))
+    const answer = await there.admin.submit(kind, `${kind}-there`)
     expect(answer).toMatchObject({ status: 200, json: { applied: true } })
   }
   return there

@@ -1,18 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { type Asker, type AskOptions, applied, applyPath, installation, name, named } from '../support/kit.ts'
+import { type Asker, applied, installation, name, type SubmitOptions } from '../support/kit.ts'
 
 /** `was`: a name that changes, in a submission and in a blueprint. */
 
 const there = await installation()
 
-type Options = AskOptions & { by?: Asker; query?: string; app?: object; provider?: object }
+type Options = SubmitOptions & { by?: Asker }
 
 /** Applies the application under this slug; its provider keeps its name. */
-const put = async (slug: string, { by = there.admin, query = '', app, provider, ...options }: Options = {}) => {
-  const body = await named('oauth2', name, { app: { slug, ...app }, provider: { ...provider } })
-  return by.put(`${applyPath}${query}`, body, options)
-}
+const put = (slug: string, { by = there.admin, app, ...options }: Options = {}) =>
+  by.submit('oauth2', name, { ...options, app: { slug, ...app } })
 const { apply, runOf } = there.admin
 const { refused } = there
 const keyOf = async (slug: string) => (await there.db.application.findUnique({ where: { slug } }))?.pk
@@ -59,7 +57,7 @@ describe('was', () => {
 
   test('is planned, and applied as planned', async () => {
     await put(name)
-    const planned = await there.untouched(() => rename({ query: '?dry_run=true' }))
+    const planned = await there.untouched(() => rename({ query: 'dry_run=true' }))
     expect(planned.logs.at(-1)).toBe(`application "${fresh()}" would be updated: slug "${name}" -> "${fresh()}"`)
     const done = await applied(rename({ ifMatch: planned.etag }))
     expect((await runOf(done)).changes).toEqual((await runOf(planned)).changes)
@@ -101,7 +99,7 @@ describe('a rename is refused', () => {
   test('when both are there, with both names', async () => {
     await put(name)
     await there.db.application.create({ data: { pk: randomUUID(), name: 'Two', slug: fresh() } })
-    for (const query of ['', '?dry_run=true'])
+    for (const query of ['', 'dry_run=true'])
       expect((await refused(409, () => rename({ query }))).detail).toBe(
         `application "${fresh()}" and application "${name}" both exist, so nothing can be renamed: remove \`was\`, or delete one of them.`,
       )

@@ -12,6 +12,7 @@ import {
   named,
   objects,
   renewName,
+  type SubmitOptions,
 } from '../support/kit.ts'
 
 /** POST /api/v3/blueprints/runs/{id}/apply/: the stored document of a former run, once more. */
@@ -22,8 +23,8 @@ const again = (path: string, { as = there.admin, query = '', ...options }: Sent 
   as.post(`${path}apply/${query}`, undefined, options)
 type Sent = AskOptions & { as?: Asker; query?: string }
 const { apply, runOf } = there.admin
-const put = (group: string, others: Parameters<typeof named>[2] = {}, headers = {}) =>
-  named('oauth2', name, { ...others, app: { group } }).then((body) => there.admin.put(applyPath, body, { headers }))
+const put = (group: string, options?: SubmitOptions) =>
+  there.admin.submit('oauth2', name, { ...options, app: { group } })
 const groupOf = async () => (await there.db.application.findUniqueOrThrow({ where: { slug: name } })).group
 const secretOf = async () => {
   const { uuid, secrets } = await there.db.provider.findUniqueOrThrow({ where: { name } })
@@ -111,7 +112,7 @@ const matching = (pattern: RegExp) => expect.stringMatching(pattern)
 describe('a run of a plan', () => {
   const planned = async () => {
     await put('First')
-    return there.admin.put(`${applyPath}?dry_run=true`, await named('oauth2', name, { app: { group: 'Second' } }))
+    return there.admin.submit('oauth2', name, { app: { group: 'Second' }, query: 'dry_run=true' })
   }
 
   test('is applied, as it was reviewed', async () => {
@@ -155,8 +156,8 @@ describe('what was asked with the PUT is asked here', () => {
   })
 
   test('the owner is that of the run, unless it is sent', async () => {
-    const first = await put('First', {}, { 'gatewright-owner': 'team-a' })
-    await put('Second', {}, { 'gatewright-owner': 'team-a' })
+    const first = await put('First', { owner: 'team-a' })
+    await put('Second', { owner: 'team-a' })
     expect(await again(first.run, { owner: 'team-b' })).toMatchObject({ status: 409 })
     expect((await again(first.run)).json).toMatchObject({ applied: true })
     expect((await again(first.run, { owner: 'team-b', allow: 'takeover' })).json).toMatchObject({ applied: true })
@@ -175,7 +176,7 @@ describe('what was asked with the PUT is asked here', () => {
     const owner = { 'gatewright-owner': `team-${name}` }
     const first = await there.admin.put('/api/v3/blueprints/', body, { headers: owner })
     expect(first.json).toMatchObject({ applied: true })
-    await put('First', {}, owner)
+    await put('First', { headers: owner })
     expect(await again(first.run)).toMatchObject({
       status: 409,
       json: { detail: matching(/^prune would delete 2/) },
@@ -244,7 +245,7 @@ describe('is refused', () => {
 
   test('by the rights that its submitter has now, and of what it would do now', async () => {
     const user = await there.make.user({ permissions: ['add_application', 'add_oauth2provider'] })
-    const first = await user.put(applyPath, await named('oauth2', name))
+    const first = await user.submit('oauth2', name)
     expect(first.json).toMatchObject({ applied: true })
     // Creating it is not changing it.
     expect(await again(first.run, { as: user })).toMatchObject({ status: 403 })
@@ -266,7 +267,7 @@ describe('is refused', () => {
 
   test('while it has not ended', async () => {
     const release = there.hold()
-    const waiting = await answered(202, put('First', {}, { prefer: 'respond-async' }))
+    const waiting = await answered(202, put('First', { prefer: 'respond-async' }))
     expect(await again(waiting.headers.location ?? '')).toMatchObject({
       status: 409,
       json: { code: 'conflict', detail: 'This run has not ended: wait for its outcome.' },

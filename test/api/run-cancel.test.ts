@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { applyPath, installation, name, named, until } from '../support/kit.ts'
+import { installation, name, until } from '../support/kit.ts'
 import { isThere, lockRunOf, put, runOf, statesOf } from '../support/operations.ts'
 
 /** POST /api/v3/blueprints/runs/{id}/cancel/: a run that waits is not applied. */
@@ -26,7 +26,7 @@ const ended = async () => {
 test('the submitter cancels a run, and the client that waits learns by whom', async () => {
   const superuser = await there.make.user({ superuser: true })
   const release = there.hold()
-  const sending = there.as(superuser.token).put(applyPath, await named('radius', name))
+  const sending = there.as(superuser.token).submit('radius', name)
   await there.queued(1)
   const { id } = await runOf(there, name)
   expect(await cancel(id, superuser.token)).toMatchObject({
@@ -41,7 +41,7 @@ test('an operator cancels the run of another: its submitter gets no other answer
   const { token, username } = operator
   const release = there.hold()
   const headers = { 'idempotency-key': name }
-  const send = async () => there.admin.put(applyPath, await named('rac', name), { headers })
+  const send = async () => there.admin.submit('rac', name, { headers })
   const sending = send()
   await there.queued(1)
   const { id } = await runOf(there, name)

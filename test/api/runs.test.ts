@@ -228,7 +228,7 @@ const secretsIn = (provider: object): string[] => JSON.stringify(provider).match
 
 test('a run that a worker has locked is running, and one that no worker took is queued', async () => {
   const release = there.hold()
-  const answering = submitter.put(applyPath, await named('oauth2', 'held'), { headers: { 'x-request-id': 'held' } })
+  const answering = submitter.submit('oauth2', 'held', { headers: { 'x-request-id': 'held' } })
   await there.queued(1)
   const { id } = await there.db.run.findFirstOrThrow({ where: { requestId: 'held' } })
   const state = async () => seen(await submitter.get(`/api/v3/blueprints/runs/${id}/`)).state

@@ -1,18 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { type Answer, answered, applyPath, example, installation, kinds, named } from '../support/kit.ts'
-import { type Operation, readDescription } from '../support/openapi.ts'
+import { findIn, type Operation, readDescription } from '../support/openapi.ts'
 
 const service = await installation()
 const api = await readDescription(service.app)
 /** Authenticated, without any permission. */
 const plain = await service.make.user()
 
-const find = (id: string): Operation => {
-  const found = api.operations.find(({ operationId }) => operationId === id)
-  if (found === undefined) throw new Error(`there is no operation ${id}`)
-  return found
-}
+const find = findIn(api)
 
 /** The path with values in the places of its parameters. */
 const pathOf = ({ path }: Operation, values: readonly string[] = []) => {
@@ -42,7 +38,7 @@ const successes: Readonly<Record<string, () => Promise<Sent>>> = {
   blueprints_runs_cancel_create: async () => {
     const release = service.hold()
     const headers = { prefer: 'respond-async' }
-    const recorded = await service.admin.put(applyPath, await named('ldap', `c-${randomUUID()}`), { headers })
+    const recorded = await service.admin.submit('ldap', `c-${randomUUID()}`, { headers })
     return { values: [recorded.headers.location?.split('/').at(-2) ?? ''], afterwards: release }
   },
   core_groups_retrieve: async () => ({ values: [(await service.make.group()).pk] }),
@@ -128,7 +124,7 @@ describe('every answer is as described', () => {
     const parent = await service.make.group({ superuser: true })
     const child = await service.make.group({ parent: parent.pk, roles: [(await service.make.role([])).pk] })
     await service.make.user({ groups: [child.pk] })
-    for (const kind of ['saml', 'scim'] as const) await service.admin.put(applyPath, await named(kind, `list-${kind}`))
+    for (const kind of ['saml', 'scim'] as const) await service.admin.submit(kind, `list-${kind}`)
     const [application] = await service.db.application.findMany({ where: { slug: 'list-saml' } })
     const entries = [
       { model: 'service_stages_totp.totpdevice', identifiers: { name: 'Phone', user: 1 } },

@@ -1,6 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { type Asker, answered, applyPath, type Body, dashboardOf, installation, name, named } from '../support/kit.ts'
+import {
+  type Asker,
+  answered,
+  applyPath,
+  type Body,
+  dashboardOf,
+  installation,
+  name,
+  named,
+  textOf,
+} from '../support/kit.ts'
 
 /** What changed, as all surfaces say it: PostgreSQL orders the members of stored objects otherwise than documents do. */
 
@@ -28,10 +38,7 @@ async function pageOf({ id }: Run): Promise<string> {
     url: `/admin/runs/${id}/`,
     headers: { cookie: operator },
   })
-  return body
-    .replace(/<[^>]+>/g, ' ')
-    .replaceAll('&quot;', '"')
-    .replace(/\s+/g, ' ')
+  return textOf(body)
 }
 const uri = (path: string, mode = 'strict') => ({ matching_mode: mode, url: `https://${name}.example.com/${path}` })
 const group = (attributes: object, attrs: object = {}) => ({

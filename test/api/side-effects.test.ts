@@ -2,10 +2,11 @@ import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { transaction } from '../../src/db/client.ts'
 import { nameLock } from '../../src/db/locks.ts'
-import { type Asker, answered, applied, applyPath } from '../support/asker.ts'
+import { type Asker, answered, applied, applyPath, type SubmitOptions } from '../support/asker.ts'
 import { objects } from '../support/contents.ts'
 import { anApplication, aProvider } from '../support/entries.ts'
-import { installation, type Kind, named } from '../support/installation.ts'
+import { type Kind, named } from '../support/examples.ts'
+import { installation } from '../support/installation.ts'
 import { name } from '../support/name.ts'
 import { rows, sql } from '../support/sql.ts'
 import { until } from '../support/until.ts'
@@ -14,22 +15,15 @@ import { until } from '../support/until.ts'
 
 const there = await installation()
 
-const replacing = '?replace_provider=true'
-type Options = { by?: Asker; query?: string; kind?: Kind; headers?: Record<string, string>; app?: object }
+const replacing = 'replace_provider=true'
+type Options = SubmitOptions & { by?: Asker; kind?: Kind }
 
 /** Applies the application under a provider of this name. */
-const put = async (
-  provider: string,
-  { by = there.admin, query = '', kind = 'oauth2', headers = {}, app }: Options = {},
-) =>
-  by.put(
-    `${applyPath}${query}`,
-    await named(kind, name, {
-      app: { ...app },
-      provider: { name: provider, ...(kind === 'oauth2' && { client_id: `client-${provider}` }) },
-    }),
-    { headers },
-  )
+const put = (provider: string, { by = there.admin, kind = 'oauth2', ...options }: Options = {}) =>
+  by.submit(kind, name, {
+    ...options,
+    provider: { name: provider, ...(kind === 'oauth2' && { client_id: `client-${provider}` }) },
+  })
 const { apply, runOf } = there.admin
 const pkOf = async (provider: string) => (await there.db.provider.findUnique({ where: { name: provider } }))?.pk
 const remedy = 'delete it, or send ?replace_provider=true next time'
@@ -49,7 +43,7 @@ describe('an application with another provider', () => {
   test('would leave it, in a plan', async () => {
     await put(`${name}-old`)
     const line = `provider oauth2 "${name}-old" would have no application now: ${remedy}`
-    expect((await put(`${name}-new`, { query: '?dry_run=true' })).logs.at(-1)).toBe(line)
+    expect((await put(`${name}-new`, { query: 'dry_run=true' })).logs.at(-1)).toBe(line)
   })
 
   test('does not report a provider that another application has as a backchannel provider', async () => {
@@ -65,9 +59,7 @@ describe('an application with another provider', () => {
     await put(`${name}-scim`, { kind: 'scim' })
     const pk = await pkOf(`${name}-scim`)
     await apply([anApplication(name, { provider: null, backchannel_providers: [pk] })])
-    const answer = await apply([anApplication(name, { backchannel_providers: [] })], {
-      query: 'replace_provider=true',
-    })
+    const answer = await apply([anApplication(name, { backchannel_providers: [] })], { query: replacing })
     expect(answer.logs.at(-1)).toBe(`provider scim "${name}-scim" has no application now: delete it, or use it`)
     expect(await pkOf(`${name}-scim`)).toBe(pk)
   })
@@ -116,12 +108,12 @@ describe('replace_provider=true', () => {
     await put(`${name}-old`)
     const body = await named('oauth2', name, { provider: { name: `${name}-new` } })
     const before = await objects(there.db)
-    const planned = await there.admin.put(`${applyPath}?dry_run=true&replace_provider=true`, body)
+    const planned = await there.admin.put(`${applyPath}?dry_run=true&${replacing}`, body)
     expect(planned.logs.at(-1)).toBe(`provider oauth2 "${name}-old" would be deleted`)
     expect(await objects(there.db)).toEqual(before)
     const tag = { headers: { 'if-match': planned.headers.etag ?? '' } }
     expect((await there.admin.put(applyPath, body, tag)).status).toBe(412)
-    const done = await applied(there.admin.put(`${applyPath}${replacing}`, body, tag))
+    const done = await applied(there.admin.put(`${applyPath}?${replacing}`, body, tag))
     const [one, two] = [await runOf(planned), await runOf(done)] as { changes: object }[]
     expect(two?.changes).toEqual(one?.changes)
   })
@@ -148,7 +140,7 @@ describe('replace_provider=true', () => {
   })
 
   test('deletes nothing of another owner without takeover', async () => {
-    await put(`${name}-old`, { headers: { 'gatewright-owner': 'team-b' } })
+    await put(`${name}-old`, { owner: 'team-b' })
     await there.db.application.update({ where: { slug: name }, data: { owner: 'team-a' } })
     const headers = { 'gatewright-owner': 'team-a' }
     const answer = await put(`${name}-new`, { query: replacing, headers })
@@ -165,21 +157,21 @@ describe('replace_provider=true', () => {
   test('keeps what the document names itself', async () => {
     await put(`${name}-old`)
     const entries = [aProvider('oauth2', `${name}-old`), anApplication(name, { provider: null })]
-    const answer = await apply(entries, { query: 'replace_provider=true' })
+    const answer = await apply(entries, { query: replacing })
     expect(answer.logs.at(-1)).toBe(`provider oauth2 "${name}-old" has no application now: delete it, or use it`)
     expect(await pkOf(`${name}-old`)).toBeDefined()
   })
 
   test('of a blueprint that deletes the application deletes its provider', async () => {
     await put(`${name}-old`)
-    expect(
-      (await apply([{ ...anApplication(name), state: 'absent' }], { query: 'replace_provider=true' })).logs.at(-1),
-    ).toMatch(/^provider .*deleted/)
+    expect((await apply([{ ...anApplication(name), state: 'absent' }], { query: replacing })).logs.at(-1)).toMatch(
+      /^provider .*deleted/,
+    )
     expect(await pkOf(`${name}-old`)).toBeUndefined()
   })
 
   test.each(['1', 'yes', ''])('is true or false, and not %j', async (value) => {
-    const answer = await put(name, { query: `?replace_provider=${value}` })
+    const answer = await put(name, { query: `replace_provider=${value}` })
     expect(answer).toMatchObject({ status: 400, json: { replace_provider: ['Must be true or false.'] } })
   })
 })

@@ -346,10 +346,7 @@ describe('a run that it submitted', () => {
     await grant(owner, ['add_application', 'add_radiusprovider'])
     const submit = async (who: Asker) =>
       runOf(
-        await who.put(
-          applyPath,
-          await named('radius', `generated-${randomUUID().slice(0, 8)}`, { provider: { shared_secret: undefined } }),
-        ),
+        await who.submit('radius', `generated-${randomUUID().slice(0, 8)}`, { provider: { shared_secret: undefined } }),
       )
     const generated = async (who: Asker, { id }: { id: string }) =>
       ((await who.get(`/api/v3/blueprints/runs/${id}/`)).json as { generated: object }).generated

@@ -147,10 +147,10 @@ describe('a submission requires the permissions for its changes', () => {
     const top = await make.group({ roles: [role.pk] })
     const middle = await make.group({ parent: top.pk })
     const user = await make.user({ groups: [(await make.group({ parent: middle.pk })).pk] })
-    expect(await user.put(applyPath, await named('oauth2', 'inherited'))).toMatchObject({ status: 200 })
+    expect(await user.submit('oauth2', 'inherited')).toMatchObject({ status: 200 })
     const flagged = await make.group({ superuser: true })
     const heir = await make.user({ groups: [(await make.group({ parent: flagged.pk })).pk] })
-    expect(await heir.put(applyPath, await named('saml', 'inherited-flag'))).toMatchObject({ status: 200 })
+    expect(await heir.submit('saml', 'inherited-flag')).toMatchObject({ status: 200 })
   })
 
   test('a missing permission is reported before anything is looked up', async () => {
@@ -197,7 +197,7 @@ describe('rights that were removed between queueing and applying do not apply', 
     const user = await make.user({ permissions })
     const name = `late-${crypto.randomUUID().slice(0, 8)}`
     const release = there.hold()
-    const answering = user.put(applyPath, await named('oauth2', name), { headers: { 'x-request-id': name } })
+    const answering = user.submit('oauth2', name, { headers: { 'x-request-id': name } })
     await there.queued(1)
     await remove(user)
     const before = await versions(there.db)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { notKept } from '../../src/numbers.ts'
-import { applyPath, type Body, counts, installation, named } from '../support/kit.ts'
+import { applyPath, type Body, installation, named } from '../support/kit.ts'
 
 /** Bad input: the answer names every wrong field, and nothing is written, not even a run. */
 
@@ -236,32 +236,21 @@ const members: Record<string, Case> = {
 
 const there = await installation()
 for (const name of ['taken', 'behind']) {
-  expect(await there.admin.put(applyPath, await named(name === 'taken' ? 'oauth2' : 'scim', name))).toMatchObject({
+  expect(await there.admin.submit(name === 'taken' ? 'oauth2' : 'scim', name)).toMatchObject({
     status: 200,
   })
 }
-await there.admin.put(
-  applyPath,
-  await named('radius', 'owner', { app: { backchannel_providers: [await pkOf('behind')] } }),
-)
+await there.admin.submit('radius', 'owner', { app: { backchannel_providers: [await pkOf('behind')] } })
 /** The key of the provider of another application. */
 const takenPk = await pkOf('taken')
 const body = await named('oauth2', 'new')
 
-async function refused(sent: unknown) {
-  const before = await counts(there.db)
-  const answer = await there.admin.put(applyPath, sent)
-  expect(await counts(there.db)).toEqual(before)
-  return answer
-}
+const refused = (sent: unknown) => there.refused(400, () => there.admin.put(applyPath, sent))
 
 describe('a 400 names each wrong field', () => {
   test.each(Object.entries(members))('%s', async (_, [sent, fields]) => {
-    const { status, json } = await refused(sent(body))
-    expect({ status, json }).toEqual({
-      status: 400,
-      json: { ...(typeof fields === 'function' ? fields() : fields), code: 'invalid' },
-    })
+    const { json } = await refused(sent(body))
+    expect(json).toEqual({ ...(typeof fields === 'function' ? fields() : fields), code: 'invalid' })
   })
 
   test.each([
@@ -271,11 +260,8 @@ describe('a 400 names each wrong field', () => {
     ['gid_start_number', 2 ** 53 - 1, 'Must be at most 2147483647.'],
     ['uid_start_number', 1.5, 'Must be a whole number.'],
   ])('an integer out of its range: %s %d', async (member, value, why) => {
-    const { status, json } = await refused(await named('ldap', 'new-ldap', { provider: { [member]: value } }))
-    expect({ status, json }).toEqual({
-      status: 400,
-      json: { provider: { [member]: expect.arrayContaining([why]) }, code: 'invalid' },
-    })
+    const { json } = await refused(await named('ldap', 'new-ldap', { provider: { [member]: value } }))
+    expect(json).toEqual({ provider: { [member]: expect.arrayContaining([why]) }, code: 'invalid' })
   })
 
   test('at most 100 errors, and the rest are counted', async () => {

@@ -1,17 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import { applyPath, counts, installation, named } from '../support/kit.ts'
+import { applyPath, installation, named } from '../support/kit.ts'
 
 /** Requests that are refused before their fields are checked. */
 
 const there = await installation({ workers: 'none', applyWaitMs: 2_000 })
 const body = await named('oauth2', 'new')
 
-async function refused(sent: unknown, options = {}) {
-  const before = await counts(there.db)
-  const answer = await there.admin.put(applyPath, sent, options)
-  expect(await counts(there.db)).toEqual(before)
-  return answer
-}
+const refused = (sent: unknown, options = {}, query = '') =>
+  there.refused(400, () => there.admin.put(`${applyPath}${query}`, sent, options))
 
 describe('a body that is not JSON', () => {
   const secret = 'hunter2hunter2'
@@ -24,11 +20,8 @@ describe('a body that is not JSON', () => {
     ['bytes that are no UTF-8', Buffer.from([0x22, 0xff, 0xfe, 0x22])],
     ['UTF-16', Buffer.from('{}', 'utf16le')],
   ])('%s', async (_, sent) => {
-    const { status, json, text } = await refused(sent)
-    expect({ status, json }).toEqual({
-      status: 400,
-      json: { non_field_errors: [expect.stringMatching(/^The body is /)], code: 'invalid_json' },
-    })
+    const { json, text } = await refused(sent)
+    expect(json).toEqual({ non_field_errors: [expect.stringMatching(/^The body is /)], code: 'invalid_json' })
     expect(text).not.toContain('hunter2')
   })
 })
@@ -40,18 +33,11 @@ describe('what is not understood is refused by name, and nothing is applied', ()
     ['?x=1&x=2', { x: ['Unknown parameter.'] }],
     ['?__proto__=1', { ['__proto__']: ['Unknown parameter.'] }],
   ])('the query %s', async (query, fields) => {
-    const before = await counts(there.db)
-    const { status, json } = await there.admin.put(`${applyPath}${query}`, body)
-    expect(status).toBe(400)
-    expect(json).toEqual({ ...fields, code: 'invalid' })
-    expect(await counts(there.db)).toEqual(before)
+    expect((await refused(body, {}, query)).json).toEqual({ ...fields, code: 'invalid' })
   })
 
   test.each(['"etag"', 'W/"x"', '*, "x"', ''])('If-None-Match: %s', async (ifNoneMatch) => {
-    const { status, json } = await refused(body, { ifNoneMatch })
-    expect({ status, json }).toEqual({
-      status: 400,
-      json: { 'If-None-Match': [expect.stringContaining('Only * is taken')], code: 'invalid' },
-    })
+    const { json } = await refused(body, { ifNoneMatch })
+    expect(json).toEqual({ 'If-None-Match': [expect.stringContaining('Only * is taken')], code: 'invalid' })
   })
 })

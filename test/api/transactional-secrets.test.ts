@@ -3,15 +3,8 @@ import { describe, expect, test } from 'vitest'
 import { randomText } from '../../src/ids.ts'
 import { type Answer, applied, applyPath } from '../support/asker.ts'
 import { everything } from '../support/contents.ts'
-import {
-  type Body,
-  example,
-  type Installation,
-  installation,
-  type Kind,
-  kinds,
-  type QueueKind,
-} from '../support/installation.ts'
+import { type Body, example, type Kind, kinds } from '../support/examples.ts'
+import { type Installation, installation, type QueueKind } from '../support/installation.ts'
 import { needs } from '../support/needs.ts'
 
 /** Puts a unique secret into every secret field of a kind. The test then searches all data for it. */

@@ -1,15 +1,13 @@
 import { afterAll, describe, expect, test } from 'vitest'
 import { usualLaunchSchemes } from '../../src/config.ts'
 import { openEngine } from '../../src/plan/open-engine.ts'
-import { applyPath, installation, loadEngine, named, secretKey } from '../support/kit.ts'
+import { installation, loadEngine, secretKey } from '../support/kit.ts'
 
 /** Values that users of this API family write, and what is like them and can never work or gives too much. */
 
 const on = await installation()
 
-type Kind = 'oauth2' | 'proxy' | 'radius'
-const put = async (kind: Kind, name: string, provider: Record<string, unknown>) =>
-  on.admin.put(applyPath, await named(kind, name, { provider }))
+const put = (kind: string, name: string, provider: Record<string, unknown>) => on.admin.submit(kind, name, { provider })
 const uris = (...urls: string[]) => ({ redirect_uris: urls.map((url) => ({ matching_mode: 'regex', url })) })
 const raw = String.raw
 
@@ -104,8 +102,7 @@ describe('what an operator lists', () => {
   const lists = (launchSchemes: readonly string[], redirectParentDomains: readonly string[]) =>
     openEngine({ secretKey, secretKeyPrevious: null, tokenMaxDays: 365, launchSchemes, redirectParentDomains })
   afterAll(loadEngine)
-  const launch = async (meta_launch_url: string) =>
-    on.admin.put(applyPath, await named('oauth2', 'launched', { app: { meta_launch_url } }))
+  const launch = async (meta_launch_url: string) => on.admin.submit('oauth2', 'launched', { app: { meta_launch_url } })
 
   test('are the schemes of launch URLs', async () => {
     await lists(usualLaunchSchemes, [])

@@ -4,18 +4,11 @@ import { type Conditions, nothingAllowed } from '../../src/plan/engine.ts'
 import { people } from '../rights/people.ts'
 import { counts, versions } from '../support/contents.ts'
 import { name } from '../support/name.ts'
-import { application, type Bench, bench, oauth2, scim } from './engine.ts'
+import { acceptingNothing, application, bench, oauth2, scim } from './engine.ts'
 
 /** What the submitter has to acknowledge. The worker decides again, because rows change after the check of the API. */
 
-const accepting = await bench()
-/** Nothing is acknowledged, unless a test does so. */
-const there: Bench = {
-  ...accepting,
-  apply: (entries, as, conditions) => accepting.apply(entries, as, { allow: nothingAllowed, ...conditions }),
-  refusal: (entries, as, conditions) => accepting.refusal(entries, as, { allow: nothingAllowed, ...conditions }),
-  check: (entries, as, conditions) => accepting.check(entries, as, { allow: nothingAllowed, ...conditions }),
-}
+const there = acceptingNothing(await bench())
 const { user } = people(there)
 
 type Document = readonly Partial<Entry>[]

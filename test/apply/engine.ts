@@ -1,4 +1,4 @@
-import { inject } from 'vitest'
+import { expect, inject } from 'vitest'
 import { type ApplyResult, apply } from '../../src/apply/apply.ts'
 import { check } from '../../src/apply/check.ts'
 import { Refusal } from '../../src/apply/refusal.ts'
@@ -65,6 +65,29 @@ export async function bench(rewrite: (statement: Statement) => Statement = (same
 
 /** Tests of rights give them to groups with members: `conflicts.test.ts` is about those who did not expect it. */
 const accepting: Conditions = { ...unconditional, allow: { ...nothingAllowed, grants: true } }
+
+/** The same, with nothing acknowledged, unless a call does so. */
+export const acceptingNothing = (there: Bench): Bench => ({
+  ...there,
+  apply: (entries, as, conditions) => there.apply(entries, as, { allow: nothingAllowed, ...conditions }),
+  refusal: (entries, as, conditions) => there.refusal(entries, as, { allow: nothingAllowed, ...conditions }),
+  check: (entries, as, conditions) => there.check(entries, as, { allow: nothingAllowed, ...conditions }),
+})
+
+/** The error that check and apply both report for the last entry, at this path. */
+export const refusing =
+  (there: Bench) =>
+  async (entries: readonly Partial<Entry>[], at: string, as?: Actor): Promise<string> => {
+    const { logs, reason } = await there.refusal(entries, as)
+    expect([reason, logs]).toEqual(['invalid', [expect.any(String)]])
+    const [, message = ''] = logs[0]?.split(`rolled back: entries.${entries.length - 1}.${at}: `) ?? []
+    const checked = there.check(entries, as).then(
+      () => 'accepted',
+      (problem: { fields: object }) => JSON.stringify(problem.fields),
+    )
+    expect(await checked).toContain(JSON.stringify([message]))
+    return message
+  }
 
 const whole = (entry: Partial<Entry>): Entry => ({
   model: 'service_flows.flow',

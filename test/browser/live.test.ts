@@ -4,7 +4,7 @@ import { startStack } from '../api/stack.ts'
 import { breakable } from '../support/breakable.ts'
 import { fillLogIn, openBrowser, visit } from '../support/browser.ts'
 import { freshDatabase } from '../support/database.ts'
-import { applyPath, type Installation, installation, type Made, named, needs, until } from '../support/kit.ts'
+import { type Installation, installation, type Made, needs, until } from '../support/kit.ts'
 
 /** The pages wait for changes. Their clock stands still: so nothing is asked for but because of one. */
 
@@ -57,7 +57,7 @@ describe.runIf(needs('chromium'))("the operators' pages, which wait for changes"
 
   test('a run that ends is on the page, long before the page would ask by itself', async () => {
     const page = await open()
-    await service.admin.put(applyPath, await named('radius', 'is-told'))
+    await service.admin.submit('radius', 'is-told')
     const link = page.getByRole('link', { name: 'apply radius is-told' })
     const from = await page.evaluate<number>('performance.now()')
     await comes(page, link, 'the run to be on the page')
@@ -68,7 +68,7 @@ describe.runIf(needs('chromium'))("the operators' pages, which wait for changes"
 
   test('a failure that is repaired, and a new application, are on their pages', async () => {
     const { breaks, heals } = await breakable(service.db)
-    const put = async () => (await service.admin.put(applyPath, await named('radius', 'mended'))).status
+    const put = async () => (await service.admin.submit('radius', 'mended')).status
     await breaks('mended', 'XX002', 'a broken index')
     expect(await put()).toBe(500)
     const { id } = await service.db.run.findFirstOrThrow({ where: { slug: 'mended' } })

@@ -1,7 +1,7 @@
 import type { Browser } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { fillLogIn, openBrowser, visit } from '../support/browser.ts'
-import { answered, applyPath, type Installation, installation, type Made, named, needs } from '../support/kit.ts'
+import { answered, type Installation, installation, type Made, needs } from '../support/kit.ts'
 
 /** An operator finds what changed, looks at the difference, and rolls it back, by what a person sees. */
 
@@ -28,8 +28,7 @@ describe.runIf(needs('chromium'))('a roll back in Chromium', () => {
     { how: 'without script', javaScriptEnabled: false },
   ])('$how: from the application to the run that puts it back', async ({ how, javaScriptEnabled }) => {
     const slug = how.replace(' ', '-')
-    const put = async (group: string) =>
-      answered(200, service.admin.put(applyPath, await named('radius', slug, { app: { group } })))
+    const put = async (group: string) => answered(200, service.admin.submit('radius', slug, { app: { group } }))
     const groupOf = async () => (await service.db.application.findUniqueOrThrow({ where: { slug } })).group
     await put('First')
     await put('Second')

@@ -3,10 +3,11 @@ import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { adminToken } from '../support/engine.ts'
+import { named } from '../support/examples.ts'
 import { freshFolder } from '../support/folder.ts'
 import { freePort } from '../support/free-port.ts'
 import { type Listening, listening } from '../support/gatewright.ts'
-import { type Installation, named } from '../support/installation.ts'
+import type { Installation } from '../support/installation.ts'
 import { until } from '../support/until.ts'
 
 /** `gatewright runs`, `logs` and `token create`. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { applyPath, dashboardOf, installation, named } from '../support/kit.ts'
+import { answered, dashboardOf, installation, type SubmitOptions } from '../support/kit.ts'
 
 /** The pages of applications: what there is, whose it is, and what was done to it. */
 
@@ -9,18 +9,14 @@ const dashboard = dashboardOf(service)
 const operator = await service.make.user({ permissions })
 
 const { get } = dashboard
-const put = async (slug: string, app: Record<string, unknown> = {}, owner?: string) => {
-  const headers = owner === undefined ? {} : { 'Gatewright-Owner': owner }
-  const answer = await service.admin.put(applyPath, await named('radius', slug, { app }), { headers })
-  expect(answer.status, answer.text).toBe(200)
-}
+const put = (slug: string, options?: SubmitOptions) => answered(200, service.admin.submit('radius', slug, options))
 const list = '/admin/applications/'
 const page = (slug: string) => `${list}${slug}/`
 const slugsOf = (body: string) =>
   [...body.matchAll(/href="\/admin\/applications\/([\w-]+)\/"/g)].map(([, slug]) => slug)
 
 test('the list is searched by words and owner, page by page', async () => {
-  for (let each = 10; each < 65; each += 1) await put(`paged-${each}`, {}, 'team-pages')
+  for (let each = 10; each < 65; each += 1) await put(`paged-${each}`, { owner: 'team-pages' })
   const first = (await get(operator, `${list}?owner=team-pages`)).body
   expect(first).toContain('55 applications')
   expect(slugsOf(first)).toHaveLength(50)
@@ -32,8 +28,8 @@ test('the list is searched by words and owner, page by page', async () => {
 })
 
 test('callers see what they see in the API: those of their owners, or none', async () => {
-  await put('sight-a', {}, 'team-a')
-  await put('sight-b', {}, 'team-b')
+  await put('sight-a', { owner: 'team-a' })
+  await put('sight-b', { owner: 'team-b' })
   const bound = await service.make.user({ permissions, owners: ['team-a'] })
   expect(slugsOf((await get(bound, `${list}?text=sight`)).body)).toEqual(['sight-a'])
   expect((await get(bound, page('sight-a'))).statusCode).toBe(200)
@@ -46,8 +42,8 @@ test('callers see what they see in the API: those of their owners, or none', asy
 })
 
 test('one has a timeline with from -> to, who and the run, also when it is renamed and deleted', async () => {
-  await put('timed', { name: '<b>First</b>' })
-  await put('timed', { name: 'Second' })
+  await put('timed', { app: { name: '<b>First</b>' } })
+  await put('timed', { app: { name: 'Second' } })
   const { id } = await service.db.run.findFirstOrThrow({ where: { slug: 'timed' }, orderBy: { createdAt: 'desc' } })
   const { body } = await get(operator, page('timed'))
   expect(body).toContain('name: <span class="quiet">&lt;b&gt;First&lt;/b&gt;</span> -> Second')
@@ -75,7 +71,7 @@ test('one that was changed past the service says so', async () => {
 
 test('one that was deleted past the service says so and leads to its plan, until it is put back', async () => {
   const administrator = await service.make.user({ superuser: true })
-  await put('erased', {}, 'team-a')
+  await put('erased', { owner: 'team-a' })
   await service.db.application.deleteMany({ where: { slug: 'erased' } })
   const erased = (await get(administrator, page('erased'))).body
   expect(erased).toContain('There is no application of this slug now')
@@ -91,12 +87,12 @@ test('one that was deleted past the service says so and leads to its plan, until
   expect((await get(own, page('erased'))).body).toContain('changed outside</span>')
   expect((await get(other, page('erased'))).statusCode).toBe(404)
 
-  await put('erased', {}, 'team-a')
+  await put('erased', { owner: 'team-a' })
   expect((await get(operator, page('erased'))).body).not.toContain('changed outside</span>')
 })
 
 test('a long history is read part by part', async () => {
-  for (let each = 0; each < 25; each += 1) await put('long', { meta_description: '<'.repeat(400) + each })
+  for (let each = 0; each < 25; each += 1) await put('long', { app: { meta_description: '<'.repeat(400) + each } })
   const first = (await get(operator, page('long'))).body
   const [, older = ''] = /href="([^"]+)">Older</.exec(first) ?? []
   const second = (await get(operator, older)).body

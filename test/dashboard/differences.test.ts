@@ -1,6 +1,15 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { applyPath, dashboardOf, type Entry, installation, type Made, named } from '../support/kit.ts'
+import {
+  type Answer,
+  type Asker,
+  answered,
+  dashboardOf,
+  type Entry,
+  installation,
+  type SubmitOptions,
+  textOf,
+} from '../support/kit.ts'
 
 /** How documents of runs differ, and where a roll back is offered. */
 
@@ -14,26 +23,13 @@ beforeEach(() => {
 })
 
 const { get } = dashboard
-type Sent = { app?: object; provider?: object; owner?: string; as?: Made }
-async function put({ app = {}, provider = {}, owner, as }: Sent = {}): Promise<string> {
-  const body = await named('radius', slug, { app: { ...app }, provider: { ...provider } })
-  const answer = await (as ?? service.admin).put(applyPath, body, owner === undefined ? {} : { owner })
-  expect(answer.status, answer.text).toBe(200)
-  return answer.runId
-}
-async function set(entries: readonly Entry[], name = slug): Promise<string> {
-  const answer = await service.admin.apply(entries, { name })
-  expect(answer.status, answer.text).toBe(200)
-  return answer.runId
-}
+const idOf = async (sent: Promise<Answer>) => (await answered(200, sent)).runId
+/** @returns the key of the run */
+const put = (options: SubmitOptions, as: Asker = service.admin) => idOf(as.submit('radius', slug, options))
+const set = (entries: readonly Entry[], name = slug) => idOf(service.admin.apply(entries, { name }))
 const group = (name: string, cost: number) => ({
   ...{ model: 'service_core.group', identifiers: { name }, attrs: { attributes: { cost } } },
 })
-const textOf = (body: string) =>
-  body
-    .replace(/<[^>]+>/g, ' ')
-    .replaceAll('&quot;', '"')
-    .replace(/\s+/g, ' ')
 const differences = async (run: string, as = operator) => (await get(as, `/admin/runs/${run}/differences/`)).body
 
 describe('differences to the run before', () => {
@@ -90,7 +86,7 @@ describe('differences to the run before', () => {
       ],
     })
     const others = await put({ app: { group: 'Hidden' }, owner: 'team-d' })
-    const own = await put({ app: { group: 'Mine' }, owner: 'team-d', as: submitter })
+    const own = await put({ app: { group: 'Mine' }, owner: 'team-d' }, submitter)
     expect(await differences(own, submitter)).toContain('There is no applied run before it')
     expect(await differences(own, operator)).toContain('Hidden')
     expect((await get(submitter, `/admin/runs/${others}/differences/`)).statusCode).toBe(404)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { applyPath, dashboardOf, installation, type Made, named, run, sql } from '../support/kit.ts'
+import { answered, dashboardOf, installation, type Made, run, sql } from '../support/kit.ts'
 
 /** The list of applications where there are many, and what it says of each. */
 
@@ -14,10 +14,7 @@ async function show(as: Made, url: string) {
   expect([url, statusCode]).toEqual([url, 200])
   return body
 }
-const put = async (slug: string, provider: Record<string, unknown> = {}) => {
-  const answer = await service.admin.put(applyPath, await named('radius', slug, { provider }))
-  expect(answer.status, answer.text).toBe(200)
-}
+const put = (slug: string, provider = {}) => answered(200, service.admin.submit('radius', slug, { provider }))
 const many = (count: number, name: string) =>
   run(
     service.db,

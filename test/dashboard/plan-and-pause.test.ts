@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { applyPath, installation, named, rows, sql } from '../support/kit.ts'
+import { answered, installation, rows, sql } from '../support/kit.ts'
 import { operatorOf, runOf } from '../support/operations.ts'
 
 /** The pages of a plan, and of a run that waits while the queue is paused. */
@@ -12,8 +12,7 @@ const lineOf = (body: string, run: string) =>
 
 test('a plan says what it would do, and lists show no line of its log as a reason', async () => {
   const { get } = await operatorOf(there)
-  const plan = await there.admin.put(`${applyPath}?dry_run=true`, await named('radius', 'planned'))
-  expect(plan.status, plan.text).toBe(200)
+  await answered(200, there.admin.submit('radius', 'planned', { query: 'dry_run=true' }))
   const { id } = await runOf(there, 'planned')
   const page = textOf((await get(`/admin/runs/${id}/`)).body)
   expect(page).toContain('planned It would do this: 2 created.')
@@ -35,10 +34,7 @@ test('a plan says what it would do, and lists show no line of its log as a reaso
 test('a run that waits says by whom the queue is paused, until it is resumed', async () => {
   const { username, act, get } = await operatorOf(there)
   await act('pause', 'new disks')
-  const sent = await there.admin.put(applyPath, await named('radius', 'waits'), {
-    headers: { prefer: 'respond-async' },
-  })
-  expect(sent.status, sent.text).toBe(202)
+  await answered(202, there.admin.submit('radius', 'waits', { prefer: 'respond-async' }))
   const { id } = await runOf(there, 'waits')
   const page = async () => textOf((await get(`/admin/runs/${id}/`)).body)
   expect(await page()).toMatch(

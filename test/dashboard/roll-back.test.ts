@@ -1,7 +1,17 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { longestMessage } from '../../src/runs/message.ts'
-import { applyPath, dashboardOf, installation, type Made, named, origin, until } from '../support/kit.ts'
+import {
+  answered,
+  applyPath,
+  dashboardOf,
+  installation,
+  type Made,
+  named,
+  origin,
+  textOf,
+  until,
+} from '../support/kit.ts'
 
 /** /admin/runs/{id}/roll-back/: the document of a former run is planned, and applied as it was planned. */
 
@@ -23,11 +33,8 @@ const get = (as: Made, url: string, headers: Record<string, string> = followed) 
 const { post } = dashboard
 
 /** @returns the id of the run */
-async function put(group: string, headers: Record<string, string> = {}): Promise<string> {
-  const answer = await service.admin.put(applyPath, await named('radius', slug, { app: { group } }), { headers })
-  expect(answer.status, answer.text).toBe(200)
-  return answer.runId
-}
+const put = async (group: string) =>
+  (await answered(200, service.admin.submit('radius', slug, { app: { group } }))).runId
 const page = (run: string) => `/admin/runs/${run}/roll-back/`
 const groupOf = async () => (await service.db.application.findUniqueOrThrow({ where: { slug } })).group
 const runsOf = (mode: 'apply' | 'plan') => service.db.run.count({ where: { slug, mode } })
@@ -40,11 +47,6 @@ async function planned(run: string, as = operator) {
   return { url, plan: new URL(url, origin).searchParams.get('plan') ?? '', body: (await get(as, url)).body }
 }
 /** What is read, without tags. */
-const textOf = (body: string) =>
-  body
-    .replace(/<[^>]+>/g, ' ')
-    .replaceAll('&quot;', '"')
-    .replace(/\s+/g, ' ')
 
 describe('a roll back', () => {
   test('shows the plan first, and applies it as the operator, with its message', async () => {
@@ -146,8 +148,7 @@ test('a plan that waits is shown as such, and with its changes once it is there'
   await put('Second')
   const url = `/api/v3/blueprints/runs/${first}/apply/?dry_run=true`
   await service.queue.pause()
-  const sent = await operator.send({ method: 'POST', url, headers: { Prefer: 'respond-async' } })
-  expect(sent.status, sent.text).toBe(202)
+  const sent = await answered(202, operator.send({ method: 'POST', url, headers: { Prefer: 'respond-async' } }))
   const plan = String(sent.headers.location).split('/').at(-2) ?? ''
   const shown = () => get(operator, `${page(first)}?plan=${plan}`)
   try {
@@ -197,7 +198,7 @@ describe('who may', () => {
       String((await as.put(applyPath, body)).headers['content-location'])
         .split('/')
         .at(-2) ?? ''
-    await as.put(applyPath, await named('radius', slug, { app: { group: 'Later' } }))
+    await as.submit('radius', slug, { app: { group: 'Later' } })
     const { plan } = await planned(run, as)
     expect((await post(as, page(run), { plan })).statusCode).toBe(303)
     expect(await groupOf()).toBe('Mine')

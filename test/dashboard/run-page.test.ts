@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { applyPath, dashboardOf, installation, type Made, named } from '../support/kit.ts'
+import { answered, dashboardOf, installation, type Made } from '../support/kit.ts'
 
 /** What the page of a run offers, and what it says of other runs of the same objects. */
 
@@ -24,8 +24,7 @@ async function set(places: readonly number[], text: string, as: Pick<Made, 'put'
   const entries = places.map((place) => ({
     ...{ model: 'service_core.group', identifiers: { name: `${name}-${place}` }, attrs: { attributes: { text } } },
   }))
-  const answer = await as.put(`/api/v3/blueprints/${query}`, { version: 1, metadata: { name }, entries })
-  expect(answer.status, answer.text).toBe(200)
+  const answer = await answered(200, as.put(`/api/v3/blueprints/${query}`, { version: 1, metadata: { name }, entries }))
   return answer.runId
 }
 const upTo = (last: number) => Array.from({ length: last }, (_, each) => each + 1)
@@ -60,9 +59,7 @@ test('the later runs of many objects are those of the first ones, and the page s
 test('the differences of a run that waits are a page', async () => {
   await service.queue.pause()
   try {
-    const body = await named('radius', name, { app: {} })
-    const sent = await service.admin.put(applyPath, body, { headers: { Prefer: 'respond-async' } })
-    expect(sent.status, sent.text).toBe(202)
+    const sent = await answered(202, service.admin.submit('radius', name, { prefer: 'respond-async' }))
     const run = String(sent.headers.location).split('/').at(-2) ?? ''
     expect(await get(operator, `/admin/runs/${run}/differences/`)).toContain('There is no applied run before it')
   } finally {

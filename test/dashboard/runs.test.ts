@@ -106,7 +106,7 @@ describe('sight', () => {
   })
 
   test('runs are found by an object only for those who may view it', async () => {
-    expect((await service.admin.put(applyPath, await named('radius', 'seen-object'))).status).toBe(200)
+    expect((await service.admin.submit('radius', 'seen-object')).status).toBe(200)
     const plain = await service.make.user({ permissions: ['view_queue', 'view_run'] })
     const url = '/admin/runs/?period=all&object=application:seen-object'
     expect(listed((await get(reader, url)).body)).toHaveLength(1)
@@ -299,11 +299,11 @@ describe('the page of a run', () => {
 })
 
 test('what holds a run up is named: another session, or another run', async () => {
-  await service.admin.put(applyPath, await named('radius', 'held'))
+  await service.admin.submit('radius', 'held')
   const admin = await service.make.user({ superuser: true })
   const other = service.as(admin.token)
   const change = async (name: string, as = service.admin) =>
-    as.put(applyPath, await named('radius', 'held', { app: { name } })).catch(() => null)
+    as.submit('radius', 'held', { app: { name } }).catch(() => null)
   const release = Promise.withResolvers<void>()
   const locking = service.db.$transaction(
     async (tx) => {

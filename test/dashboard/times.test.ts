@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { written, zoneOf, zones } from '../../src/dashboard/zone.ts'
 import { type Dashboard, dashboardOf, form, origin } from '../support/dashboard.ts'
-import { applyPath, type Installation, installation, type Made, named } from '../support/kit.ts'
+import { type Installation, installation, type Made } from '../support/kit.ts'
 
 /** Times in UTC, or in the zone that a person chose. */
 
@@ -47,7 +47,7 @@ describe('the pages', () => {
     dashboard = dashboardOf(service)
     viewer = await service.make.user({ permissions: ['view_queue', 'view_run'] })
     session = await dashboard.session(viewer.token)
-    await service.admin.put(applyPath, await named('radius', 'timed'))
+    await service.admin.submit('radius', 'timed')
   })
 
   const get = async (url: string, cookie = '') =>

@@ -3,7 +3,7 @@ import { type Blueprint, KeyOf } from '../../src/document/document.ts'
 import { mask, masked } from '../../src/document/mask.ts'
 import { print } from '../../src/document/yaml.ts'
 import { loadRegistry } from '../../src/models/registry.ts'
-import { example, kinds } from '../support/installation.ts'
+import { example, kinds } from '../support/examples.ts'
 
 const registry = await loadRegistry()
 

@@ -88,7 +88,7 @@ describe('a client that closes the connection in the middle of its body', () => 
       what: 'the request to be over',
     })
     // Other requests are answered meanwhile, and only they are counted.
-    expect(await there.admin.put(applyPath, await named('radius', 'others'))).toMatchObject({ status: 200 })
+    expect(await there.admin.submit('radius', 'others')).toMatchObject({ status: 200 })
     expect(lines.map((line) => JSON.parse(line))).toEqual([
       expect.objectContaining({ level: 30, msg: 'the request broke off' }),
     ])

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { beat } from '../../src/queue/heartbeat.ts'
-import { applyPath, installation, named } from '../support/kit.ts'
+import { installation } from '../support/kit.ts'
 
 test('an API that drains is not ready, serves all else, and closes each connection after its answer', async () => {
   const there = await installation()
@@ -14,7 +14,7 @@ test('an API that drains is not ready, serves all else, and closes each connecti
     json: { status: 'not_ready', detail: expect.stringMatching(/^Not ready\. This API is stopping/) },
   })
   expect(await there.admin.get('/-/health/live/')).toMatchObject({ status: 200, headers: { connection: 'close' } })
-  expect(await there.admin.put(applyPath, await named('radius', 'while-draining'))).toMatchObject({
+  expect(await there.admin.submit('radius', 'while-draining')).toMatchObject({
     status: 200,
     headers: { connection: 'close' },
     json: { applied: true },

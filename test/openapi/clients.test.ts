@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
-import { installation, kinds } from '../support/installation.ts'
-import { type Json, type Operation, readDescription } from '../support/openapi.ts'
+import { kinds } from '../support/examples.ts'
+import { installation } from '../support/installation.ts'
+import { findIn, type Json, readDescription } from '../support/openapi.ts'
 
 /** What generators of clients make good code of, over the whole document. */
 
@@ -28,11 +29,7 @@ const bodies: readonly [string, Json][] = api.operations.flatMap(({ operationId,
   ),
 )
 
-const find = (id: string): Operation => {
-  const found = api.operations.find(({ operationId }) => operationId === id)
-  if (found === undefined) throw new Error(`there is no operation ${id}`)
-  return found
-}
+const find = findIn(api)
 
 test('no body has a default: a client that sends it would reset what is stored', () => {
   expect(bodies.length).toBeGreaterThan(100)

@@ -2,8 +2,9 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import { expect, test } from 'vitest'
 import { catalogue } from '../../src/errors.ts'
 import { permissionNames } from '../../src/models/registry.ts'
-import { installation, kinds } from '../support/installation.ts'
-import { type Content, type Operation, readDescription, schemaPath } from '../support/openapi.ts'
+import { kinds } from '../support/examples.ts'
+import { installation } from '../support/installation.ts'
+import { type Content, findIn, readDescription, schemaPath } from '../support/openapi.ts'
 
 /** The operations of the contract, by their number there. */
 const contract = [
@@ -23,11 +24,7 @@ const contract = [
 const service = await installation({ workers: 'none' })
 const api = await readDescription(service.app)
 
-const find = (id: string): Operation => {
-  const found = api.operations.find(({ operationId }) => operationId === id)
-  if (found === undefined) throw new Error(`there is no operation ${id}`)
-  return found
-}
+const find = findIn(api)
 
 test('is valid OpenAPI 3.1', async () => {
   expect(api.document.openapi).toBe('3.1.0')

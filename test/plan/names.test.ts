@@ -2,13 +2,14 @@ import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { type Entry, Find, KeyOf } from '../../src/document/document.ts'
 import type { Actor } from '../../src/permissions.ts'
-import { application, bench, flow, oauth2, scim, shipped } from '../apply/engine.ts'
+import { application, bench, flow, oauth2, refusing, scim, shipped } from '../apply/engine.ts'
 import { aGroup, aUser } from '../support/entries.ts'
 import { name } from '../support/name.ts'
 
 /** Rows are referred to by name wherever they are by key, with the same outcome. */
 
 const there = await bench()
+const refused = refusing(there)
 
 const key = (end: string) => `6f7e0000-0000-4000-8000-000000000${end}`
 
@@ -17,19 +18,6 @@ const mapping = (managed: string | null, attrs: Record<string, unknown>): Partia
   identifiers: managed === null ? { name: attrs.name, kind: attrs.kind } : { managed },
   attrs,
 })
-
-/** The error that check and apply both report for the last entry, at this path. */
-async function refused(entries: readonly Partial<Entry>[], at: string, as?: Actor): Promise<string> {
-  const { logs, reason } = await there.refusal(entries, as)
-  expect([reason, logs]).toEqual(['invalid', [expect.any(String)]])
-  const [, message = ''] = logs[0]?.split(`rolled back: entries.${entries.length - 1}.${at}: `) ?? []
-  const checked = there.check(entries, as).then(
-    () => 'accepted',
-    (problem: { fields: object }) => JSON.stringify(problem.fields),
-  )
-  expect(await checked).toContain(JSON.stringify([message]))
-  return message
-}
 
 /** Both apply, and the same is stored: sent again by key, it is unchanged. */
 async function same(byName: readonly Partial<Entry>[], byKey: readonly Partial<Entry>[]): Promise<void> {

@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { type Entry, Find, KeyOf } from '../../src/document/document.ts'
-import { application, bench, flow, oauth2, scim, shipped } from '../apply/engine.ts'
+import { application, bench, flow, oauth2, refusing, scim, shipped } from '../apply/engine.ts'
 import { aProvider } from '../support/entries.ts'
 import { name } from '../support/name.ts'
 
 /** A field takes only rows that make sense in it: the API and the worker refuse all others in the same words. */
 
 const there = await bench()
+const refused = refusing(there)
 
 const key = (end: string) => `6f7e0000-0000-4000-8000-000000000${end}`
 const [logIn, authorize, logOut, unenroll] = [key('101'), key('102'), key('104'), key('109')]
@@ -21,20 +22,6 @@ const mapping = (kind: string): Partial<Entry> => ({
   id: 'mapping',
   identifiers: { name, kind },
 })
-
-/** The error that both report for the last entry, at this path. */
-async function refused(entries: readonly Partial<Entry>[], at: string): Promise<string> {
-  const { logs, reason } = await there.refusal(entries)
-  expect(reason).toBe('invalid')
-  expect(logs).toHaveLength(1)
-  const [, message = ''] = logs[0]?.split(`rolled back: entries.${entries.length - 1}.${at}: `) ?? []
-  const checked = there.check(entries).then(
-    () => 'accepted',
-    (problem: { fields: object }) => JSON.stringify(problem.fields),
-  )
-  expect(await checked).toContain(JSON.stringify([message]))
-  return message
-}
 
 describe.each([
   ['authentication_flow', 'authentication', logIn, unenroll, 'unenrollment'],

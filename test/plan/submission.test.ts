@@ -4,7 +4,7 @@ import { loadRegistry } from '../../src/models/registry.ts'
 import type { Actor } from '../../src/permissions.ts'
 import { unconditional } from '../../src/plan/engine.ts'
 import { kindOf, mayWrite, toBlueprint } from '../../src/plan/submission.ts'
-import { example, kinds } from '../support/installation.ts'
+import { example, kinds } from '../support/examples.ts'
 
 const registry = await loadRegistry()
 

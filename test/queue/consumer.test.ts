@@ -4,7 +4,7 @@ import { uuid7 } from '../../src/ids.ts'
 import { jobId } from '../../src/queue/define.ts'
 import { cancelRun } from '../../src/runs/ledger.ts'
 import { late } from '../../src/runs/why.ts'
-import { applyPath, type Installation, installation, named, needs, type QueueKind, until } from '../support/kit.ts'
+import { type Installation, installation, needs, type QueueKind, until } from '../support/kit.ts'
 import { lockedOut } from '../support/locked-out.ts'
 
 /** The result of a job is that of its run. */
@@ -32,7 +32,7 @@ function claims(queue: QueueKind): void {
   const runOf = (slug: string) => there.db.run.findFirstOrThrow({ where: { slug } })
 
   test('of an applied run: its result, without its sentences', async () => {
-    const answer = await there.admin.put(applyPath, await named('radius', 'shown'))
+    const answer = await there.admin.submit('radius', 'shown')
     expect(answer).toMatchObject({ status: 200, json: { applied: true } })
     const { id } = await runOf('shown')
     const run = `/api/v3/blueprints/runs/${id}/`
@@ -47,7 +47,7 @@ function claims(queue: QueueKind): void {
 
   test('of a refused run: that nothing was applied', async () => {
     const release = there.hold()
-    const sending = there.admin.put(applyPath, await named('radius', 'twice'), { ifNoneMatch: '*' })
+    const sending = there.admin.submit('radius', 'twice', { ifNoneMatch: '*' })
     await there.queued(1)
     await there.db.application.create({ data: { pk: uuid7(), name: 'Twice', slug: 'twice' } })
     release()
@@ -63,7 +63,7 @@ function claims(queue: QueueKind): void {
   })
 
   test('of an attempt after the run was finished: the same result', async () => {
-    await there.admin.put(applyPath, await named('radius', 'again'))
+    await there.admin.submit('radius', 'again')
     const run = await runOf('again')
     await there.enqueue(run, 2)
     const [first, second] = [await ended(run.id), await ended(run.id, 2)]
@@ -93,7 +93,7 @@ function claims(queue: QueueKind): void {
 
   test('of a cancelled run: it failed, and nothing was applied', async () => {
     const release = there.hold()
-    const sending = there.admin.put(applyPath, await named('radius', 'cancelled'))
+    const sending = there.admin.submit('radius', 'cancelled')
     await there.queued(1)
     const { id } = await runOf('cancelled')
     const why = 'not applied: no worker took it in time'
@@ -112,7 +112,7 @@ function claims(queue: QueueKind): void {
 
   test('of a run that a bug has ended: it failed, for the reason of the run', async () => {
     const release = there.hold()
-    const sending = there.admin.put(applyPath, await named('radius', 'broken'))
+    const sending = there.admin.submit('radius', 'broken')
     await there.queued(1)
     const { id } = await runOf('broken')
     await there.db.run.update({ where: { id }, data: { blueprint: 'v1.not.sealed.here' } })
@@ -126,7 +126,7 @@ function claims(queue: QueueKind): void {
     const failedJobs = async () => (await there.queue.getJobs('failed')).map(({ data }) => data.run)
     const letIn = await lockedOut(there.db, '57014')
     const failOnce = async (slug: string) => {
-      const sending = there.admin.put(applyPath, await named('radius', slug))
+      const sending = there.admin.submit('radius', slug)
       const { id } = await until(() => there.db.run.findFirst({ where: { slug } }), { what: 'the run' })
       await until(async () => (await stateOf(id)) === 'delayed', { what: 'the attempt to fail' })
       return { id, sending }

@@ -4,7 +4,7 @@ import { startConsumer } from '../../src/queue/consumer.ts'
 import { runQueue } from '../../src/queue/enqueue.ts'
 import { startReconciler } from '../../src/runs/reconcile.ts'
 import { work } from '../../src/runs/work.ts'
-import { type Asker, atEnd, installation, needs } from '../support/kit.ts'
+import { type Asker, answered, atEnd, installation, needs } from '../support/kit.ts'
 import { queueOn } from '../support/queue.ts'
 
 /** One user's sets never hold what others need: at most one of them is at work, on at most half of the slots. */
@@ -20,8 +20,10 @@ async function othersGoFirst(queue: 'redis' | 'postgres', slots: readonly number
     const name = `set-${randomUUID()}`
     const of = (index: number) => ({ model: 'service_core.group', identifiers: { name: `${name} ${index}` } })
     const document = { version: 1, metadata: { name }, entries: Array.from({ length: count }, (_, index) => of(index)) }
-    const answer = await as.put('/api/v3/blueprints/', document, { headers: { prefer: 'respond-async' } })
-    expect(answer.status, answer.text).toBe(202)
+    const answer = await answered(
+      202,
+      as.put('/api/v3/blueprints/', document, { headers: { prefer: 'respond-async' } }),
+    )
     return answer.headers.location?.split('/').at(-2) ?? ''
   }
   const sets: string[] = []

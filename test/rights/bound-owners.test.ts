@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { type Answer, type Asker, answered, applyPath } from '../support/asker.ts'
+import { type Answer, type Asker, type AskOptions, answered, applyPath } from '../support/asker.ts'
 import { anApplication, aRole } from '../support/entries.ts'
-import { installation, named } from '../support/installation.ts'
+import { named } from '../support/examples.ts'
+import { installation } from '../support/installation.ts'
 import { name } from '../support/name.ts'
 
 /** Two pipelines, each with a role that is bound to one owner: neither changes or sees what the other one manages. */
@@ -18,7 +19,7 @@ const there = await installation()
 const one = await there.make.user({ permissions: deploys, owners: ['team-one'] })
 const two = await there.make.user({ permissions: deploys, owners: ['team-two'] })
 beforeEach(async () => {
-  expect((await put(one, 'team-one')).status).toBe(200)
+  expect((await put(one, { owner: 'team-one' })).status).toBe(200)
 })
 
 type Headers = Record<string, string>
@@ -26,11 +27,9 @@ const asOwner = (owner: string | null, allow?: string): Headers => ({
   ...(owner !== null && { 'gatewright-owner': owner }),
   ...(allow !== undefined && { 'gatewright-allow': allow }),
 })
-const put = async (by: Asker, owner: string | null, { slug = name, allow, query = '' }: Sent = {}) =>
-  by.put(`${applyPath}${query}`, await named('oauth2', slug, { app: { group: 'Taken' } }), {
-    headers: asOwner(owner, allow),
-  })
-type Sent = { slug?: string; allow?: string; query?: string }
+type Sent = AskOptions & { slug?: string; query?: string }
+const put = (by: Asker, { slug = name, ...options }: Sent = {}) =>
+  by.submit('oauth2', slug, { ...options, app: { group: 'Taken' } })
 const blueprint = (by: Asker, document: object, headers: Headers = {}, query = '') =>
   by.put(`/api/v3/blueprints/${query}`, { version: 1, metadata: { name: 'bound' }, ...document }, { headers })
 
@@ -52,10 +51,10 @@ describe('the label of another team', () => {
     const body = await named('oauth2', name)
     const owned = asOwner('team-one')
     const ways: Record<string, () => Promise<Answer>> = {
-      put: () => put(two, 'team-one'),
-      'put of a new one': () => put(two, 'team-one', { slug: `${name}-new` }),
-      takeover: () => put(two, 'team-one', { allow: 'takeover' }),
-      plan: () => put(two, 'team-one', { query: '?dry_run=true' }),
+      put: () => put(two, { owner: 'team-one' }),
+      'put of a new one': () => put(two, { owner: 'team-one', slug: `${name}-new` }),
+      takeover: () => put(two, { owner: 'team-one', allow: 'takeover' }),
+      plan: () => put(two, { owner: 'team-one', query: 'dry_run=true' }),
       async: () => two.put(applyPath, body, { headers: { ...owned, prefer: 'respond-async' } }),
       set: () => two.put(applyPath, [body], { headers: owned }),
       blueprint: () => blueprint(two, { entries: [{ ...app, attrs: { group: 'x' } }] }, owned),
@@ -72,7 +71,7 @@ describe('the label of another team', () => {
   })
 
   test('is refused for the former run of another token of the same user', async () => {
-    const sent = await put(one, 'team-one')
+    const sent = await put(one, { owner: 'team-one' })
     const path = sent.headers['content-location'] ?? ''
     const token = there.as(await there.make.token(one.pk, { ceiling: deploys.map((each) => `${each}@team-two`) }))
     expect((await token.get(path)).status).toBe(404)
@@ -98,7 +97,9 @@ describe('a row of another team', () => {
     const app = anApplication(name)
     const only = /the permission \w+ holds for rows of owner "team-two" only/
     for (const allow of [undefined, 'takeover'])
-      expect(await denied(() => put(two, 'team-two', allow === undefined ? {} : { allow }))).toMatch(only)
+      expect(await denied(() => put(two, { owner: 'team-two', ...(allow === undefined ? {} : { allow }) }))).toMatch(
+        only,
+      )
     for (const headers of [asOwner('team-two', 'takeover'), asOwner(null, 'takeover')])
       expect(await denied(() => blueprint(two, { entries: [{ ...app, state: 'absent' }] }, headers))).toMatch(only)
     const remove = { method: 'DELETE', url: `/api/v3/core/applications/${name}/?with_provider=true` }
@@ -148,24 +149,22 @@ describe('a row of another team', () => {
 
   test('is not made without a label, or under two', async () => {
     const slug = `${name}-new`
-    expect(await denied(() => put(two, null, { slug }))).toBe(
+    expect(await denied(() => put(two, { slug }))).toBe(
       `You may not create provider oauth2 "${slug}": the permission add_oauth2provider holds for rows of owner "team-two" only: send one of them as Gatewright-Owner.`,
     )
-    expect((await put(two, 'team-two', { slug })).status).toBe(200)
+    expect((await put(two, { owner: 'team-two', slug })).status).toBe(200)
     expect(await ownerOf(slug)).toBe('team-two')
     // Releasing it takes the permission for rows without an owner.
-    expect(await denied(() => put(two, null, { slug, allow: 'takeover' }))).toMatch(
-      /holds for rows of owner "team-two"/,
-    )
+    expect(await denied(() => put(two, { slug, allow: 'takeover' }))).toMatch(/holds for rows of owner "team-two"/)
   })
 
   test('changes its owner by a caller with rights on both sides', async () => {
     const both = await there.make.user({ permissions: deploys, owners: ['team-one', 'team-two'] })
-    expect((await put(both, 'team-two')).status).toBe(409)
-    expect((await put(both, 'team-two', { allow: 'takeover' })).status).toBe(200)
+    expect((await put(both, { owner: 'team-two' })).status).toBe(409)
+    expect((await put(both, { owner: 'team-two', allow: 'takeover' })).status).toBe(200)
     expect(await ownerOf()).toBe('team-two')
-    expect((await put(both, 'team-one', { allow: 'takeover' })).status).toBe(200)
-    expect(await denied(() => put(both, null, { allow: 'takeover' }))).toMatch(/owners "team-one", "team-two" only/)
+    expect((await put(both, { owner: 'team-one', allow: 'takeover' })).status).toBe(200)
+    expect(await denied(() => put(both, { allow: 'takeover' }))).toMatch(/owners "team-one", "team-two" only/)
   })
 })
 
@@ -219,7 +218,7 @@ describe('a conflict of owners', () => {
       await there.make.user({ permissions: [...permissions, 'view_user'] }),
     ]
     const details = await Promise.all(
-      [plain, viewer].map(async (by) => Object((await put(by, 'team-three')).json).detail as string),
+      [plain, viewer].map(async (by) => Object((await put(by, { owner: 'team-three' })).json).detail as string),
     )
     expect(details[0]).toContain('(made by another user)')
     expect(details[0]).not.toContain(one.username)
@@ -264,9 +263,7 @@ describe('the role', () => {
   test('of a user who impersonates binds both', async () => {
     const real = await there.make.user({ permissions: ['impersonate'] })
     const headers = { 'impersonate-user': two.username }
-    const answer = await real.put(applyPath, await named('oauth2', name), {
-      headers: { ...headers, ...asOwner('team-one') },
-    })
+    const answer = await real.submit('oauth2', name, { headers: { ...headers, ...asOwner('team-one') } })
     expect([answer.status, Object(answer.json).detail]).toEqual([403, claimed])
   })
 })
@@ -282,8 +279,8 @@ describe('a token with owners', () => {
     const made = await post(there.admin, { identifier: `t-${name}`, owners: ['team-two'] })
     expect([made.status, Object.hasOwn(Object(made.json), 'owners')]).toEqual([201, false])
     const bound = await keyOf(there.admin, `t-${name}`)
-    expect((await put(bound, 'team-one')).status).toBe(403)
-    expect((await put(bound, 'team-two', { slug: `${name}-two` })).status).toBe(200)
+    expect((await put(bound, { owner: 'team-one' })).status).toBe(403)
+    expect((await put(bound, { owner: 'team-two', slug: `${name}-two` })).status).toBe(200)
     expect((await bound.get(`/api/v3/core/applications/${name}/`)).status).toBe(404)
     expect((await bound.get('/api/v3/core/users/me/')).json).toMatchObject({ user: { is_superuser: false } })
     // What it makes is bound, too.
@@ -303,7 +300,7 @@ describe('a token with owners', () => {
     const bound = await keyOf(user, `w-${name}`)
     const slug = `${name}-worker`
     const release = there.hold()
-    const sent = put(bound, 'team-two', { slug })
+    const sent = put(bound, { owner: 'team-two', slug })
     await there.queued(1)
     await there.db.provider.create({
       data: { uuid: randomUUID(), name: slug, kind: 'oauth2', owner: 'team-one', settings: {}, secrets: {} },
@@ -314,7 +311,7 @@ describe('a token with owners', () => {
       applied: false,
       logs: [expect.stringMatching(/holds for rows of owner "team-two" only/)],
     })
-    expect((await put(bound, 'team-one')).status).toBe(403)
+    expect((await put(bound, { owner: 'team-one' })).status).toBe(403)
   })
 
   test('keeps its owners', async () => {

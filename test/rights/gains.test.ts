@@ -6,7 +6,7 @@ import { reader } from '../../src/db/engine-tx.ts'
 import { type Entry, Find, KeyOf } from '../../src/document/document.ts'
 import { type Conditions, nothingAllowed } from '../../src/plan/engine.ts'
 import { gainRow, gainStatement } from '../../src/rights/gains-sql.ts'
-import { type Bench, bench } from '../apply/engine.ts'
+import { acceptingNothing, bench } from '../apply/engine.ts'
 import { rows, sql } from '../support/sql.ts'
 import { everything, look, none, type Seen } from './oracle.ts'
 import { absent, groupEntry, people, roleEntry, userEntry } from './people.ts'
@@ -24,13 +24,7 @@ const accepting = await bench(({ text, values }) => ({
   ...{ text, values: text === gainText && counted !== undefined ? values.with(-1, counted) : values },
 }))
 const { db } = accepting
-/** Nothing is acknowledged, unless a test does so. */
-const there: Bench = {
-  ...accepting,
-  apply: (entries, as, conditions) => accepting.apply(entries, as, { allow: nothingAllowed, ...conditions }),
-  refusal: (entries, as, conditions) => accepting.refusal(entries, as, { allow: nothingAllowed, ...conditions }),
-  check: (entries, as, conditions) => accepting.check(entries, as, { allow: nothingAllowed, ...conditions }),
-}
+const there = acceptingNothing(accepting)
 const crowd = people(accepting)
 type Document = readonly Partial<Entry>[]
 const allowed: Partial<Conditions> = { allow: { ...nothingAllowed, grants: true } }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { type Asker, applyPath, installation, named } from '../support/kit.ts'
+import { type Asker, installation } from '../support/kit.ts'
 
 /** A list does not tell, by what it finds, what it does not show. */
 
@@ -13,7 +13,7 @@ const countOf = async (who: Asker, path: string) => {
 
 test('a search of consents finds those of others only for callers who may view users', async () => {
   const slug = `l-${randomUUID().slice(0, 8)}`
-  await there.admin.put(applyPath, await named('oauth2', slug))
+  await there.admin.submit('oauth2', slug)
   const { pk: applicationPk } = await there.db.application.findUniqueOrThrow({ where: { slug } })
   const owner = await there.make.user()
   const consent = (userPk: number) => there.db.userConsent.create({ data: { userPk, applicationPk } })
@@ -41,9 +41,7 @@ test('groups are found by the usernames of others only by callers who may view u
 test('the history of an application does not show what it was under another owner, in the takeover itself', async () => {
   const slug = `l-${randomUUID().slice(0, 8)}`
   const put = async (owner: string, app: Record<string, unknown>) =>
-    there.admin.put(applyPath, await named('oauth2', slug, { app }), {
-      headers: { 'gatewright-owner': owner, 'gatewright-allow': 'takeover' },
-    })
+    there.admin.submit('oauth2', slug, { app, headers: { 'gatewright-owner': owner, 'gatewright-allow': 'takeover' } })
   expect((await put('team-one', { group: 'Secret of one' })).status).toBe(200)
   expect((await put('team-two', { group: 'Of two' })).status).toBe(200)
   const viewer = await there.make.user({ permissions: ['view_application'], owners: ['team-two'] })

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { type Asker, answered, applyPath, installation, named } from '../support/kit.ts'
+import { type Asker, answered, installation } from '../support/kit.ts'
 
 /** What a document looks up, the caller must be allowed to view: a dry run must not answer guesses. */
 
@@ -138,7 +138,7 @@ test('a caller who may view the model looks it up', async () => {
 test('a name finds only providers of a kind that the caller may view', async () => {
   const who = await on.make.user({ permissions: ['add_application', 'view_radiusprovider', 'change_racprovider'] })
   const provider = { name: `rac-${randomUUID()}` }
-  await answered(200, on.admin.put(applyPath, await named('rac', provider.name)))
+  await answered(200, on.admin.submit('rac', provider.name))
   const slug = randomUUID()
   const entry = (name: string) =>
     `  - { model: service_core.application, identifiers: { slug: "${slug}" }, attrs: { name: App, provider: "${name}" } }`

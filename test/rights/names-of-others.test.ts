@@ -4,7 +4,8 @@ import { application as applicationEntry, bench, scim as scimEntry } from '../ap
 import { type Answer, type Asker, answered, applyPath } from '../support/asker.ts'
 import { dashboardOf } from '../support/dashboard.ts'
 import { anApplication } from '../support/entries.ts'
-import { installation, named } from '../support/installation.ts'
+import { named } from '../support/examples.ts'
+import { installation } from '../support/installation.ts'
 import type { Made } from '../support/make.ts'
 import { name } from '../support/name.ts'
 import { run, sql } from '../support/sql.ts'
@@ -27,11 +28,9 @@ const one = await there.make.user({ permissions: deploys, owners: ['team-one'] }
 const two = await there.make.user({ permissions: deploys, owners: ['team-two'] })
 beforeEach(async () => {
   secret = `secret-${randomUUID()}`
-  expect((await put(two, 'team-two')).status).toBe(200)
+  expect((await two.submit('oauth2', name, { owner: 'team-two' })).status).toBe(200)
 })
 
-const put = async (by: Asker, owner: string | null, query = '', slug = name) =>
-  by.put(`${applyPath}${query}`, await named('oauth2', slug), { headers: owned(owner) })
 const owned = (owner: string | null) => (owner === null ? {} : { 'gatewright-owner': owner })
 const blueprint = (by: Asker, entries: readonly object[], owner = 'team-two', query = '') =>
   by.put(`/api/v3/blueprints/${query}`, { version: 1, metadata: { name: 'n' }, entries }, { headers: owned(owner) })
@@ -53,8 +52,8 @@ async function shown(by: Asker, answer: Answer): Promise<string> {
 describe('a provider of another owner that an application loses', () => {
   test('is not named in a plan, an apply and its run', async () => {
     await foreignProvider()
-    for (const query of ['?dry_run=true', '']) {
-      const answer = await answered(200, put(two, 'team-two', query))
+    for (const query of ['dry_run=true', '']) {
+      const answer = await answered(200, two.submit('oauth2', name, { owner: 'team-two', query }))
       expect(await shown(two, answer)).not.toContain(secret)
       expect(await shown(two, answer)).not.toContain('has no application now')
     }
@@ -62,15 +61,17 @@ describe('a provider of another owner that an application loses', () => {
 
   test('is named to a caller who may know it', async () => {
     await foreignProvider('team-two')
-    expect((await put(two, 'team-two')).text).toContain(`provider oauth2 \\"${secret}\\" has no application now`)
+    expect((await two.submit('oauth2', name, { owner: 'team-two' })).text).toContain(
+      `provider oauth2 \\"${secret}\\" has no application now`,
+    )
   })
 
   test('is not named when it was to be deleted', async () => {
     await foreignProvider()
     const remove = { method: 'DELETE', url: `/api/v3/core/applications/${name}/?with_provider=true` }
     const answers = [
-      await put(two, 'team-two', '?replace_provider=true'),
-      await put(two, 'team-two', '?replace_provider=true&dry_run=true'),
+      await two.submit('oauth2', name, { owner: 'team-two', query: 'replace_provider=true' }),
+      await two.submit('oauth2', name, { owner: 'team-two', query: 'replace_provider=true&dry_run=true' }),
       await two.send({ ...remove, headers: owned('team-two') }),
     ]
     for (const answer of answers) {
@@ -138,7 +139,7 @@ test('what a prune would delete is not named by the worker either', async () => 
 })
 
 test('the rows of the own owner are pruned, and named', async () => {
-  expect((await put(one, 'team-one', '', `${name}-one`)).status).toBe(200)
+  expect((await one.submit('oauth2', `${name}-one`, { owner: 'team-one' })).status).toBe(200)
   const document = {
     ...{ version: 1, metadata: { name: 'n' }, owner: 'team-two', prune: true },
     entries: [{ ...anApplication('none'), state: 'absent' }],
@@ -151,7 +152,8 @@ test('the rows of the own owner are pruned, and named', async () => {
 test('what a row was, while another owner managed it, stands in no history for the next one', async () => {
   const taken = `${name}-taken`
   const app = async (owner: string, app: object) =>
-    there.admin.put(applyPath, await named('oauth2', taken, { app: { name: taken, ...app } }), {
+    there.admin.submit('oauth2', taken, {
+      app: { name: taken, ...app },
       headers: { 'gatewright-owner': owner, 'gatewright-allow': 'takeover' },
     })
   const answers = [
@@ -238,9 +240,9 @@ describe('a run that takes an application over', () => {
   })
 
   test('shows the log of another run, and of the own one that was refused', async () => {
-    const answer = await put(there.admin, 'team-two')
+    const answer = await there.admin.submit('oauth2', name, { owner: 'team-two' })
     expect(await allOf(await viewerOf('team-two'), runPath(answer))).toContain(`application \\"${name}\\" unchanged`)
-    const own = runPath(await put(two, 'team-two'))
+    const own = runPath(await two.submit('oauth2', name, { owner: 'team-two' }))
     const [id = ''] = own.split('/').slice(-2)
     await there.db.run.update({ where: { id }, data: { applied: false, reason: 'conflict', logs: ['two many'] } })
     expect((await two.get(own)).text).toContain('two many')

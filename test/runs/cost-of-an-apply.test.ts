@@ -1,8 +1,7 @@
 import { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
-import { applyPath } from '../support/asker.ts'
 import { atEnd } from '../support/at-end.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { type Installation, installation } from '../support/installation.ts'
 import { needs } from '../support/needs.ts'
 import { freshRedis } from '../support/redis.ts'
 import { recordStatements } from '../support/statements.ts'
@@ -46,7 +45,7 @@ const isRegular = (text: string) =>
 const isSnapshot = (text: string) => /^\s*SELECT/.test(text) && text.includes('"applications"')
 
 async function applyOnce({ admin }: Installation, name: string): Promise<void> {
-  const answer = await admin.put(applyPath, await named('oauth2', name))
+  const answer = await admin.submit('oauth2', name)
   expect(answer).toMatchObject({ status: 200, json: { applied: true } })
 }
 

@@ -5,7 +5,7 @@ import { runQueue } from '../../src/queue/enqueue.ts'
 import { maxAttempts } from '../../src/runs/life.ts'
 import { reconcile } from '../../src/runs/reconcile.ts'
 import { reconcilerLedger } from '../../src/runs/reconciler-ledger.ts'
-import { applyPath, installation, named, needs, type QueueKind, rows, sql, until } from '../support/kit.ts'
+import { installation, needs, type QueueKind, rows, sql, until } from '../support/kit.ts'
 import { queueOn } from '../support/queue.ts'
 import { freshRedis, ownRedis } from '../support/redis.ts'
 import { type Stand, stand } from './stand.ts'
@@ -105,9 +105,7 @@ function claims(kind: QueueKind, redis: () => Promise<string | null>): void {
   test('a run that waited for long in a paused queue is applied when the queue is resumed', async () => {
     const there = await installation({ queue: kind, applyWaitMs: 20_000 })
     await there.queue.pause()
-    const answers = Promise.all(
-      ['early', 'late'].map(async (name) => there.admin.put(applyPath, await named('radius', name))),
-    )
+    const answers = Promise.all(['early', 'late'].map(async (name) => there.admin.submit('radius', name)))
     await there.queued(2)
     const runs = await there.db.run.findMany()
     await Promise.all(runs.map((run) => there.enqueue(run, maxAttempts)))

@@ -4,6 +4,7 @@ import type { ErrorDetail } from '../../src/errors.ts'
 import type { Api } from '../../src/http/api.ts'
 import { isObject } from '../../src/json-object.ts'
 import type { Run } from '../../src/views/run.ts'
+import { type Changes, type Kind, named } from './examples.ts'
 import { checked } from './problem.ts'
 
 export type Answer = {
@@ -44,11 +45,15 @@ export type AskOptions = {
   ifNoneMatch?: string
   owner?: string
   allow?: string
+  prefer?: string
   headers?: Record<string, string>
 }
 
 /** `query` without its question mark, `name` of the document, `members` beside its name and entries. */
 type DocumentOptions = AskOptions & { query?: string; name?: string; members?: object }
+
+/** `query` without its question mark, and fields that differ from the example. */
+export type SubmitOptions = AskOptions & Changes & { query?: string }
 
 /** A client with a token, in front of the API. */
 export type Asker = {
@@ -60,6 +65,8 @@ export type Asker = {
   patch(path: string, body: unknown, options?: AskOptions): Promise<Answer>
   delete(path: string, options?: AskOptions): Promise<Answer>
   send(request: InjectOptions & { method: string; url: string }): Promise<Answer>
+  /** Submits the shipped example of a kind under a name of its own. */
+  submit(kind: Kind, name: string, options?: SubmitOptions): Promise<Answer>
   /** Applies a document. @param content its entries, or all of it as YAML */
   apply(content: readonly Entry[] | string | Buffer, options?: DocumentOptions): Promise<Answer>
   /** Plans a document. */
@@ -140,6 +147,10 @@ export function askAs(app: Pick<Api, 'inject'>, token: string | null): Asker {
     post: (url, body, options) => sendBody('POST', url, body, options),
     patch: (url, body, options) => sendBody('PATCH', url, body, options),
     delete: (url, options) => send({ method: 'DELETE', url, headers: headersOf(options) }),
+    submit: async (kind, name, { query = '', app, provider, ...options } = {}) => {
+      const url = query === '' ? applyPath : `${applyPath}?${query}`
+      return sendBody('PUT', url, await named(kind, name, { app, provider }), options)
+    },
     apply,
     plan: (content, { query, ...options } = {}) =>
       apply(content, { ...options, query: query === undefined ? 'dry_run=true' : `dry_run=true&${query}` }),
@@ -147,11 +158,19 @@ export function askAs(app: Pick<Api, 'inject'>, token: string | null): Asker {
   }
 }
 
-const headersOf = ({ ifMatch, ifNoneMatch, owner, allow, headers }: AskOptions = {}): Record<string, string> => ({
+const headersOf = ({
+  ifMatch,
+  ifNoneMatch,
+  owner,
+  allow,
+  prefer,
+  headers,
+}: AskOptions = {}): Record<string, string> => ({
   ...(ifMatch !== undefined && { 'if-match': ifMatch }),
   ...(ifNoneMatch !== undefined && { 'if-none-match': ifNoneMatch }),
   ...(owner !== undefined && { 'gatewright-owner': owner }),
   ...(allow !== undefined && { 'gatewright-allow': allow }),
+  ...(prefer !== undefined && { prefer }),
   ...headers,
 })
 

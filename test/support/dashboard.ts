@@ -21,6 +21,13 @@ export type Dashboard = {
 type User = { readonly token: string }
 type Headers = Record<string, string>
 
+/** What a reader sees of a page. */
+export const textOf = (body: string) =>
+  body
+    .replace(/<[^>]+>/g, ' ')
+    .replaceAll('&quot;', '"')
+    .replace(/\s+/g, ' ')
+
 export function dashboardOf({ app }: Pick<Installation, 'app'>): Dashboard {
   const send: Dashboard['send'] = ({ headers, ...request }) => app.inject({ ...request, headers: { host, ...headers } })
   const logIn: Dashboard['logIn'] = (token, headers = { origin }) =>

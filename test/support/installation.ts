@@ -1,5 +1,3 @@
-import { readdirSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import { pino } from 'pino'
 import { expect } from 'vitest'
 import { buildApp } from '../../src/app.ts'
@@ -56,7 +54,7 @@ export type Installation = {
   hold(): () => void
   /** Expects that every object stays as it was. */
   untouched<Value>(work: () => Promise<Value>): Promise<Value>
-  /** Expects this status, and that every object stays as it was. */
+  /** Expects this status, and that every object stays as it was. No run is recorded for a 400. */
   refused(status: number, ask: () => Promise<Answer>): Promise<Answer>
   /** Waits until this many runs were recorded and are not finished. */
   queued(count: number): Promise<void>
@@ -163,8 +161,10 @@ export async function installation({
     hold: gate.hold,
     untouched,
     refused: async (status, ask) => {
+      const runs = await testDb.run.count()
       const answer = await untouched(ask)
       expect([answer.status, answer.text]).toEqual([status, expect.any(String)])
+      if (status === 400) expect(await testDb.run.count()).toBe(runs)
       return answer
     },
     queued: async (count) => {
@@ -186,34 +186,3 @@ function openGate(): { passed(): Promise<void>; hold(): () => void } {
     },
   }
 }
-
-const examples = new URL('../../examples/', import.meta.url)
-
-/** The provider kinds, each with its shipped example. */
-export const kinds = readdirSync(examples)
-  .filter((file) => file.endsWith('.json'))
-  .map((file) => file.replace('.json', ''))
-  .sort()
-export type Kind = string
-
-export type Body = { app: Record<string, unknown>; provider_model: string; provider: Record<string, unknown> }
-
-/** The shipped example of a kind, with other fields; `undefined` removes one. */
-export async function example(
-  kind: Kind,
-  changes: { app?: Record<string, unknown>; provider?: Record<string, unknown> } = {},
-): Promise<Body> {
-  const shipped: Body = JSON.parse(await readFile(new URL(`${kind}.json`, examples), 'utf8'))
-  return { ...shipped, app: { ...shipped.app, ...changes.app }, provider: { ...shipped.provider, ...changes.provider } }
-}
-
-/** The example under a name of its own, so that tests of one installation do not meet. */
-export const named = (
-  kind: Kind,
-  name: string,
-  changes: { app?: Record<string, unknown>; provider?: Record<string, unknown> } = {},
-): Promise<Body> =>
-  example(kind, {
-    app: { slug: name, ...changes.app },
-    provider: { name, ...(kind === 'oauth2' && { client_id: `client-${name}` }), ...changes.provider },
-  })

@@ -84,6 +84,15 @@ const ofHttp = new Set([
 
 export const schemaPath = '/api/v3/schema/'
 
+/** @returns finds an operation by its id */
+export const findIn =
+  ({ operations }: Description) =>
+  (id: string): Operation => {
+    const found = operations.find(({ operationId }) => operationId === id)
+    if (found === undefined) throw new Error(`there is no operation ${id}`)
+    return found
+  }
+
 export async function readDescription(app: Api): Promise<Description> {
   const { body, statusCode } = await app.inject({ url: schemaPath })
   if (statusCode !== 200) throw new Error(`${schemaPath} answers ${statusCode}: ${body}`)

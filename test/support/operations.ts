@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import type { Tx } from '../../src/db/client.ts'
 import { jobId } from '../../src/queue/define.ts'
-import { type Answer, applyPath } from './asker.ts'
+import type { Answer } from './asker.ts'
 import { dashboardOf, form, origin } from './dashboard.ts'
-import { type Installation, named } from './installation.ts'
+import type { Installation } from './installation.ts'
 import { sentencesOf } from './operations-doc.ts'
 import { rows, run, sql } from './sql.ts'
 import { until } from './until.ts'
@@ -13,7 +13,7 @@ import { until } from './until.ts'
 export const lockRunOf = (tx: Tx, slug: string) => rows(tx, sql`SELECT 1 FROM runs WHERE slug = ${slug} FOR UPDATE`)
 
 export const put = async (service: Installation, name: string, headers: Record<string, string> = {}): Promise<Answer> =>
-  service.admin.put(applyPath, await named('radius', name), { headers })
+  service.admin.submit('radius', name, { headers })
 
 export const runOf = ({ db }: Installation, slug: string) => db.run.findFirstOrThrow({ where: { slug } })
 
@@ -45,7 +45,7 @@ export function statesOf(service: Installation) {
   async function heldUp(name: string, meanwhile: (id: string) => Promise<unknown>, as = service.admin): Promise<Made> {
     const release = service.hold()
     try {
-      const sending = as.put(applyPath, await named('radius', name))
+      const sending = as.submit('radius', name)
       await service.queued(1)
       const { id } = await runOf(service, name)
       await meanwhile(id)

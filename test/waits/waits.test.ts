@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { activeRuns } from '../../src/queue/active.ts'
-import { adminToken, applyPath, dashboardOf, installation, named, until } from '../support/kit.ts'
+import { adminToken, dashboardOf, installation, until } from '../support/kit.ts'
 
 /** Requests that wait for a change of a run, of the list of runs, or of a page. */
 
@@ -30,7 +30,7 @@ const waiting = (kind: string, count: number) =>
   until(async () => (await metric(`gatewright_waits{kind="${kind}"}`)) === count, { what: `${count} waits of ${kind}` })
 
 const putAsync = async (name: string): Promise<string> => {
-  const answer = await there.admin.put(applyPath, await named('radius', name), { headers: { prefer: 'respond-async' } })
+  const answer = await there.admin.submit('radius', name, { prefer: 'respond-async' })
   return answer.headers.location ?? ''
 }
 
@@ -78,7 +78,7 @@ describe('of a run', () => {
   })
 
   test('one that stays the same is a 304 after the time', async () => {
-    const { headers } = await there.admin.put(applyPath, await named('radius', 'the-same'))
+    const { headers } = await there.admin.submit('radius', 'the-same')
     const path = headers['content-location'] ?? ''
     const { headers: read } = await get(path)
     const same = await get(path, { headers: { 'if-none-match': read.get('etag') ?? '', prefer: 'wait=1' } })
@@ -86,7 +86,7 @@ describe('of a run', () => {
   })
 
   test('what is another one already is answered at once, as it is without If-None-Match, and for HEAD', async () => {
-    const { headers } = await there.admin.put(applyPath, await named('radius', 'ended'))
+    const { headers } = await there.admin.submit('radius', 'ended')
     const path = headers['content-location'] ?? ''
     for (const sent of [{ prefer: 'wait=30' }, { prefer: 'wait=30', 'if-none-match': '"other"' }])
       expect((await get(path, { headers: sent })).status).toBe(200)
@@ -107,7 +107,7 @@ describe('of the list of runs', () => {
     const path = await since(30)
     const changed = get(path)
     await waiting('runs', 1)
-    await there.admin.put(applyPath, await named('radius', 'listed'))
+    await there.admin.submit('radius', 'listed')
     const { json, headers } = await changed
     expect(json.results[0]).toMatchObject({ slug: 'listed' })
     expect(path).not.toContain(encodeURIComponent(headers.get('gatewright-revision') ?? ''))
@@ -136,7 +136,7 @@ describe('of the list of runs', () => {
     const answer = get(await since(30, user.token), { token: user.token })
     await waiting('runs', 1)
     await there.db.token.deleteMany({ where: { userPk: user.pk } })
-    await there.admin.put(applyPath, await named('radius', 'for-nobody'))
+    await there.admin.submit('radius', 'for-nobody')
     expect((await answer).status).toBe(401)
   })
 
@@ -146,7 +146,7 @@ describe('of the list of runs', () => {
     const answer = get(await since(30, user.token), user)
     await waiting('runs', 1)
     await there.db.groupRole.deleteMany({ where: { groupPk: user.group } })
-    await there.admin.put(applyPath, await named('radius', 'not-shown'))
+    await there.admin.submit('radius', 'not-shown')
     expect((await answer).json.results).toEqual([])
   })
 })
@@ -176,7 +176,7 @@ describe('how many', () => {
     await waiting('runs', 14)
     const late = await get(await since(30))
     expect([late.status, late.headers.get('retry-after'), late.json.code]).toEqual([503, '10', 'unavailable'])
-    await there.admin.put(applyPath, await named('radius', 'for-all'))
+    await there.admin.submit('radius', 'for-all')
     for (const answer of [...open.slice(1), ...others]) expect((await answer)?.status).toBe(200)
   })
 
@@ -206,7 +206,7 @@ describe('of a page', () => {
     await waiting('pages', 2)
     expect((await changes(cookie, query)).status).toBe(429)
     await there.db.dashboardSession.deleteMany({})
-    await there.admin.put(applyPath, await named('radius', 'on-a-page'))
+    await there.admin.submit('radius', 'on-a-page')
     expect([(await one).status, (await other).status]).toEqual([401, 401])
   })
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'vitest'
-import { example, type Installation, installation, kinds } from '../../support/installation.ts'
+import { example, kinds } from '../../support/examples.ts'
+import { type Installation, installation } from '../../support/installation.ts'
 import { toldApplied } from './apply-cases.ts'
 import { type Row, rowsOf } from './matrix.ts'
 import { stage } from './trial.ts'

@@ -14,7 +14,7 @@ const fail = (what: string): never => {
 
 /** An application and its provider of the same name, under a label. */
 async function applied({ admin }: Installation, owner: string, name = fresh()): Promise<string> {
-  const answer = await admin.put(applyPath, await named('rac', name), { headers: { 'gatewright-owner': owner } })
+  const answer = await admin.submit('rac', name, { owner })
   if (answer.status !== 200) throw new Error(answer.text)
   return name
 }
@@ -135,7 +135,7 @@ export const guessed =
       return ask({ model: 'service_core.user', identifiers: { username }, attrs: { email } })
     }
     const name = fresh()
-    const made = await admin.put(applyPath, await named('oauth2', name, { provider: { client_secret: secretGuess } }))
+    const made = await admin.submit('oauth2', name, { provider: { client_secret: secretGuess } })
     if (made.status !== 200) throw new Error(made.text)
     const model = 'service_providers_oauth2.oauth2provider'
     return ask({ model, identifiers: { name }, attrs: { client_secret: secretGuess } })

@@ -14,7 +14,7 @@ const on = stage(there)
 // A 503 of readiness is an answer too.
 const atTheDoor = stage(there, ({ status, text }) => (status < 300 || status === 503 ? 'in' : `${status} ${text}`))
 const other = await there.make.user()
-await there.admin.put(applyPath, await named('radius', 'matrix'))
+await there.admin.submit('radius', 'matrix')
 const found = await there.db.run.findFirstOrThrow()
 const run = found.id
 await owns(other)
@@ -111,7 +111,7 @@ async function ownRun({ pk }: Made): Promise<string> {
   const known = runs.get(pk)
   if (known !== undefined) return known
   const headers = { 'x-request-id': requestId }
-  await there.admin.put(applyPath, await named('radius', 'matrix'), { headers })
+  await there.admin.submit('radius', 'matrix', { headers })
   const { id } = await there.db.run.update({
     where: { id: (await there.db.run.findFirstOrThrow({ where: { requestId } })).id },
     data: { submitterPk: pk },

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'vitest'
 import { uuid7 } from '../../../src/ids.ts'
-import { type Answer, applyPath, installation, type Made, named } from '../../support/kit.ts'
+import { type Answer, installation, type Made } from '../../support/kit.ts'
 import { toldApplied } from './apply-cases.ts'
 import { rowsOf } from './matrix.ts'
 import { stage } from './trial.ts'
@@ -11,7 +11,7 @@ const on = stage(there, toldApplied)
 
 const operation = 'POST /api/v3/blueprints/runs/:id/apply/'
 const documents: Readonly<Record<string, () => Promise<Answer>>> = {
-  rac: async () => there.admin.put(applyPath, await named('rac', 'again')),
+  rac: async () => there.admin.submit('rac', 'again'),
   blueprint: () =>
     there.admin.put('/api/v3/blueprints/', {
       version: 1,

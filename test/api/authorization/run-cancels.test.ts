@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'vitest'
 import { uuid7 } from '../../../src/ids.ts'
-import { applyPath, installation, type Made, named } from '../../support/kit.ts'
+import { installation, type Made } from '../../support/kit.ts'
 import { rowsOf } from './matrix.ts'
 import { stage } from './trial.ts'
 
@@ -13,7 +13,7 @@ const operation = 'POST /api/v3/blueprints/runs/:id/cancel/'
 /** A run that waits: submitted by the admin, and assigned, because not every actor may submit one. */
 async function waiting(self?: Made): Promise<string> {
   const headers = { prefer: 'respond-async' }
-  const { headers: answered } = await there.admin.put(applyPath, await named('rac', 'waits'), { headers })
+  const { headers: answered } = await there.admin.submit('rac', 'waits', { headers })
   const [id = ''] = answered.location?.match(/[-0-9a-f]{36}/) ?? []
   if (self !== undefined) await there.db.run.update({ where: { id }, data: { submitterPk: self.pk } })
   return id

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { applicationView } from '../../../src/views/application.ts'
-import { applied, applyPath, example, installation, named } from '../../support/kit.ts'
+import { type AskOptions, applied, applyPath, example, installation, named } from '../../support/kit.ts'
 import { column, type Listed, read, testPages, testRefusals, testStatements } from './listing.ts'
 
 /** GET /api/v3/core/applications/, GET /api/v3/core/applications/{slug}/ */
@@ -10,13 +10,11 @@ const path = '/api/v3/core/applications/'
 const applications: Listed = { path, by: () => on.admin, view: applicationView(new Map()).schema }
 
 const on = await installation()
-const apply = async (name: string, app: object, owner?: string) => {
-  const headers = owner === undefined ? {} : { 'gatewright-owner': owner }
-  await applied(on.admin.put(applyPath, await named('radius', name, { app: { ...app } }), { headers }))
-}
+const apply = (name: string, app: Record<string, unknown>, options: AskOptions = {}) =>
+  applied(on.admin.submit('radius', name, { ...options, app }))
 await apply('wiki', { name: 'Wiki', group: 'Büro', meta_launch_url: 'https://wiki.example.com/?user=%(username)s' })
-await apply('chat', { name: 'Chat', group: 'Büro' }, 'team-a')
-await apply('mail', { name: 'Mail 100%', group: '' }, 'team-b')
+await apply('chat', { name: 'Chat', group: 'Büro' }, { owner: 'team-a' })
+await apply('mail', { name: 'Mail 100%', group: '' }, { owner: 'team-b' })
 await apply('cal', { name: 'Mail', group: '' })
 const slugs = (parameters: Parameters<typeof read>[1]) => column(applications, 'slug', parameters)
 

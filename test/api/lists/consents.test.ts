@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { userConsent } from '../../../src/views/user-consent.ts'
-import { applyPath, installation, type Kind, type Made, named, rows, sql } from '../../support/kit.ts'
+import { answered, installation, type Kind, type Made, rows, sql } from '../../support/kit.ts'
 import { column, type Listed, read, testPages, testRefusals, testStatements } from './listing.ts'
 
 /** GET /api/v3/core/user_consent/ */
@@ -8,9 +8,8 @@ import { column, type Listed, read, testPages, testRefusals, testStatements } fr
 const consents: Listed = { path: '/api/v3/core/user_consent/', by: () => on.admin, view: userConsent }
 const apps: Record<string, string> = {}
 
-async function application(kind: Kind, slug: string, app: Record<string, unknown> = {}, provider = {}): Promise<void> {
-  const { status, text } = await on.admin.put(applyPath, await named(kind, slug, { app, provider }))
-  expect(status, text).toBe(200)
+async function application(kind: Kind, slug: string, app = {}, provider = {}): Promise<void> {
+  await answered(200, on.admin.submit(kind, slug, { app, provider }))
   apps[slug] = (await on.db.application.findUniqueOrThrow({ where: { slug } })).pk
 }
 

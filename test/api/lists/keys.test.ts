@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { applyPath, installation, named } from '../../support/kit.ts'
+import { installation } from '../../support/kit.ts'
 import { readDescription } from '../../support/openapi.ts'
 
 /** A key in a path, and in `?pk=`, means the row with this key. */
 
 const on = await installation()
-expect(await on.admin.put(applyPath, await named('ldap', 'by-key'))).toMatchObject({ status: 200 })
+expect(await on.admin.submit('ldap', 'by-key')).toMatchObject({ status: 200 })
 await on.make.group({ users: [1] })
 await on.db.totpDevice.create({ data: { uuid: randomUUID(), userPk: 1, name: 'Phone', sealedKey: 'sealed' } })
 const { pk: applicationPk } = await on.db.application.findFirstOrThrow()
@@ -49,7 +49,7 @@ describe('in a path', () => {
   })
 
   test('an application is deleted by its key, too', async () => {
-    await on.admin.put(applyPath, await named('saml', 'to-delete'))
+    await on.admin.submit('saml', 'to-delete')
     const { pk } = await on.db.application.findUniqueOrThrow({ where: { slug: 'to-delete' } })
     const url = `/api/v3/core/applications/${pk}/`
     const headers = { 'if-match': (await on.admin.get(url)).headers.etag ?? '' }

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { type Blueprint, type Entry, Find, KeyOf } from '../../../src/document/document.ts'
 import type { Field, Model } from '../../../src/models/define.ts'
 import { permissionNames, type Registry } from '../../../src/models/registry.ts'
-import { kinds } from '../../support/installation.ts'
+import { kinds } from '../../support/examples.ts'
 import { keyPair, name, slug, values } from './values.ts'
 
 /** A random configuration as a blueprint: rows of every model, of all provider kinds, that refer to each other. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { kinds } from '../../support/installation.ts'
+import { kinds } from '../../support/examples.ts'
 import { openRoundTrip } from './round-trip.ts'
 
 /** A few random configurations; `npm run random` has many. */
