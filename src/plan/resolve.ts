@@ -60,7 +60,8 @@ export class Resolver {
   #unseen: Unseen[] = []
 
   constructor(loader: Loader, steps: readonly Step[], actor: Actor | Promise<Actor>) {
-    this.#steps = new Map(steps.map((step) => [step.id, step]))
+    // Of entries with one id, which is an error, the first counts: a later one would refer to itself.
+    this.#steps = new Map(steps.toReversed().map((step) => [step.id, step]))
     this.#loader = loader
     this.#world = loader.world
     this.#submitter = actor

@@ -141,3 +141,16 @@ describe.each(['apply', 'plan'] as const)('%s of a document', (act) => {
     expect(answer).toMatchObject({ status: 200 })
   })
 })
+
+test('two entries with one id, of which the second refers to it: a 400', async () => {
+  const [name, slug] = [randomUUID(), 'one-id']
+  const consent = (id: string) =>
+    `- { model: service_core.userconsent, id: ${id}, identifiers: { user: admin, application: !KeyOf x } }`
+  const entries = `- { model: service_core.application, id: x, identifiers: { slug: ${slug} }, attrs: { name: ${name} } }`
+  const sent = `version: 1\nmetadata: { name: ids }\nentries:\n${entries}\n${consent('x')}\n`
+  const headers = { 'content-type': 'application/yaml' }
+  expect(await on.admin.put(documentsPath, sent, { headers })).toMatchObject({
+    status: 400,
+    errors: [{ code: 'duplicate_id', pointer: '/entries/1/id' }],
+  })
+})

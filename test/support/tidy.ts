@@ -325,7 +325,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/lists': 1589,
   'src/models': 2773,
   'src/openapi': 1372,
-  'src/plan': 4590,
+  'src/plan': 4591,
   'src/queue': 1257,
   'src/rights': 1342,
   'src/runs': 2946,
