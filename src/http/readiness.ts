@@ -94,7 +94,8 @@ export function openInspector(db: Db, queue: ApplyQueue, keyring: Keyring, log: 
       changesCheck,
     ),
     part('queue', queueSilent, () => Promise.all([noJobs(), queue.getJobCounts('waiting')]), queueCheck),
-    part('pause', 'Whether the queue is paused is not known while it does not answer.', pause, pauseCheck),
+    // What is not known of a pause is no fault of its own: the queue is unhealthy then.
+    part('pause', pauseUnknown, () => pause().catch(() => undefined), pauseCheck),
     part(
       'worker',
       `When a worker last took a job ${isUnknown}`,
@@ -152,9 +153,11 @@ function versionsCheck(seen: SeenFormat[]): Check {
   return isBehind === true ? unhealthy(detail) : healthy('No worker is of an older version that would fail.')
 }
 
-const pauseCheck = (pause: Pause | null): Check =>
-  pause === null
-    ? healthy('The queue is not paused.')
+const pauseUnknown = 'Whether the queue is paused is not known while it does not answer.'
+
+const pauseCheck = (pause: Pause | null | undefined): Check =>
+  pause === undefined || pause === null
+    ? healthy(pause === null ? 'The queue is not paused.' : pauseUnknown)
     : unhealthy(`${describePause(pause)}. Resume it on the dashboard, ${dashboardPath}resume/.`)
 
 function workerCheck([seen, pause, workers]: [SeenFormat[], Pause | null, KnownProcess[]]): Check {

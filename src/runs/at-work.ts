@@ -51,9 +51,10 @@ export async function readAtWork(db: Db, { fromS = atWorkFromS, only = null }: W
       ), at_work AS MATERIALIZED (
         SELECT runs.id, busy.pid, busy.work_s, a.run_id IS NOT NULL AS was_blocked FROM runs LEFT JOIN busy ON busy.xid = runs.xmax
           LEFT JOIN run_attempts a ON a.run_id = runs.id AND a.attempt = runs.attempts AND a.cause LIKE '%(SQLSTATE 55P03)'
-        WHERE runs.state = 'queued' AND (busy.pid IS NOT NULL OR a.run_id IS NOT NULL)
+        WHERE runs.state = 'queued' AND ($2::uuid IS NULL OR runs.id = $2::uuid) AND (busy.pid IS NOT NULL OR a.run_id IS NOT NULL)
       )
-      SELECT w.id, w.work_s AS "workS", CASE WHEN b.pid IS NOT NULL THEN jsonb_build_object('pid', b.pid, 'run', other.id,
+      SELECT w.id, w.work_s AS "workS", CASE WHEN b.pid IS NOT NULL THEN jsonb_build_object('pid', b.pid, 'run', (
+            SELECT o.id FROM busy JOIN runs o ON o.xmax = busy.xid WHERE busy.pid = b.pid AND o.state = 'queued' LIMIT 1),
           'program', coalesce(b.application_name, ''), 'state', b.state,
           'openS', extract(epoch FROM clock_timestamp() - b.xact_start)::float8,
           'statement', CASE WHEN b.state IS NOT NULL THEN b.query END) END AS blocker
@@ -61,8 +62,7 @@ export async function readAtWork(db: Db, { fromS = atWorkFromS, only = null }: W
           SELECT a.* FROM unnest(pg_blocking_pids(w.pid)) blocking(pid) JOIN pg_stat_activity a ON a.pid = blocking.pid
           ORDER BY a.xact_start LIMIT 1
         ) b ON true
-        LEFT JOIN at_work other ON other.pid = b.pid
-      WHERE (w.was_blocked OR w.work_s >= $1::float8) AND ($2::uuid IS NULL OR w.id = $2::uuid) ORDER BY w.work_s DESC NULLS LAST LIMIT ${most}`,
+      WHERE w.was_blocked OR w.work_s >= $1::float8 ORDER BY w.work_s DESC NULLS LAST LIMIT ${most}`,
     values: [fromS, only],
   })
   return rows.map(({ blocker, ...row }) => ({

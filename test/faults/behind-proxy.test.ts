@@ -63,7 +63,7 @@ describe.runIf(needs('redis-server', 'haproxy'))('two APIs behind the shipped pr
 
     expect(await browser.act('pause')).toBe(303)
     await delay(noticedMs.proxy)
-    await expectServed(/the queue is paused/)
+    await expectServed(/The queue is paused/)
     expect(await browser.act('resume')).toBe(303)
     await untilApplied()
 

@@ -19,7 +19,7 @@ function healthOf({ json }: Answer): Record<string, boolean> {
 }
 
 const serving = { database: true, migrations: true, secrets: true, versions: true }
-const allHealthy = { ...serving, changes: true, queue: true, worker: true }
+const allHealthy = { ...serving, changes: true, queue: true, pause: true, worker: true }
 
 const untilStatus = (stack: Stack, status: number, withinMs: number) =>
   until(async () => ((await applies(stack)).status === status ? true : null), {
@@ -82,7 +82,7 @@ function claims(queue: () => Promise<string | null>): void {
     const stack = await startStack({ databaseUrl: proxy.url, redisUrl })
     const without = {
       ...{ database: false, migrations: false, secrets: false, versions: false },
-      ...{ changes: false, queue: redisUrl !== null, worker: false },
+      ...{ changes: false, queue: redisUrl !== null, pause: true, worker: false },
     }
 
     proxy.freeze(true)

@@ -1,0 +1,17 @@
+import { expect, test } from 'vitest'
+import { freshDatabase } from '../support/database.ts'
+import { rows, sql } from '../support/sql.ts'
+
+/** An apply pays for each index of the tables that it writes. */
+
+const most = 70
+
+test(`the tables have at most ${most} indexes: one more needs a statement that is worth it`, async () => {
+  const { db } = await freshDatabase()
+  const found = await rows<{ name: string }>(
+    db,
+    sql`SELECT indexname AS name FROM pg_indexes WHERE schemaname = 'public' AND tablename <> '_prisma_migrations' ORDER BY 1`,
+  )
+  expect(found.length, found.map(({ name }) => name).join(', ')).toBeLessThanOrEqual(most)
+  expect(found.length).toBeGreaterThan(most - 10)
+})
