@@ -36,6 +36,7 @@ const oldestPostgres = 14
  * only them stays ready.
  *
  * @param setting that has the URL
+ * @param only the migrations of this version that are applied, for the rows of an older one
  * @returns the names of the migrations that were applied now
  * @throws {MigrationError} for a database of a newer version, or of one before 0.2.0, one that has only some of the migrations that
  *   one replaces, one that a migration failed in, or a foreign one
@@ -46,6 +47,7 @@ export async function migrate(
   url: string,
   folder: URL = migrationsFolder,
   setting: SessionSetting = 'DIRECT_DATABASE_URL',
+  only?: readonly string[],
 ): Promise<string[]> {
   const client = await open(url).catch((error: unknown) => {
     throw sessionProblem(error, setting)
@@ -53,7 +55,7 @@ export async function migrate(
   try {
     await requireSession(client, setting)
     await checkVersion(client)
-    const known = await knownMigrations(folder)
+    const known = (await knownMigrations(folder)).filter(({ name }) => only?.includes(name) ?? true)
     await lock(client)
     const history = await readHistory(client)
     const { missing, replacements } = missingMigrations(known, history)
@@ -170,6 +172,18 @@ function missingMigrations(known: readonly Known[], history: readonly Recorded[]
       )
   }
   return { missing: missing.map(({ name }) => name), replacements: new Set(replacing.map(({ name }) => name)) }
+}
+
+/**
+ * The migrations of this version that a database has: an empty one with the same has the same tables.
+ *
+ * @throws {MigrationError} when this version could not migrate it, or has not recorded yet what replaces its migrations
+ */
+export async function standingMigrations(client: pg.Client): Promise<string[]> {
+  const known = await knownMigrations(migrationsFolder)
+  const { missing, replacements } = missingMigrations(known, await readHistory(client))
+  if (replacements.size === 0) return known.map(({ name }) => name).filter((name) => !missing.includes(name))
+  throw new MigrationError('The database is of a state between two versions: start this version once, and try again.')
 }
 
 /** Whether every migration of this version is in the database. Cheap, for readiness. */

@@ -1,4 +1,5 @@
-import { accessSync, chmodSync, constants, mkdirSync } from 'node:fs'
+import { accessSync, chmodSync, constants, existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { reasonOf, StartError } from '../start-error.ts'
 
 const dataDirErrors: Record<string, string> = {
@@ -23,4 +24,12 @@ export function openDataDir(dataDir: string): void {
       cause: error,
     })
   }
+}
+
+export const secretKeyFile = (dataDir: string): string => join(dataDir, 'secret-key')
+
+/** SECRET_KEY of an installation, or the key that `npm start` generated; null when there is none. */
+export function keptKey({ secretKey, dataDir }: { readonly secretKey: string | null; readonly dataDir: string }) {
+  const file = secretKeyFile(dataDir)
+  return secretKey ?? (existsSync(file) ? readFileSync(file, 'utf8').trim() : null)
 }

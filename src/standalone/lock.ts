@@ -13,28 +13,35 @@ const openLocks = new Set<DatabaseSync>()
  * Locks a `DATA_DIR`: one start at a time works on it. The lock is the operating system's, on a file, and ends with this process
  * in any case. Node can take such a lock only through SQLite (ADR 21).
  *
- * @returns a function that releases the lock
- * @throws {StartError} when another process holds it
+ * @returns a function that releases the lock; null when another process holds it
  */
-export function lock(dataDir: string): () => void {
-  const pidFile = join(dataDir, 'start.pid')
+export function tryLock(dataDir: string): (() => void) | null {
   const database = new DatabaseSync(join(dataDir, 'start.lock'))
   try {
     database.exec('BEGIN EXCLUSIVE')
   } catch (error) {
     database.close()
     if (!(error instanceof Error && 'errcode' in error && error.errcode === sqliteBusy)) throw error
-    throw new StartError(
-      `Gatewright already runs on ${dataDir} (process ${read(pidFile)}): stop that one first, or choose another DATA_DIR.`,
-    )
+    return null
   }
   openLocks.add(database)
-  writeFileSync(pidFile, `${process.pid}\n`)
+  writeFileSync(pidFile(dataDir), `${process.pid}\n`)
   return () => {
     openLocks.delete(database)
     database.close()
   }
 }
+
+/** @throws {StartError} when another process holds the lock */
+export function lock(dataDir: string): () => void {
+  const release = tryLock(dataDir)
+  if (release !== null) return release
+  throw new StartError(
+    `Gatewright already runs on ${dataDir} (process ${read(pidFile(dataDir))}): stop that one first, or choose another DATA_DIR.`,
+  )
+}
+
+const pidFile = (dataDir: string): string => join(dataDir, 'start.pid')
 
 function read(file: string): string {
   try {

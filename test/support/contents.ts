@@ -1,5 +1,6 @@
 import type { Db } from '../../src/db/client.ts'
 import { raw, rows, sql } from './sql.ts'
+import { within } from './template.ts'
 
 /** The contents of a database, to compare before and after. */
 
@@ -72,3 +73,20 @@ export async function everything(db: Db): Promise<string> {
     .map(({ row }) => row)
     .join('\n')
 }
+
+/** Every row of every table as JSON, but for the numbers of transactions, which count in one PostgreSQL alone. */
+export const tablesOf = (url: string): Promise<Record<string, string[]>> =>
+  within(url, async (client) => {
+    const { rows: names } = await client.query<{ name: string }>(
+      `SELECT relname::text AS name FROM pg_class
+        WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND relname <> '_prisma_migrations' ORDER BY 1`,
+    )
+    const all: Record<string, string[]> = {}
+    for (const { name } of names) {
+      const found = await client.query<{ row: string }>(
+        `SELECT (to_jsonb(t) - '{changed_in,recorded_in}'::text[])::text AS row FROM "${name}" t ORDER BY 1`,
+      )
+      all[name] = found.rows.map(({ row }) => row)
+    }
+    return all
+  })

@@ -14,7 +14,7 @@ export function freshFolder(): string {
 /** Writes files into a folder. @returns the path of each */
 export const writerTo =
   (folder: string) =>
-  (name: string, text: string): string => {
+  (name: string, text: string | Buffer): string => {
     const path = join(folder, name)
     mkdirSync(dirname(path), { recursive: true })
     writeFileSync(path, text)

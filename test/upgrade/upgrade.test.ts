@@ -1,12 +1,14 @@
-import { cpSync, readdirSync, readFileSync } from 'node:fs'
+import { appendFileSync, cpSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { beforeAll, expect, test } from 'vitest'
+import { backUp } from '../../src/db/backup.ts'
 import { migrate } from '../../src/db/migrate.ts'
 import { migrationNames, migrationsFolder } from '../../src/db/migrations.ts'
 import { withLogin } from '../../src/db/roles.ts'
 import { keyring } from '../../src/db/seal.ts'
 import { sealedCheck } from '../../src/db/sealed-check.ts'
+import { startEmbedded } from '../../src/standalone/embedded.ts'
 import { applyPath } from '../support/asker.ts'
 import { atEnd } from '../support/at-end.ts'
 import { emptyDatabase } from '../support/database.ts'
@@ -35,7 +37,9 @@ const serviceUrl = () => withLogin(databaseUrl, { user: 'upgrade_service', passw
 
 type Stored = { table: string; row: Record<string, unknown> }
 
-async function storedRows(): Promise<Stored[]> {
+async function storedRows(url = databaseUrl): Promise<Stored[]> {
+  const query = async <Row extends object>(text: string): Promise<Row[]> =>
+    (await within(url, (client) => client.query<Row>(text))).rows
   const tables = await query<{ name: string }>(`SELECT c.relname AS name FROM pg_class c
     WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND c.relname <> '_prisma_migrations' ORDER BY 1`)
   const found = await Promise.all(
@@ -65,6 +69,8 @@ const withoutHistories = (row: Stored['row']): Stored['row'] => ({
 })
 
 let before: Stored[]
+/** Of the installation of 0.2.0, with its key. */
+const backup = join(freshFolder(), 'backup.gz')
 
 beforeAll(async () => {
   databaseUrl = await emptyDatabase()
@@ -87,6 +93,7 @@ beforeAll(async () => {
   await migrateBy(others.filter((name) => name <= '20261129100000_kinds_of_deployers'))
   await sealAsRelease()
   before = await storedRows()
+  await backUp(databaseUrl, secretKey, async (part) => appendFileSync(backup, part))
   expect(before.length).toBeGreaterThan(100)
 
   // All of it belongs to the superuser, whom API and worker of 0.1.0 used.
@@ -121,11 +128,16 @@ async function sealAsRelease(): Promise<void> {
   }
 }
 
-test('all rows are as they were', async () => {
-  const after = Map.groupBy(await storedRows(), ({ table }) => table)
-  for (const { table, row: kept } of before) {
+/** @param left tables whose rows are not kept */
+async function expectKept(rows: readonly Stored[], left: readonly string[] = []): Promise<void> {
+  const after = Map.groupBy(rows, ({ table }) => table)
+  for (const { table, row: kept } of before.filter((each) => !left.includes(each.table))) {
     expect(after.get(table)?.map((each) => each.row)).toContainEqual(expect.objectContaining(kept))
   }
+}
+
+test('all rows are as they were', async () => {
+  await expectKept(await storedRows())
   const scopes = await query(`SELECT scope_name FROM property_mappings WHERE managed = 'gatewright/oauth2/scope-email'`)
   expect(scopes).toEqual([{ scope_name: 'email' }])
 })
@@ -161,3 +173,26 @@ test('a queued run is applied, and sealed secrets are opened: what is sent again
     })
   }
 }, 60_000)
+
+test('a backup of it is upgraded by its restore: all rows are as they were, and its token and its key work', async () => {
+  const dataDir = join(freshFolder(), 'data')
+  const restoring = run('src/cli/restore.ts', { env: { DATA_DIR: dataDir }, args: [backup] })
+  expect(await restoring.exited, restoring.output()).toEqual({ code: 0, signal: null })
+  const server = await startEmbedded(dataDir, (_, step) => step())
+  await storedRows(server.url)
+    .then((rows) => expectKept(rows, ['queue_heartbeats', 'worker_formats']))
+    .finally(server.stop)
+
+  const port = await freePort()
+  origin = `http://127.0.0.1:${port}`
+  const service = run('src/standalone/main.ts', { env: { DATA_DIR: dataDir, PORT: String(port) } })
+  atEnd(async () => void (await service.stop()))
+  await service.line(/Ctrl-C stops everything/)
+  expect(await ask('/api/v3/core/users/me/')).toMatchObject({ status: 200, json: { user: { is_superuser: true } } })
+  const body = readFileSync(new URL('../../examples/radius.json', import.meta.url), 'utf8')
+  const { json } = await ask(applyPath, { method: 'PUT', body })
+  expect(json).toEqual({
+    applied: true,
+    logs: [expect.stringMatching(/unchanged$/), expect.stringMatching(/unchanged$/)],
+  })
+}, 120_000)

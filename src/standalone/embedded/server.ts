@@ -73,6 +73,11 @@ export async function startPostgres(cluster: Cluster, logFile: string): Promise<
 const roomBytes = 32_000_000
 const againMs = 2_000
 
+export function isFull(folder: string): boolean {
+  const { bavail, bsize } = statfsSync(folder)
+  return bavail * bsize < roomBytes
+}
+
 /**
  * Restarts a server. One that needs the next file of its log on a full disk ends, and cannot recover there. It is started again,
  * on its port, when there is room.
@@ -80,16 +85,12 @@ const againMs = 2_000
 function restartedWithRoom(first: RunningServer, { folder }: Cluster, again: () => RunningServer): RunningServer {
   let current = first
   const stopping = new AbortController()
-  const isFull = () => {
-    const { bavail, bsize } = statfsSync(folder)
-    return bavail * bsize < roomBytes
-  }
   async function supervise(): Promise<void> {
     for (;;) {
       await current.ended
-      if (stopping.signal.aborted || !isFull()) return
+      if (stopping.signal.aborted || !isFull(folder)) return
       process.stdout.write('PostgreSQL has ended: its disk is full. It is started again when there is room.\n')
-      while (isFull() && !stopping.signal.aborted)
+      while (isFull(folder) && !stopping.signal.aborted)
         await delay(againMs, undefined, { signal: stopping.signal }).catch(() => {})
       if (stopping.signal.aborted) return
       current = again()
