@@ -55,7 +55,7 @@ async function main(): Promise<void> {
   const rows = await restore(dataDir, backup)
   const aboutKey =
     backup.secretKey === null
-      ? `The secret key was not in the backup: put it into ${secretKeyFile(dataDir)} before npm start.`
+      ? `The secret key was not in the backup: put it into ${secretKeyFile(dataDir)} before npm start. If it is lost: npm run secrets -- forget.`
       : 'The secret key was in the backup, and is there too. npm start starts the service.'
   process.stdout.write(`
   ${dataDir} has ${inWords(rows)}, of ${backup.header.madeAt} and version ${backup.header.version}.

@@ -13,7 +13,7 @@ import { within } from '../support/template.ts'
 import { until } from '../support/until.ts'
 
 /**
- * `npm run backup` and `npm run restore` with `npm start`, as processes. The tests run in order on one
+ * `npm run backup`, `npm run restore` and `npm run secrets -- forget` with `npm start`, as processes. The tests run in order on one
  * installation.
  */
 
@@ -33,9 +33,9 @@ type Service = {
   ask(path: string, init?: RequestInit, tokenOf?: string): Promise<{ status: number; json: z.output<typeof answer> }>
 }
 
-async function start(dataDir: string): Promise<Service> {
+async function start(dataDir: string, env: Record<string, string> = {}): Promise<Service> {
   const port = await freePort()
-  const process = run('src/standalone/main.ts', { env: { DATA_DIR: dataDir, PORT: String(port) } })
+  const process = run('src/standalone/main.ts', { env: { DATA_DIR: dataDir, PORT: String(port), ...env } })
   await process.line(/Ctrl-C stops everything/)
   return {
     process,
@@ -171,6 +171,55 @@ describe('restored without its key', () => {
       expect(server.output()).toMatch(why)
     }
   }, 60_000)
+
+  test('a key that a running service knows is not lost', async () => {
+    const SECRET_KEY = readFileSync(join(first, 'secret-key'), 'utf8').trim()
+    const service = await start(dataDir, { SECRET_KEY })
+    const { code, output } = await command('secrets', dataDir, 'forget', '--yes')
+    expect([code, output]).toEqual([
+      1,
+      expect.stringMatching(/^Gatewright runs \(process \d+ on .*\), and may know the key/),
+    ])
+    const [, environment = ''] = /(\/proc\/\d+\/environ)/.exec(output) ?? []
+    if (existsSync('/proc/self/environ'))
+      expect(readFileSync(environment, 'utf8')).toContain(`SECRET_KEY=${SECRET_KEY}\0`)
+    await service.process.stop()
+  }, 60_000)
+
+  test('a lost key is forgotten, when that is confirmed: all but secrets stays', async () => {
+    const before = await inside(dataDir, tablesOf)
+    const asked = await command('secrets', dataDir, 'forget')
+    expect([asked.code, asked.output]).toEqual([
+      1,
+      expect.stringMatching(/radius "a-0": shared_secret\n[\s\S]*Nothing was changed\./),
+    ])
+    expect(asked.output).toContain(`Providers that lose secrets: ${applied}.`)
+    expect(await inside(dataDir, tablesOf)).toEqual(before)
+    expect(existsSync(join(dataDir, 'secret-key'))).toBe(false)
+
+    const done = await command('secrets', dataDir, 'forget', '--yes')
+    expect([done.code, done.output]).toEqual([0, expect.stringMatching(/of an administrator is in \S+admin-token\./)])
+    const again = await command('secrets', dataDir, 'forget', '--yes')
+    expect([again.code, again.output]).toEqual([1, 'Nothing is lost: the key that is set opens everything.\n'])
+
+    const service = await start(dataDir)
+    // The token that was made now, and the first one: tokens need no key.
+    for (const tokenOf of [dataDir, first])
+      expect(await service.ask('/api/v3/core/users/me/', {}, tokenOf)).toMatchObject({
+        status: 200,
+        json: { user: { is_superuser: true } },
+      })
+    const { json } = await service.ask('/api/v3/core/applications/?page_size=1')
+    expect(json.pagination?.count).toBe(applied)
+    const sentAgain = await put(service, json.results?.[0]?.slug ?? '')
+    expect(sentAgain.json).toMatchObject({
+      applied: true,
+      logs: [expect.stringContaining('shared_secret changed'), expect.stringContaining('unchanged')],
+    })
+    const running = await command('secrets', dataDir, 'forget')
+    expect(running.output).toBe('Nothing is lost: the key that is set opens everything.\n')
+    await service.process.stop()
+  }, 120_000)
 })
 
 describe('refuses', () => {

@@ -1,9 +1,11 @@
+import { readdirSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { bootstrap } from '../../src/apply/bootstrap.ts'
 import { atEnd } from '../support/at-end.ts'
 import { freshDatabase } from '../support/database.ts'
 import { loadEngine } from '../support/engine.ts'
+import { freshFolder } from '../support/folder.ts'
 import { freePort } from '../support/free-port.ts'
 import { needs } from '../support/needs.ts'
 import { run } from '../support/processes.ts'
@@ -84,6 +86,22 @@ describe('another SECRET_KEY than that of the database', () => {
     }
     expect(await refusal('src/cli/secrets.ts', { ...env, SECRET_KEY })).toMatch(/^The command is rotate/)
   })
+})
+
+test('after `secrets forget`, both start with another SECRET_KEY, and the login of the service suffices for it', async () => {
+  const { db, service } = await freshDatabase()
+  await bootstrap(db, await loadEngine(), () => 'a first token for tests')
+  const DATA_DIR = freshFolder()
+  const key = 'another secret key for tests, 32 or more'
+  const env = { DATABASE_URL: service.url, SECRET_KEY: key, PORT: String(await freePort()), DATA_DIR }
+  const forgetting = run('src/cli/secrets.ts', { env, args: ['forget', '--yes'] })
+  expect(await forgetting.exited, forgetting.output()).toEqual({ code: 0, signal: null })
+  expect(readdirSync(DATA_DIR)).toEqual(['admin-token'])
+  for (const program of programs) {
+    const started = run(program, { env })
+    await started.line(/"msg":"(serving|worker ready)"/)
+    await started.stop()
+  }
 })
 
 describe.runIf(needs('redis-server')).each(programs)('%s with Redis', (program) => {

@@ -1,0 +1,127 @@
+import type pg from 'pg'
+import { databaseProblem } from '../db/errors.ts'
+import type { Keyring } from '../db/seal.ts'
+import { sealedCheck } from '../db/sealed-check.ts'
+import { inSession } from '../db/session.ts'
+import { sha256, uuid7 } from '../ids.ts'
+import type { Registry } from '../models/registry.ts'
+import { groupsOfUser } from '../rights/actor.ts'
+import { newSecret } from '../token-secret.ts'
+import { type SealedColumn, sealedColumns } from './reseal.ts'
+
+/** The way back after a lost SECRET_KEY: what was sealed under it is cleared, and everything else stays. */
+
+/** Values of one place that no key opens. @property names what they belong to, as an operator knows it; none for runs */
+export type Lost = { readonly place: string; readonly count: number; readonly names: readonly string[] }
+
+type Place = Pick<SealedColumn, 'table' | 'column' | 'json'>
+
+const placesOf = (registry: Registry): Place[] => [
+  ...sealedColumns(registry),
+  { table: 'installation', column: 'sealed_check', json: false },
+]
+
+/** Whether a text was sealed under none of the keys with the ids $1, in SQL. It is no text in rows without a secret. */
+const isLost = (envelope: string) => `(${envelope} IS NOT NULL AND split_part(${envelope}, '.', 2) <> ALL($1::text[]))`
+
+/** The lost ones of the secrets of a row: `each.key`. */
+const lostOnes = `jsonb_each_text(secrets) AS each WHERE ${isLost('each.value')}`
+
+const hasLost = ({ column, json }: Place): string => (json ? `EXISTS (SELECT FROM ${lostOnes})` : isLost(column))
+
+const names: Readonly<Record<string, string>> = {
+  providers: `concat(kind, ' "', name, '": ', (SELECT string_agg(each.key, ', ') FROM ${lostOnes}))`,
+  certificate_key_pairs: 'name',
+  totp_devices: `concat('"', name, '" of ', (SELECT username FROM users WHERE users.pk = user_pk))`,
+  tokens: 'identifier',
+}
+
+/** The values that are lost with each key but those of `ids`, by place. */
+export const findLost = (url: string, registry: Registry, ids: readonly string[]): Promise<Lost[]> =>
+  inTransaction(url, async (client) => {
+    const all: Lost[] = []
+    for (const place of placesOf(registry)) {
+      const name = names[place.table] ?? 'NULL'
+      const text = `SELECT count(*)::integer AS count, coalesce(array_agg(name ORDER BY name) FILTER (WHERE name <> ''), '{}') AS names
+        FROM (SELECT ${name} AS name FROM ${place.table} WHERE ${hasLost(place)}) lost`
+      const { rows } = await client.query<Omit<Lost, 'place'>>(text, [ids])
+      for (const row of rows) if (row.count > 0) all.push({ place: `${place.table}.${place.column}`, ...row })
+    }
+    return all
+  })
+
+/** An overlap ends with its secret. An authenticator is nothing without its key. */
+function clearing(place: Place): string {
+  const { table, column, json } = place
+  if (table === 'totp_devices') return `DELETE FROM ${table} WHERE ${hasLost(place)}`
+  const cleared = json
+    ? `secrets = secrets - ARRAY(SELECT each.key FROM ${lostOnes}),
+        settings = settings - ARRAY(SELECT each.key || '_expires' FROM ${lostOnes})`
+    : `${column} = NULL`
+  return `UPDATE ${table} SET ${cleared} WHERE ${hasLost(place)}`
+}
+
+const cancel = `UPDATE runs SET state = 'cancelled', reason = 'cancelled', finished_at = now(),
+    logs = ARRAY['not applied: its document was sealed under a key that is lost']
+  WHERE state = 'queued' AND ${isLost('blueprint')}`
+
+/** Digests under a lost key, of documents that are not there any more, and of requests that may be repeated. */
+const forgetDigests = `UPDATE runs SET document = NULL WHERE document IS NOT NULL
+    AND NOT EXISTS (SELECT FROM runs holder WHERE holder.document = runs.document AND holder.blueprint IS NOT NULL);
+  DELETE FROM idempotency_keys`
+
+const superuser = `SELECT u.pk FROM users u WHERE u.is_active AND EXISTS (
+    SELECT FROM (${groupsOfUser('u.pk')}) held JOIN groups g ON g.pk = held.pk WHERE g.is_superuser)
+  ORDER BY u.username = 'admin' DESC, u.pk LIMIT 1`
+
+/**
+ * Clears in one transaction what the keys do not open, and gives an active superuser another token.
+ *
+ * @param keep keeps the secret of that token, before it is in the database
+ * @returns whether there is such a superuser
+ */
+export const forget = (
+  url: string,
+  registry: Registry,
+  keyring: Keyring,
+  { identifier, keep }: { readonly identifier: string; readonly keep: (secret: string) => void },
+): Promise<boolean> =>
+  inTransaction(url, async (client) => {
+    const values = [keyring.ids]
+    await client.query(cancel, values)
+    const changes: object[] = []
+    for (const place of placesOf(registry)) {
+      const { rowCount } = await client.query(clearing(place), values)
+      if (rowCount)
+        changes.push({ model: place.table, key: `${rowCount} rows`, action: 'update', fields: [place.column] })
+    }
+    await client.query(forgetDigests)
+    const { rows: installations } = await client.query<{ id: string }>('SELECT id FROM installation')
+    for (const { id } of installations)
+      await client.query('UPDATE installation SET sealed_check = $1', [sealedCheck(keyring, id)])
+    await client.query(
+      "INSERT INTO audit_rows (actor_name, action, changes) VALUES ('gatewright', 'forget_secrets', $1)",
+      [JSON.stringify(changes)],
+    )
+    const { rows: users } = await client.query<{ pk: number }>(superuser)
+    const [user] = users
+    if (user === undefined) return false
+    const secret = newSecret('api', keyring)
+    keep(secret)
+    await client.query(
+      `INSERT INTO tokens (pk, identifier, user_pk, description, expiring, key_hash, checksum_key)
+        VALUES ($1, $2, $3, 'Made when a lost SECRET_KEY was forgotten', false, $4, $5)`,
+      [uuid7(), identifier, user.pk, sha256(secret), keyring.ids[0]],
+    )
+    return true
+  })
+
+const inTransaction = <Result>(url: string, work: (client: pg.Client) => Promise<Result>): Promise<Result> =>
+  inSession({ connectionString: url, application_name: 'gatewright-secrets' }, async (client) => {
+    await client.query('BEGIN')
+    const result = await work(client)
+    await client.query('COMMIT')
+    return result
+  }).catch((error: unknown) => {
+    throw databaseProblem(error)
+  })
