@@ -82,7 +82,9 @@ async function rotate(config: Config): Promise<void> {
     process.stdout.write(`Done: ${total} sealed anew. SECRET_KEY_PREVIOUS is no longer needed.\n`)
     if (lost === 0) return
     process.exitCode = 1
-    process.stderr.write(`${lost} values can be opened with neither key. They were left as they are.\n`)
+    process.stderr.write(
+      `${lost} values can be opened with neither key. They were left as they are; npm run secrets -- forget clears them.\n`,
+    )
   })
 }
 

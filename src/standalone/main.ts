@@ -24,7 +24,7 @@ const stopMs = { api: 3_500, worker: 2_000 }
 
 const generateAnother = 'remove it, and the next start makes another'
 const putBack =
-  'what is secret in the database beside it is sealed under the key it held: put that back, or set SECRET_KEY'
+  'what is secret in the database beside it is sealed under the key it held: put that back, or set SECRET_KEY; if it is lost, npm run secrets -- forget is the way back'
 
 /** Lines are readable on a terminal, unless the operator sets a log level: then they are JSON. */
 const isReadable = process.stdout.isTTY === true && !choosesLogLevel()

@@ -211,7 +211,7 @@ test.each([
   const key = readFileSync(file)
   writeFileSync(file, text)
   expect(await refusal()).toBe(
-    `\n\n${file} ${why}; what is secret in the database beside it is sealed under the key it held: put that back, or set SECRET_KEY.\n`,
+    `\n\n${file} ${why}; what is secret in the database beside it is sealed under the key it held: put that back, or set SECRET_KEY; if it is lost, npm run secrets -- forget is the way back.\n`,
   )
   expect(readFileSync(file, 'utf8')).toBe(text)
   expect(postgresPid()).toBe(null)
