@@ -203,7 +203,7 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
 
   test('the first page says what failed, whose it is, why, and what is silent or expires', async () => {
     const { page } = await logIn()
-    await page.getByText('1 worker silent; 1 failed run not repaired').waitFor()
+    await page.getByText('1 worker silent; 2 runs not applied and not repaired').waitFor()
     const cause = page.getByRole('row').filter({ hasText: 'relation "x" does not exist (42P01)' })
     await cause.getByText('1 still failing').waitFor()
     await page.getByRole('row', { name: 'nightly-deploy' }).getByText(operator.username).waitFor()
@@ -254,7 +254,7 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
     await page.getByText('Each bar as a row').click()
     const link = page.getByRole('link', { name: 'Last day' })
     await link.focus()
-    await page.evaluate('scrollTo(0, 200); globalThis.isSame = true')
+    await page.evaluate('scrollTo(0, 100); globalThis.isSame = true')
     await service.admin.put(applyPath, await named('radius', 'appears'))
     await pass(3_000)
     await page.getByRole('link', { name: 'apply radius appears' }).waitFor()
@@ -262,7 +262,7 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
       .map((line) => JSON.parse(line))
       .findLast(({ msg, route }) => msg === 'answered' && route === '/admin/')
     expect(refresh.level).toBe(20)
-    expect(await page.evaluate('[isSame, document.getElementById("bars").open, scrollY]')).toEqual([true, true, 200])
+    expect(await page.evaluate('[isSame, document.getElementById("bars").open, scrollY]')).toEqual([true, true, 100])
     expect(await link.evaluate((element) => element === element.ownerDocument.activeElement)).toBe(true)
   })
 

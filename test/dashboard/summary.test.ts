@@ -53,7 +53,7 @@ const sentences: readonly (readonly [string, Partial<Now>, string])[] = [
   ['a stopped worker', { checks: noWorker }, 'nothing is applied: it does not answer'],
   ['silent workers', { workers: [process(1), process(60), process(90)] }, '2 workers silent'],
   ['a silent server', { servers: [process(1), process(60)] }, '1 server silent'],
-  ['failures', { failures: failed(3, 2) }, '2 failed runs not repaired'],
+  ['failures', { failures: failed(3, 2) }, '2 runs not applied and not repaired'],
   ['failures of which no more is known', { failures: failed(3, null) }, '3 runs failed within 7 days'],
   ['an expired token', { tokens: expiring(-1) }, '1 token expired'],
   ['a token of today', { tokens: expiring(23) }, '1 token about to expire'],

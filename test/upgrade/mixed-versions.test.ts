@@ -34,7 +34,7 @@ test('a worker of version 0.1.0 is noticed, alone and beside a new one', async (
   expect(await readiness(stack)).toEqual({ status: 503, worker: replaceWorkers })
   const refused = await stack.put(await example('radius'))
   expect(refused).toMatchObject({ status: 503, json: { code: 'cancelled' } })
-  expect(refused.text).toContain('only workers of an older version take jobs')
+  expect(refused.text).toContain('only workers take jobs that are of an older version')
   expect(refused.ms).toBeLessThan(1_000)
   expect(await db.run.count()).toBe(0)
 

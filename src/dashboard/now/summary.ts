@@ -49,7 +49,7 @@ function failedRuns(failures: Now['failures']): readonly string[] {
   const groups = failures?.groups ?? []
   const open = groups.reduce((sum, group) => sum + (group.open ?? 0), 0)
   const unknown = groups.reduce((sum, group) => sum + (group.open === null ? group.runs : 0), 0)
-  return [...some(open, 'failed run', 'not repaired'), ...some(unknown, 'run', 'failed within 7 days')]
+  return [...some(open, 'run', 'not applied and not repaired'), ...some(unknown, 'run', 'failed within 7 days')]
 }
 
 function expiries(all: readonly Expiring[] | null, what: string, at: Date): readonly string[] {
