@@ -9,6 +9,10 @@ const refusals: Readonly<Record<string, string>> = {
   NOREPLICAS: 'Redis has fewer replicas than it asks for',
 }
 
+/** @returns why Redis took no command; undefined for another error */
+export const whyRefused = (error: unknown): string | undefined =>
+  refusals[error instanceof Error ? (error.message.split(' ', 1)[0] ?? '') : '']
+
 /** Seconds; longer than the time between two calls. */
 const keptS = 60
 
@@ -27,8 +31,7 @@ export async function whyNoJobs(queue: ApplyQueue): Promise<string | null> {
     await client.set(backend.toKey('readiness'), '', { EX: keptS })
     return null
   } catch (error) {
-    const [word = ''] = error instanceof Error ? error.message.split(' ', 1) : []
-    const why = refusals[word]
+    const why = whyRefused(error)
     if (why === undefined) throw error
     return why
   }

@@ -1,5 +1,6 @@
 import { Problem } from '../errors.ts'
 import { causeOf } from '../log.ts'
+import { whyRefused } from '../queue/accepts-jobs.ts'
 import { cancelRun, type NewRun } from '../runs/ledger.ts'
 import { cancelOrRead, longestCancelMs, type WaitResult } from '../runs/subscribe.ts'
 import { notApplied, unknown, type Why } from '../runs/why.ts'
@@ -46,7 +47,7 @@ export async function enqueueAndWait(
     const end = await awaited
     if (end !== undefined) return outcome(id, end, unknown)
   }
-  const why = (await whyNot.run(id, whyMs)) ?? (failure === undefined ? unknown : queueAway)
+  const why = failure === undefined ? ((await whyNot.run(id, whyMs)) ?? unknown) : ofQueue(failure)
   const end = await cancelOrRead(db, id, (tx) => cancelRun(tx, id, why), cancelMsOf(submitter))
   return outcome(id, counted(submitter, run, end, why), why, failure)
 }
@@ -79,7 +80,12 @@ export function outcome(id: string, run: WaitResult | 'waiting', why: Why, cause
 }
 
 const crashed = { sentence: 'the database crashed and lost it' }
-const queueAway: Why = { code: 'queue', sentence: 'the queue is away', cause: null }
+/** A queue that took no job has been waited for already: it is not asked again. */
+function ofQueue(failure: unknown): Why {
+  const refused = whyRefused(failure instanceof Problem ? failure.cause : failure)
+  const sentence = refused === undefined ? 'the queue is away' : `the queue answers, but accepts no jobs: ${refused}`
+  return { code: 'queue', sentence, cause: null }
+}
 
 /** The sentence that another request, or a worker, has recorded. */
 const ofLog = ([line = 'it was cancelled']: readonly string[]): string => line.replace(/^not applied: /, '')
