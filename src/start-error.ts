@@ -34,9 +34,13 @@ export function sentence(error: unknown, database = 'The database of DATABASE_UR
   return error.stack ?? error.message
 }
 
-/** Runs a program. An error ends it with exit code 1 and a sentence. */
-export async function runProgram(main: () => Promise<void>): Promise<void> {
+/** Runs a program. An error ends it with exit code 1 and a sentence. @param usage what `--help` prints instead */
+export async function runProgram(main: () => Promise<void>, usage?: string): Promise<void> {
   goOnWithoutReader()
+  if (usage !== undefined && process.argv.slice(2).some((arg) => arg === '--help' || arg === '-h')) {
+    process.stdout.write(usage)
+    return
+  }
   try {
     await main()
   } catch (error) {

@@ -23,15 +23,11 @@ of it. DATA_DIR names another installation than .data.
               file opens under that key alone
 `
 
-await runProgram(main)
+await runProgram(main, usage)
 process.exit()
 
 async function main(): Promise<void> {
   const args = process.argv.slice(2)
-  if (args.includes('--help') || args.includes('-h')) {
-    process.stdout.write(usage)
-    return
-  }
   const withKey = args.includes('--with-key')
   const [name, ...others] = args.filter((arg) => arg !== '--with-key')
   if (name === undefined || name.startsWith('-') || others.length > 0)

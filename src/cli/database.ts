@@ -20,16 +20,11 @@ lets the login of the service use the tables. Run it before each start of a new 
 Each may be the contents of a file: <NAME>_FILE names it.
 `
 
-await runProgram(main)
+await runProgram(main, usage)
 process.exit()
 
 async function main(): Promise<void> {
-  const [option, ...others] = process.argv.slice(2)
-  if (option === '--help' || option === '-h') {
-    process.stdout.write(usage)
-    return
-  }
-  if (option !== undefined || others.length > 0) throw new StartError(`It takes no arguments:\n${usage}`)
+  if (process.argv.length > 2) throw new StartError(`It takes no arguments:\n${usage}`)
   const { databaseUrl, migrationDatabaseUrl, adminDatabaseUrl, redisUrl } = readDatabaseConfig()
   const logins = {
     owner: loginOf('MIGRATION_DATABASE_URL', migrationDatabaseUrl),

@@ -15,7 +15,7 @@ import { isFull } from '../standalone/embedded/server.ts'
 import { startEmbedded } from '../standalone/embedded.ts'
 import { lock } from '../standalone/lock.ts'
 import { leaveRoot } from '../standalone/ordinary-user.ts'
-import { interruption, requireEmbedded } from '../standalone/with-database.ts'
+import { endedBySignal, requireEmbedded } from '../standalone/with-database.ts'
 import { runProgram, StartError } from '../start-error.ts'
 
 /** `npm run restore -- FILE`: an embedded database out of a backup. */
@@ -26,15 +26,11 @@ Makes the database of npm start out of a file of npm run backup, also of an olde
 database yet. The service starts afterwards, with npm start.
 `
 
-await runProgram(main)
+await runProgram(main, usage)
 process.exit()
 
 async function main(): Promise<void> {
   const [name, ...others] = process.argv.slice(2)
-  if (name === '--help' || name === '-h') {
-    process.stdout.write(usage)
-    return
-  }
   if (name === undefined || name.startsWith('-') || others.length > 0)
     throw new StartError(`It takes one file:\n${usage}`)
   const config = readConfig()
@@ -69,7 +65,7 @@ async function main(): Promise<void> {
  * is removed by the next one.
  */
 async function restore(dataDir: string, backup: Backup): Promise<RowsOfTables> {
-  const interrupted = interruption()
+  const interrupted = endedBySignal()
   const unfinished = join(dataDir, 'restore.unfinished')
   await remove(unfinished)
   openDataDir(unfinished)

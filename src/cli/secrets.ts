@@ -46,15 +46,11 @@ const words: Readonly<Record<string, readonly [what: string, remedy: string]>> =
   'runs.generated': ['Runs that lose what they generated', 'Set it again where it was not taken.'],
 }
 
-await runProgram(main)
+await runProgram(main, usage)
 process.exit()
 
 async function main(): Promise<void> {
   const [command, ...others] = process.argv.slice(2)
-  if (command === '--help' || command === '-h') {
-    process.stdout.write(usage)
-    return
-  }
   const isConfirmed = others[0] === '--yes'
   if (command === 'rotate' && others.length === 0) return rotate(readConfig())
   if (command === 'forget' && others.length === (isConfirmed ? 1 : 0)) return forgetLost(readConfig(), isConfirmed)

@@ -6,7 +6,7 @@ import { type KnownProcess, readProcesses, silentOnes } from '../db/presence.ts'
 import type { Keyring } from '../db/seal.ts'
 import { judgeSecretKey } from '../db/sealed-check.ts'
 import { dashboardPath } from '../paths.ts'
-import { whyNoJobs } from '../queue/accepts-jobs.ts'
+import { acceptsNone, whyNoJobs } from '../queue/accepts-jobs.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
 import { type SeenFormat, seenFormats } from '../queue/heartbeat.ts'
 import { judgeWorkers, workersStartWithinS } from '../queue/judge-workers.ts'
@@ -129,7 +129,7 @@ const changesCheck = ([why]: readonly [string | null, unknown]): Check =>
     : unhealthy(`PostgreSQL answers, but accepts no changes: ${why}.`)
 
 const queueCheck = ([why]: [string | null, unknown]): Check =>
-  why === null ? healthy('The queue answers.') : unhealthy(`The queue answers, but accepts no jobs: ${why}.`)
+  why === null ? healthy('The queue answers.') : unhealthy(acceptsNone(why))
 
 const databaseSilent = 'PostgreSQL does not answer: does it run, and is DATABASE_URL right?'
 const queueSilent = 'The queue does not answer: does its server run, and is REDIS_URL, or else DATABASE_URL, right?'

@@ -13,6 +13,9 @@ const refusals: Readonly<Record<string, string>> = {
 export const whyRefused = (error: unknown): string | undefined =>
   refusals[error instanceof Error ? (error.message.split(' ', 1)[0] ?? '') : '']
 
+/** A sentence about a queue that answers, and takes no job. @param why that of `whyNoJobs` */
+export const acceptsNone = (why: string): string => `The queue answers, but accepts no jobs: ${why}.`
+
 /** Seconds; longer than the time between two calls. */
 const keptS = 60
 

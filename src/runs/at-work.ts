@@ -35,15 +35,12 @@ export type AtWork = Readonly<z.output<typeof atWorkRow>>
 /** Whether the run is blocked: its blocker is known, or its locks were not given. */
 export const isBlocked = ({ workS, blocker }: AtWork): boolean => workS === null || blocker !== null
 
-/** @property fromS seconds; shorter work is left out @property only the id of one run; null for all */
-type Which = { readonly fromS?: number; readonly only?: string | null }
-
 /**
  * Reads the runs that are at work for a second or longer, the longest first, and all whose last attempt was not given its locks.
  * The lock of a run's row names the transaction of its worker (docs/adr/0002-running-is-a-lock.md), and PostgreSQL knows what
  * that one waits for. A login without `pg_read_all_stats` learns of the sessions of other logins only that they exist.
  */
-export async function readAtWork(db: Db, { fromS = atWorkFromS, only = null }: Which = {}): Promise<AtWork[]> {
+export async function readAtWork(db: Db, only?: string): Promise<AtWork[]> {
   const rows = await query(db, atWorkRow, {
     text: `WITH busy AS MATERIALIZED (
         SELECT pid, backend_xid AS xid, extract(epoch FROM clock_timestamp() - xact_start)::float8 AS work_s
@@ -63,7 +60,7 @@ export async function readAtWork(db: Db, { fromS = atWorkFromS, only = null }: W
           ORDER BY a.xact_start LIMIT 1
         ) b ON true
       WHERE w.was_blocked OR w.work_s >= $1::float8 ORDER BY w.work_s DESC NULLS LAST LIMIT ${most}`,
-    values: [fromS, only],
+    values: [only === undefined ? atWorkFromS : 0, only ?? null],
   })
   return rows.map(({ blocker, ...row }) => ({
     ...row,
@@ -85,26 +82,21 @@ const looks = { firstMs: 200, everyMs: 1_000 } as const
 /**
  * Looks at intervals what blocks a run that is at work. A lock that was not given leaves no trace of its holder.
  *
- * @returns `stop` ends it, and returns the blocker that was seen last
+ * @returns `last` is the blocker that was seen last; null when none was
  */
-export function watchBlocker(db: Db, id: string): { stop(): Blocker | null } {
+export function watchBlocker(db: Db, id: string): { last(): Blocker | null; stop(): void } {
   let last: Blocker | null = null
   let timer = setTimeout(look, looks.firstMs)
   function look(): void {
     timer = setTimeout(look, looks.everyMs)
-    readAtWork(db, { fromS: 0, only: id }).then(
+    readAtWork(db, id).then(
       ([found]) => {
         last = found?.blocker ?? last
       },
       () => {},
     )
   }
-  return {
-    stop: () => {
-      clearTimeout(timer)
-      return last
-    },
-  }
+  return { last: () => last, stop: () => clearTimeout(timer) }
 }
 
 /** The words before the first value: a statement that a person typed may hold a secret. */

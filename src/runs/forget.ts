@@ -7,6 +7,7 @@ import { sha256, uuid7 } from '../ids.ts'
 import type { Registry } from '../models/registry.ts'
 import { groupsOfUser } from '../rights/actor.ts'
 import { newSecret } from '../token-secret.ts'
+import { cancelledSet } from './ledger.ts'
 import { type SealedColumn, sealedColumns } from './reseal.ts'
 
 /** The way back after a lost SECRET_KEY: what was sealed under it is cleared, and everything else stays. */
@@ -61,9 +62,7 @@ function clearing(place: Place): string {
   return `UPDATE ${table} SET ${cleared} WHERE ${hasLost(place)}`
 }
 
-const cancel = `UPDATE runs SET state = 'cancelled', reason = 'cancelled', finished_at = now(),
-    logs = ARRAY['not applied: its document was sealed under a key that is lost']
-  WHERE state = 'queued' AND ${isLost('blueprint')}`
+const cancel = `UPDATE runs SET ${cancelledSet("'its document was sealed under a key that is lost'")} WHERE state = 'queued' AND ${isLost('blueprint')}`
 
 /** Digests under a lost key, of documents that are not there any more, and of requests that may be repeated. */
 const forgetDigests = `UPDATE runs SET document = NULL WHERE document IS NOT NULL

@@ -58,8 +58,13 @@ export function judgeParts(checks: Checks): Why | null {
   const [found] = parts.filter(([part]) => !checks[part].ok)
   if (found === undefined) return null
   const [part, code] = found
-  const detail = checks[part].detail.replace(/\.$/, '')
-  return why(code, isName.test(detail) ? detail : detail.charAt(0).toLowerCase() + detail.slice(1))
+  return ofPart(code, checks[part].detail)
+}
+
+/** @param detail a sentence about a part, as probes say it */
+export function ofPart(code: Why['code'], detail: string): Why {
+  const sentence = detail.replace(/\.$/, '')
+  return why(code, isName.test(sentence) ? sentence : sentence.charAt(0).toLowerCase() + sentence.slice(1))
 }
 
 const attempted: Readonly<Record<Exclude<CauseClass, 'lock_timeout'>, string>> = {
@@ -75,12 +80,18 @@ const locked = 'another session of the database holds a lock that it needs'
 
 /**
  * @param atWork the run, as it is at work, or was blocked in its last attempt
+ * @param stopped why nothing is applied
  * @returns why it is not applied yet; null while a worker works on it unhindered
  */
-export function judgeRun({ cause, isYoung, isBehind, free }: Waiting, atWork: AtWork | undefined): Why | null {
+export function judgeRun(
+  { cause, isYoung, isBehind, free }: Waiting,
+  atWork: AtWork | undefined,
+  stopped: Why | null,
+): Why | null {
   if (atWork !== undefined && atWork.blocker !== null)
     return why('lock', locked, `a lock is not given: ${blockerSentence(atWork.blocker)}`)
   if (atWork !== undefined && atWork.workS !== null) return null
+  if (stopped !== null) return stopped
   if (cause !== null) {
     const kind = recordedClass(cause)
     return kind === 'lock_timeout' ? why('lock', locked, cause) : why('attempts', attempted[kind], cause)

@@ -77,7 +77,7 @@ export const workerLedger = ({ db, transaction, engine, runSecretsHours }: Worke
         notification(id),
       )
     } catch (error) {
-      const blocker = watch.stop()
+      const blocker = watch.last()
       throw isLockTimeout(error) && blocker !== null ? new LockNotGiven(blocker, error) : error
     } finally {
       watch.stop()

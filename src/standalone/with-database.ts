@@ -15,7 +15,7 @@ export async function withDatabase<Result>(config: Config, work: (url: string) =
   const isEmbedded = databaseUrl === null
   if (isEmbedded && !hasEmbedded(dataDir))
     throw new StartError(`There is no database in DATA_DIR ${dataDir}: name the right folder with DATA_DIR=<folder>.`)
-  const interrupted = interruption()
+  const interrupted = endedBySignal()
   const release = isEmbedded ? tryLock(dataDir) : null
   if (release === null) return Promise.race([work(installationUrl(config)), interrupted])
   try {
@@ -35,7 +35,7 @@ export function requireEmbedded({ databaseUrl }: Pick<Config, 'databaseUrl'>): v
 }
 
 /** Rejects when a signal asks the program to end: it cleans up then. */
-export function interruption(): Promise<never> {
+export function endedBySignal(): Promise<never> {
   const { promise, reject } = Promise.withResolvers<never>()
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.on(signal, () => reject(new StartError(`Ended by ${signal}: nothing was kept.`)))

@@ -81,7 +81,9 @@ export async function submitFormer(
 }
 
 /** @returns what a roll back to the run does not put back; none when the document cannot be read */
-export async function leftByRollBack({ db, engine }: Submitter, former: FormerRun, actor: Actor) {
+export async function leftByRollBack(submitter: Submitter, id: string, actor: Actor): Promise<readonly string[]> {
+  const { db, engine } = submitter
+  const former = await formerRunFor(submitter, id, actor)
   const stored = await inTime(documentOf(db, engine.keyring, former)).catch(() => null)
   return stored === null ? [] : (await withRecordedFields(db, engine.registry, former, stored, actor)).left
 }

@@ -1,9 +1,9 @@
 import { Problem } from '../errors.ts'
 import { causeOf } from '../log.ts'
-import { whyRefused } from '../queue/accepts-jobs.ts'
+import { acceptsNone, whyRefused } from '../queue/accepts-jobs.ts'
 import { cancelRun, type NewRun } from '../runs/ledger.ts'
 import { cancelOrRead, longestCancelMs, type WaitResult } from '../runs/subscribe.ts'
-import { notApplied, unknown, type Why } from '../runs/why.ts'
+import { notApplied, ofPart, unknown, type Why } from '../runs/why.ts'
 import type { Delivery, LeftMs, Submitted, Submitter } from './submission.ts'
 import { whyWithinMs } from './why-not.ts'
 
@@ -80,11 +80,11 @@ export function outcome(id: string, run: WaitResult | 'waiting', why: Why, cause
 }
 
 const crashed = { sentence: 'the database crashed and lost it' }
+
 /** A queue that took no job has been waited for already: it is not asked again. */
 function ofQueue(failure: unknown): Why {
   const refused = whyRefused(failure instanceof Problem ? failure.cause : failure)
-  const sentence = refused === undefined ? 'the queue is away' : `the queue answers, but accepts no jobs: ${refused}`
-  return { code: 'queue', sentence, cause: null }
+  return ofPart('queue', refused === undefined ? 'The queue is away.' : acceptsNone(refused))
 }
 
 /** The sentence that another request, or a worker, has recorded. */

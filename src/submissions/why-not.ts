@@ -1,6 +1,6 @@
 import type { Db } from '../db/client.ts'
 import { inTime } from '../db/in-time.ts'
-import { probe } from '../http/probe.ts'
+import { probe, seldom } from '../http/probe.ts'
 import type { Inspect } from '../http/readiness.ts'
 import { readAtWork } from '../runs/at-work.ts'
 import { readWaiting } from '../runs/queued.ts'
@@ -22,18 +22,22 @@ export type WhyNot = {
 /** The longest time of a judgement, in milliseconds. */
 export const whyWithinMs = 1_000
 
+/** Milliseconds; a run that waits may be read often. */
+const everyMs = 250
+
 export function openWhyNot(db: Db, inspect: Pick<Inspect, 'applies'>): WhyNot {
   const installation = async () => judgeParts(await inspect.applies())
   const shared = probe(installation, whyWithinMs)
+  const recent = seldom(installation, everyMs, whyWithinMs)
   return {
     installation: () => shared().catch(() => null),
     run: (id, withinMs = whyWithinMs) => {
       const judge = async (): Promise<Why | null> => {
-        const ofRun = Promise.all([inTime(readWaiting(db, id)), inTime(readAtWork(db, { fromS: 0, only: id }))])
-        const [stopped, found] = await Promise.all([installation(), ofRun.catch(() => null)])
-        if (stopped !== null) return stopped
-        const [[waiting], [atWork]] = found ?? [[], []]
-        return waiting === undefined ? null : judgeRun(waiting, atWork)
+        const ofRun = Promise.all([inTime(readWaiting(db, id)), inTime(readAtWork(db, id))])
+        const [stopped, found] = await Promise.all([recent().catch(() => null), ofRun.catch(() => null)])
+        if (found === null) return stopped
+        const [[waiting], [atWork]] = found
+        return waiting === undefined ? null : judgeRun(waiting, atWork, stopped)
       }
       return limitTime(
         judge().catch(() => null),

@@ -36,8 +36,11 @@ type Wanted = { readonly id: string; readonly withBlueprint: boolean }
 /** What is asked of a run that has not ended. */
 export type Live = {
   progressOf(run: { readonly id: string }, attempt: number): Promise<NonNullable<Run['progress']> | null>
-  whyNot(id: string): Promise<Why | null>
+  whyNot(id: string, withinMs: number): Promise<Why | null>
 }
+/** Milliseconds; the read of a run has less than a second. */
+const whyWithinMs = 600
+
 export type Opening = { readonly registry: Registry; readonly keyring: Keyring }
 
 /** @returns the run as this caller sees it; null when there is none, or none that the caller may see */
@@ -67,9 +70,12 @@ export async function readRun(
   }
   const [completed = shown] = await complete(db, [shown])
   if (completed.finished_at !== null) return completed
-  const why = await whyNot(id)
+  // A queue that is silent delays both.
+  const [why, progress] = await Promise.all([
+    whyNot(id, whyWithinMs),
+    completed.state === 'running' ? progressOf(completed, completed.attempts) : null,
+  ])
   const cause = allows(actor, 'view_run') ? (why?.cause ?? why?.sentence) : why?.sentence
-  const progress = completed.state === 'running' ? await progressOf(completed, completed.attempts) : null
   return { ...completed, cause: cause ?? null, progress }
 }
 

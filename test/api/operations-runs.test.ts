@@ -135,7 +135,7 @@ describe('A run failed: whose was it?', () => {
     [
       "`failed`, `server_error` | a bug or a broken database | Read its `cause`, and search the worker's log for the run's id.",
       '`failed`, `unavailable` | enqueued five times, and no worker finished it | Find out why workers die. Then send it again.',
-      '`cancelled` | the service gave it up; `logs` and `cause` say [why](#a-pipeline-got-503-cancelled) | Mend that. Then send it again.',
+      '`cancelled` | the service cancelled it; `logs` and `cause` say [why](#a-pipeline-got-503-cancelled) | Remove the cause. Then send it again.',
       '`cancelled`, with `cancelled_by` | that user cancelled it while it waited | Ask that user. Nothing sends it again by itself.',
     ],
     async () => {

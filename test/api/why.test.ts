@@ -102,12 +102,14 @@ const shows = claimsOf(
 /** An installation whose workers are there, by their heartbeats, with so many jobs on four slots, and take nothing more. */
 async function withWorkers(busy: number) {
   const there = await installation({ workers: 'none', applyWaitMs: 8_000 })
-  const soon = new Date(Date.now() + 60_000)
-  await there.db.workerFormat.create({ data: { format: runFormat, consumedAt: soon } })
+  await run(
+    there.db,
+    sql`INSERT INTO worker_formats (format, consumed_at) VALUES (${runFormat}, now() + interval '1 minute')`,
+  )
   await run(
     there.db,
     sql`INSERT INTO workers (id, host, process_id, version, format, slots, busy, seen_at)
-      VALUES (gen_random_uuid(), 'host', 1, '0.3.0', ${runFormat}, 4, ${busy}, ${soon})`,
+      VALUES (gen_random_uuid(), 'host', 1, '0.3.0', ${runFormat}, 4, ${busy}, now() + interval '1 minute')`,
   )
   return there
 }
@@ -207,7 +209,7 @@ shows(['`stale` | it was queued for more than an hour | Send it again'], async (
   const sending = expectEverywhere({ there, code: 'stale', sentence: 'it was queued for more than an hour' })
   const where = { slug, state: 'queued' } as const
   await until(() => there.db.run.findFirst({ where }), { what: 'the run' })
-  await there.db.run.updateMany({ where, data: { createdAt: new Date(Date.now() - 7_200_000) } })
+  await run(there.db, sql`UPDATE runs SET created_at = now() - interval '2 hours' WHERE slug = ${slug}`)
   await sending
 })
 

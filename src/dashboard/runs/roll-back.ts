@@ -122,7 +122,8 @@ export function rollBackPages(app: Api, submitter: Submitter): void {
   ) {
     const former = await readOne(request.params.id, request.actor)
     if (former === null) throw new Problem('not_found', 'There is no such run.')
-    const left = await leftByRollBack(submitter, await formerRunFor(submitter, former.id, request.actor), request.actor)
+    const isPlanned = plan !== null && 'etag' in plan && plan.etag !== null
+    const left = isPlanned ? await leftByRollBack(submitter, former.id, request.actor) : []
     return sendPage(reply, rollBackPage({ former, plan, start, said, nameOf, left }, request.actor))
   }
 }
