@@ -1,9 +1,10 @@
 import { pipeline } from 'node:stream/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { from } from 'pg-copy-streams'
+import { causeOf } from '../log.ts'
 import { quoted } from './backup.ts'
 import type { Backup, RowsOfTables } from './backup-file.ts'
-import { databaseProblem } from './errors.ts'
+import { databaseProblem, failureCode } from './errors.ts'
 import { inSession } from './session.ts'
 
 const tables = `SELECT string_agg(format('public.%I', relname), ', ') AS list FROM pg_class
@@ -41,6 +42,9 @@ export async function load(url: string, backup: Backup): Promise<RowsOfTables> {
       return loaded
     })
   } catch (error) {
-    throw databaseProblem(error)
+    throw isOfData(error) ? backup.damaged(causeOf(error)) : databaseProblem(error)
   }
 }
+
+/** SQLSTATE of a value, a constraint, or a table or column that is not there: bytes that changed come here before the checksum. */
+const isOfData = (error: unknown): boolean => /^(22|23|42)/.test(failureCode(error) ?? '')

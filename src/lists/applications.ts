@@ -2,7 +2,7 @@ import type { Registry } from '../models/registry.ts'
 import { applicationView } from '../views/application.ts'
 import { toSeeMakers } from '../views/stored.ts'
 import * as filter from './filters.ts'
-import type { ListSpec } from './list.ts'
+import type { ListSpec } from './listed.ts'
 import { applicationText } from './tables.ts'
 
 /** Applications as the API and the pages of operators list them. */

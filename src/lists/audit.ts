@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { auditView } from '../views/audit.ts'
 import * as filter from './filters.ts'
-import type { ListSpec } from './list.ts'
+import type { ListSpec } from './listed.ts'
 import { auditedUser } from './tables.ts'
 
 /** Audit rows as the API and the pages of operators list them. */

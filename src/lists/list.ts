@@ -17,8 +17,6 @@ import { type ListQuery, type ListSpec, type Scope, type Sorted, usualPageSize, 
 import { cappedFor, envelopeOf, pageParameters, toEnvelope, toSorted } from './page.ts'
 import type { ListedModel } from './tables.ts'
 
-export type { ListSpec } from './listed.ts'
-
 /**
  * Serves a list.
  *

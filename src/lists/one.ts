@@ -10,8 +10,8 @@ import { readUidOf } from '../views/uid.ts'
 import { type FieldOf, type Reading, readBatch } from '../views/view.ts'
 import { equals, hasKey, hasUuid, queryText } from './filters.ts'
 import { find } from './find.ts'
-import { alsoNeedsOf, includeParameter, isIncluded, type ListSpec, readRows, scopeOf } from './list.ts'
-import type { ListQuery } from './listed.ts'
+import { alsoNeedsOf, includeParameter, isIncluded, readRows, scopeOf } from './list.ts'
+import type { ListQuery, ListSpec } from './listed.ts'
 import type { ListedModel } from './tables.ts'
 
 /** The name of one row of a list. */

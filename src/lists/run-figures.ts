@@ -3,7 +3,7 @@ import { type Db, transaction } from '../db/client.ts'
 import { query, unprepared, Values } from '../db/raw.ts'
 import type { Actor } from '../permissions.ts'
 import { type Outcome, outcomeSql, outcomes } from '../runs/outcome.ts'
-import type { ListSpec } from './list.ts'
+import type { ListSpec } from './listed.ts'
 import { seenRuns } from './runs.ts'
 import { findRuns } from './runs-of-operators.ts'
 

@@ -7,7 +7,7 @@ import { logNotShown, runsWithHiddenLogs } from '../views/former-owner.ts'
 import { readRepairs } from '../views/repair.ts'
 import { type RunHead, runHeadSelect, runView, toRunHead } from '../views/run.ts'
 import { inOrder } from '../views/view.ts'
-import type { ListSpec } from './list.ts'
+import type { ListSpec } from './listed.ts'
 import { ownersSql, seenRuns } from './runs.ts'
 
 /** Runs as the pages of operators list them: without their logs, which may have a line for each of many entries. */

@@ -5,7 +5,8 @@ import type { Actor } from '../permissions.ts'
 import { hasOutcome, outcomes } from '../runs/outcome.ts'
 import { changedObject } from './changed-object.ts'
 import * as filter from './filters.ts'
-import { findPage, type ListSpec, type Request } from './list.ts'
+import { findPage, type Request } from './list.ts'
+import type { ListSpec } from './listed.ts'
 import { runList } from './runs.ts'
 
 /** The list of runs with what the pages of operators ask beside: periods, outcomes, users by name, and runs of the same objects. */

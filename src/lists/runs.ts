@@ -6,7 +6,8 @@ import { runView } from '../views/run.ts'
 import { changedObject } from './changed-object.ts'
 import { conditionsOf } from './conditions.ts'
 import * as filter from './filters.ts'
-import { type ListSpec, scopeOf } from './list.ts'
+import { scopeOf } from './list.ts'
+import type { ListSpec } from './listed.ts'
 import { runTitle } from './tables.ts'
 
 /** The labels of a run, in SQL: its own, and those of entries. */

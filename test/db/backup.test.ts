@@ -148,6 +148,11 @@ test.each<[string, Buffer, RegExp]>([
   ['another byte in the middle', flipped(Math.floor(bytes.length / 2)), /is damaged/],
   ['another checksum', flipped(bytes.length - 8), /incorrect data check/],
   ['rows without the last line', edited((text) => text.slice(0, text.lastIndexOf('{"rows"'))), /its end is missing/],
+  [
+    'a row that PostgreSQL refuses',
+    edited((text) => text.replace(/^(?=.*\tuser-7\t)/m, 'x')),
+    /is damaged.*invalid input syntax/,
+  ],
   ['a missing row', edited((text) => text.replace(/^.*\tuser-7\t.*\n/m, '')), /rows are missing/],
   [
     'a missing table',

@@ -321,11 +321,11 @@ export const filesAreShort: Rule = (files) =>
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2337,
-  'src/api': 1586,
+  'src/api': 1593,
   'src/apply': 2585,
   'src/cli': 5399,
-  'src/dashboard': 4422,
-  'src/db': 2299,
+  'src/dashboard': 4424,
+  'src/db': 2303,
   'src/document': 1847,
   'src/http': 2801,
   'src/lists': 1589,

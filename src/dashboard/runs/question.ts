@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { ListSpec } from '../../lists/list.ts'
+import type { ListSpec } from '../../lists/listed.ts'
 import { pageParameters } from '../../lists/page.ts'
 import { outcomesAsked, type Span, spans } from '../../lists/runs-of-operators.ts'
 import { storable } from '../../models/syntax.ts'

@@ -1,5 +1,5 @@
 import type { Db } from '../../db/client.ts'
-import type { ListSpec } from '../../lists/list.ts'
+import type { ListSpec } from '../../lists/listed.ts'
 import { type RunRow, readRunRows } from '../../lists/run-rows.ts'
 import { findRuns, type Same } from '../../lists/runs-of-operators.ts'
 import type { Registry } from '../../models/registry.ts'
