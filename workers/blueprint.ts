@@ -19,6 +19,7 @@ import { untilMigrated } from '../src/queue/migrated.ts'
 import { startWatchdog } from '../src/queue/watchdog.ts'
 import { serveWorkerMetrics } from '../src/queue/worker-metrics.ts'
 import { runFormat } from '../src/runs/format.ts'
+import { startComparing } from '../src/runs/outside.ts'
 import { startReconciler } from '../src/runs/reconcile.ts'
 import { cancelStale, startRetention } from '../src/runs/retention.ts'
 import { openTally } from '../src/runs/tally.ts'
@@ -80,6 +81,7 @@ export async function runWorker(transactionsOf: (connected: Connected) => Engine
   // This is first, because a dead worker may have left runs whose submitters still wait.
   const reconciler = startReconciler(db, runQueue(queue), worker)
   const retention = startRetention(db, engine.registry, config, log)
+  const comparing = startComparing(db, engine.registry, log)
   const maintenance = await startMaintenance(queue, log)
   const watchdog = startWatchdog(db, queue, consumer, log)
   const announced = announce(db, 'workers', runFormat, { ...consumer, slots: () => config.workerConcurrency })
@@ -96,6 +98,7 @@ export async function runWorker(transactionsOf: (connected: Connected) => Engine
   await announced.stop()
   await reconciler.stop()
   await retention.stop()
+  await comparing.stop()
   await sums.stop()
   await closeInTime(queue, closeWithinMs.other)
   await backend.close()

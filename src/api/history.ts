@@ -4,11 +4,12 @@ import { inTime } from '../db/in-time.ts'
 import { Problem } from '../errors.ts'
 import type { Api } from '../http/api.ts'
 import { once } from '../http/query.ts'
+import { applicationState, readStates, toState } from '../lists/application-states.ts'
 import { queryInteger, queryText } from '../lists/filters.ts'
 import type { Registry } from '../models/registry.ts'
 import { apiPrefix } from '../paths.ts'
+import { isOutside, readStanding } from '../runs/outside.ts'
 import { historyEntry, readHistory } from '../views/history.ts'
-import { isApplicationOutside } from '../views/outside.ts'
 
 /** GET /api/v3/core/applications/{slug}/history/ */
 
@@ -21,6 +22,9 @@ const history = z
   .object({
     next: z.string().nullable().meta({ description: 'The path of the next part; null for the last one.' }),
     results: z.array(historyEntry),
+    state: applicationState
+      .nullable()
+      .meta({ description: 'Null when there is no application of this slug or key now.' }),
     changed_outside: z.boolean().nullable().meta({
       description:
         'Whether the application or its provider is not as its recorded changes left it: changed or deleted past the service. Compared are the fields whose changes are known, but for secrets and lists of references. Null when none is known, as when their runs are no longer kept.',
@@ -70,8 +74,17 @@ export function historyRoutes(app: Api, db: Db, registry: Registry): void {
         throw new Problem('not_found', 'There is no such application, and none had this slug or key.')
       const path = `${apiPrefix}/core/applications/${encodeURIComponent(text)}/history/`
       const next = found.next === null ? null : `${path}?before=${found.next}&page_size=${size}`
-      const outside = await inTime(isApplicationOutside(db, registry, of, found.owners))
-      return { next, results: found.entries.map(({ entry }) => entry), changed_outside: outside }
+      const [standing, stored] = await Promise.all([
+        inTime(readStanding(db, registry, of, found.owners)),
+        inTime(readStates(db, key === null ? { slugs: [text] } : { keys: [key] }, found.owners)),
+      ])
+      const [state] = stored.values()
+      return {
+        next,
+        results: found.entries.map(({ entry }) => entry),
+        state: state === undefined ? null : toState(state),
+        changed_outside: isOutside(standing),
+      }
     },
   )
 }

@@ -1,3 +1,4 @@
+import type { Registry } from '../models/registry.ts'
 import type { LeftEmpty } from '../plan/claims.ts'
 import type { AuditedChange, ObjectChange } from './audit.ts'
 import type { Finding } from './finding.ts'
@@ -67,3 +68,14 @@ export function objectsNamed(models: string, name: string, owners = 'NULL', key?
   const byName = found('=', name, `n.name = ${name} OR n.was = ${name}`)
   return `${byName}${key === undefined ? ' GROUP BY 1, 2' : ` UNION ${found(' ', key, `n.key = ${key}`)}`}`
 }
+
+export const applicationModel = 'service_core.application'
+
+/** The provider kinds with their models, for SQL. */
+export const kindsText = ({ kinds }: Pick<Registry, 'kinds'>): string =>
+  JSON.stringify([...kinds].map(([kind, { name }]) => ({ kind, model: name })))
+
+/** The fields of a change, in SQL: of the object or of its run; null when they are not known. */
+export const fieldsOf = (object: string, run: string): string =>
+  `coalesce(CASE WHEN jsonb_typeof(${object}.fields) = 'object' THEN ${object}.fields END,
+    CASE WHEN jsonb_typeof(${run}.changes -> ${object}.change -> 'fields') = 'object' THEN ${run}.changes -> ${object}.change -> 'fields' END)`

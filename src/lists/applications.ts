@@ -1,6 +1,7 @@
 import type { Registry } from '../models/registry.ts'
 import { applicationView } from '../views/application.ts'
 import { toSeeMakers } from '../views/stored.ts'
+import { hasState } from './application-states.ts'
 import * as filter from './filters.ts'
 import type { ListSpec } from './listed.ts'
 import { applicationText } from './tables.ts'
@@ -25,5 +26,6 @@ export const applicationList = ({ kinds }: Pick<Registry, 'kinds'>): ListSpec<'A
     provider: filter.hasKey('providerPk', 'With the provider that has this key.'),
     owner: filter.hasOwner,
     created_by: filter.hasKey('createdBy', 'Made by the user with this key.'),
+    state: hasState,
   },
 })

@@ -37,6 +37,8 @@ export type NewRun = {
   readonly blueprint: string
   /** The owners that the document names for entries: labels, and null for none. */
   readonly owners?: readonly (string | null)[]
+  /** The slugs of the applications that a blueprint names. */
+  readonly applications?: readonly string[]
   readonly conditions: Conditions
   /** The reason for the change, in the submitter's words. */
   readonly message?: string | null
@@ -72,11 +74,21 @@ const placeholders = (options: string) =>
 
 function valuesOf(keyring: Keyring, run: NewRun): unknown[] {
   const { id, title, kind, slug, submitterPk, requestId, blueprint, conditions, impersonator, ceiling } = run
-  const { message, former, owners, trace, authors } = run
+  const { message, former, owners, trace, authors, applications = [] } = run
   const real = impersonator && { pk: impersonator.pk, username: impersonator.username }
   const submitter = { impersonator: real, ceiling: ceiling && [...ceiling].sort(), authors: storedAuthors(authors) }
   const options = JSON.stringify(
-    storedOptions(conditions, { ...submitter, ...(message && { message }), former, trace }, owners),
+    storedOptions(
+      conditions,
+      {
+        ...submitter,
+        ...(message && { message }),
+        former,
+        trace,
+        ...(applications.length > 0 && { applications }),
+      },
+      owners,
+    ),
   )
   return [
     id,

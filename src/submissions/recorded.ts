@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { hasName, isOf } from '../apply/history.ts'
+import { fieldsOf, hasName, isOf } from '../apply/history.ts'
 import type { Db } from '../db/client.ts'
 import { inTime } from '../db/in-time.ts'
 import { query } from '../db/raw.ts'
@@ -8,7 +8,7 @@ import type { Registry } from '../models/registry.ts'
 import type { Actor } from '../permissions.ts'
 import type { FormerRun } from '../runs/documents.ts'
 import { markerText } from '../sides.ts'
-import { fieldsOf, seenBy } from '../views/history.ts'
+import { seenBy } from '../views/history.ts'
 
 /**
  * The state in which an applied run left the objects of its document. A field that the document does not name had the value from

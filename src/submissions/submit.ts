@@ -1,9 +1,11 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { applicationModel } from '../apply/history.ts'
 import { ownersIn } from '../document/document.ts'
 import { print } from '../document/yaml.ts'
 import type { Headers } from '../http/headers.ts'
 import { uuid7 } from '../ids.ts'
 import type { Actor } from '../permissions.ts'
+import type { Plan } from '../plan/compile.ts'
 import type { NewRun } from '../runs/ledger.ts'
 import { currentHeaders } from '../tracing.ts'
 import { alone } from '../turns.ts'
@@ -82,7 +84,7 @@ function joinFirst(
 async function newRun(
   { engine }: Submitter,
   { id: requestId }: ApplyRequest,
-  { id, title, kind, slug, former, blueprint, conditions, actor }: Submission & { id: string; actor: Actor },
+  { id, title, kind, slug, former, plan, blueprint, conditions, actor }: Submission & { id: string; actor: Actor },
   delivery: Delivery,
 ): Promise<NewRun> {
   const { pk: submitterPk, impersonator, ceiling, authors } = actor
@@ -101,10 +103,19 @@ async function newRun(
     requestId,
     blueprint: text,
     owners: ownersIn(blueprint),
+    applications: slug === null && conditions.mode === 'apply' ? applicationsIn(plan) : [],
     conditions,
     message: delivery.message,
     trace: currentHeaders(),
     entries: count > fewEntries ? count : undefined,
     retryKey: submitterPk === null ? undefined : retryKeyOf(engine, conditions, text, delivery),
   }
+}
+
+/** The applications that entries name, by their slugs. */
+function applicationsIn({ steps }: Plan): string[] {
+  const slugs = steps
+    .filter(({ model }) => model.name === applicationModel)
+    .map(({ identifiers, attrs }) => identifiers.get('slug') ?? attrs.get('slug'))
+  return [...new Set(slugs.filter((slug) => typeof slug === 'string'))]
 }

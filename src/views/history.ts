@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { change } from '../apply/changes.ts'
-import { isOf, objectsNamed } from '../apply/history.ts'
+import { applicationModel, fieldsOf, isOf, kindsText, objectsNamed } from '../apply/history.ts'
 import type { Db } from '../db/client.ts'
 import { query } from '../db/raw.ts'
 import type { Registry } from '../models/registry.ts'
@@ -63,12 +63,6 @@ const row = historyEntry.extend({
   hasDocument: z.boolean(),
 })
 
-export const applicationModel = 'service_core.application'
-
-/** The provider kinds with their models, for SQL. */
-export const kindsText = ({ kinds }: Pick<Registry, 'kinds'>): string =>
-  JSON.stringify([...kinds].map(([kind, { name }]) => ({ kind, model: name })))
-
 /** The application, by one of the two. */
 export type Of = { readonly slug: string | null; readonly key?: string | null }
 
@@ -121,11 +115,6 @@ export function seenBy({ models }: Pick<Registry, 'models'>, actor: Actor): Seen
     return owners.length > 0 ? [{ model: name, owners }] : []
   })
 }
-
-/** The fields of a change, in SQL: of the object or of its run; null when they are not known. */
-export const fieldsOf = (object: string, run: string): string =>
-  `coalesce(CASE WHEN jsonb_typeof(${object}.fields) = 'object' THEN ${object}.fields END,
-    CASE WHEN jsonb_typeof(${run}.changes -> ${object}.change -> 'fields') = 'object' THEN ${run}.changes -> ${object}.change -> 'fields' END)`
 
 /**
  * `named` are the applications, `held` the providers that they have, and `beside` those that a submission or a request wrote

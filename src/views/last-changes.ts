@@ -1,10 +1,10 @@
 import { z } from 'zod'
-import { isOf } from '../apply/history.ts'
+import { applicationModel, isOf, kindsText } from '../apply/history.ts'
 import type { Db } from '../db/client.ts'
 import { query } from '../db/raw.ts'
 import type { Registry } from '../models/registry.ts'
 import { type Actor, allows, mayNameUser } from '../permissions.ts'
-import { applicationModel, kindsText, seenBy } from './history.ts'
+import { seenBy } from './history.ts'
 
 const row = z.object({
   application: z.guid(),

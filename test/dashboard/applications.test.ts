@@ -48,12 +48,16 @@ test('one has a timeline with from -> to, who and the run, also when it is renam
   const { body } = await get(operator, page('timed'))
   expect(body).toContain('name: <span class="quiet">&lt;b&gt;First&lt;/b&gt;</span> -> Second')
   expect(body).toContain(`href="/admin/runs/${id}/"`)
-  expect(body).toMatch(/Last change<\/dt><dd><time[^>]+>[^<]+<\/time>, by admin/)
+  expect(body).toMatch(/changed<\/span><br>application timed/)
   expect((await get(operator, `/admin/runs/${id}/`)).body).toContain('href="/admin/applications/timed/"')
 
   const secretive = await service.make.user({ permissions: ['view_queue', 'view_application'] })
   const hidden = (await get(secretive, page('timed'))).body
-  expect([hidden.includes('by admin'), hidden.includes(id), hidden.includes('not shown')]).toEqual([false, false, true])
+  expect([hidden.includes('<td class="name">admin'), hidden.includes(id), hidden.includes('not shown')]).toEqual([
+    false,
+    false,
+    true,
+  ])
 
   expect((await service.admin.delete('/api/v3/core/applications/timed/')).status).toBe(204)
   const gone = (await get(operator, page('timed'))).body
@@ -101,4 +105,45 @@ test('a long history is read part by part', async () => {
   )
   expect(actions.filter((what) => what === 'changed')).toHaveLength(24)
   expect(second).toContain('The newest')
+})
+
+test('the list has the state of each, as a filter too, and the page of an owner its last deployment', async () => {
+  for (const slug of ['fine', 'cancelled', 'by-sql']) await put(slug, { owner: 'team-states' })
+  const release = service.hold()
+  const { run, runId } = await service.admin.submit('radius', 'cancelled', {
+    ...{ app: { group: 'New' }, owner: 'team-states', prefer: 'respond-async' },
+  })
+  expect((await get(operator, page('cancelled'))).body).toContain('A run that names it has not ended.')
+  await service.admin.post(`${run}cancel/`)
+  release()
+  const chief = await service.make.user({ permissions: ['view_queue', 'manage_queue'] })
+  await service.db.application.update({ where: { slug: 'by-sql' }, data: { group: 'by SQL' } })
+  expect((await dashboard.post(chief, `${list}compare/`, {})).statusCode).toBe(303)
+  const states = async (query: string) => {
+    const { body } = await get(operator, `/admin/applications/?owner=team-states${query}`)
+    const rows = [...body.matchAll(/<tr id="application-.*?<\/tr>/gs)]
+      .map(([text]) => text.replace(/<[^>]+>/g, ' '))
+      .sort()
+    return { body, rows }
+  }
+  const { body, rows } = await states('')
+  expect(rows).toHaveLength(3)
+  for (const row of [/by-sql.*changed outside.*\(group\)/, /cancelled.*failing.*since.*\(.*cancelled/, /fine.*applied/])
+    expect(rows).toContainEqual(expect.stringMatching(row))
+  expect(body).toContain(`<a href="/admin/runs/${runId}/">cancelled</a>`)
+  const team = body
+    .match(/<tr id="team-team-states".*?<\/tr>/s)?.[0]
+    .replace(/<[^>]+>/g, ' ')
+    .replace(/\s+/g, ' ')
+  expect(team).toMatch(/team-states 1 1 0 1 cancelled/)
+  for (const [state, slug] of [
+    ['applied', 'fine'],
+    ['failing', 'cancelled'],
+    ['changed_outside', 'by-sql'],
+  ] as const)
+    expect((await states(`&state=${state}`)).rows).toEqual([expect.stringContaining(slug)])
+  const changed = (await get(operator, page('by-sql'))).body
+  expect(changed).toContain('group: <span class="quiet">Network</span> -> by SQL')
+  const failing = (await get(operator, page('cancelled'))).body
+  expect(failing).toMatch(/failing<\/span> since/)
 })

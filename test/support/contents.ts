@@ -10,7 +10,7 @@ async function tables(db: Db): Promise<string[]> {
     db,
     sql`
     SELECT table_name::text AS table FROM information_schema.tables
-    WHERE table_schema = 'public' AND table_type = 'BASE TABLE' AND table_name NOT IN ('_prisma_migrations', 'queue_heartbeats', 'worker_formats', 'metric_sums', 'refusals')`,
+    WHERE table_schema = 'public' AND table_type = 'BASE TABLE' AND table_name NOT IN ('_prisma_migrations', 'queue_heartbeats', 'worker_formats', 'metric_sums', 'refusals', 'application_states')`,
   )
   return found.map(({ table }) => table).sort()
 }

@@ -4,19 +4,22 @@ import { inTime } from '../../db/in-time.ts'
 import { Problem } from '../../errors.ts'
 import { requireAccess } from '../../http/access.ts'
 import type { Api } from '../../http/api.ts'
+import { readStates } from '../../lists/application-states.ts'
 import { applicationList } from '../../lists/applications.ts'
 import { queryText } from '../../lists/filters.ts'
 import { findPage, type Request } from '../../lists/list.ts'
 import type { ListSpec } from '../../lists/listed.ts'
+import { readOwners } from '../../lists/owner-states.ts'
 import type { Registry } from '../../models/registry.ts'
-import type { Actor } from '../../permissions.ts'
+import { comparedName } from '../../names.ts'
+import { type Actor, ownersShown } from '../../permissions.ts'
+import { compareAll, isOutside, readStanding } from '../../runs/outside.ts'
 import { mayRollBack } from '../../submissions/access.ts'
 import { applicationView } from '../../views/application.ts'
-import { type Recorded, readHistory } from '../../views/history.ts'
+import { type Recorded, readHistory, type Seen, seenBy } from '../../views/history.ts'
 import { readLastChanges } from '../../views/last-changes.ts'
-import { isApplicationOutside } from '../../views/outside.ts'
 import { readUidOf } from '../../views/uid.ts'
-import { applicationPath, applicationsPath } from '../addresses.ts'
+import { applicationPath, applicationsPath, comparePath } from '../addresses.ts'
 import { pageRoute, sendPage } from '../frame.ts'
 import { ifInTime } from '../late.ts'
 import { earlierRun } from '../runs/same-objects.ts'
@@ -47,12 +50,30 @@ export function applicationPages(
   app.get(applicationsPath, pageRoute({ querystring: applicationsQuery }), async ({ actor, query: asked }, reply) => {
     requireAccess(actor, 'view_application')
     const terms = asked.text?.split(/\s+/u) ?? []
-    const sent = { owner: asked.owner ?? undefined }
+    const sent = { owner: asked.owner ?? undefined, state: asked.state === '' ? undefined : asked.state }
     const question = { sent, terms: terms.slice(0, mostWords), page: asked.page, size: rowsOfPage }
     const found = await ifInTime(readApplications(actor, question))
-    const pks = (found?.rows ?? []).map(({ pk }) => pk)
-    const changes = await ifInTime(readLastChanges(db, registry, actor, pks))
-    return sendPage(reply, applicationsPage(asked, found && { ...found, changes }, actor))
+    const rows = found?.rows ?? []
+    const [changes, states, teams] = await Promise.all([
+      ifInTime(
+        readLastChanges(
+          db,
+          registry,
+          actor,
+          rows.map(({ pk }) => pk),
+        ),
+      ),
+      ifInTime(readStates(db, { slugs: rows.map(({ slug }) => slug) })),
+      asked.owner === null ? [] : ifInTime(readOwners(db, registry, runs, actor, comparedName(asked.owner))),
+    ])
+    const shown = found && { ...found, changes, states: states ?? new Map() }
+    return sendPage(reply, applicationsPage({ asked, found: shown, team: teams?.[0] }, actor))
+  })
+
+  app.post(comparePath, pageRoute({}), async (_request, reply) => {
+    // It goes on when it takes longer than a page waits.
+    await ifInTime(compareAll(db, registry))
+    return reply.redirect(applicationsPath, 303)
   })
 
   const params = z.object({ slug: queryText() })
@@ -73,10 +94,17 @@ export function applicationPages(
       if (history === undefined && row === undefined) throw new Problem('not_found', none)
       const { entries = [], next = null } = history ?? {}
       const of = row === undefined ? { slug } : { slug: null, key: row.pk }
-      const isOutside = history && (await ifInTime(isApplicationOutside(db, registry, of, history.owners)))
-      const putBack = isOutside === true ? await ifInTime(lastDocument(slug, entries, actor)) : null
+      const [standing, states] = await Promise.all([
+        ifInTime(readStanding(db, registry, of, history?.owners ?? ownersShown(actor))),
+        row && ifInTime(readStates(db, { slugs: [slug] })),
+      ])
+      const seen = seenBy(registry, actor)
+      const visible = standing?.filter(({ model, owner, isGone }) => isGone || isSeen(seen, model, owner)) ?? null
+      const putBack = visible && isOutside(visible) === true ? await ifInTime(lastDocument(slug, entries, actor)) : null
+      const read = { slug, row, state: states?.get(slug), standing: visible, putBack }
+      const initialOf = (model: string, field: string) => registry.byName(model)?.fields.get(field)?.initial
       const isFirst = before === null
-      return sendPage(reply, applicationPage({ slug, row, isOutside, putBack, entries, next, isFirst, nameOf }, actor))
+      return sendPage(reply, applicationPage({ ...read, entries, next, isFirst, nameOf, initialOf }, actor))
     },
   )
 
@@ -101,3 +129,6 @@ export function applicationPages(
     return id !== null && mayRollBack(actor, submitter) ? id : null
   }
 }
+
+const isSeen = (seen: readonly Seen[], model: string, owner: string | null): boolean =>
+  seen.some((each) => each.model === model && (each.owners === null || (owner !== null && each.owners.includes(owner))))

@@ -1,0 +1,73 @@
+import { z } from 'zod'
+import type { Db } from '../db/client.ts'
+import { query, unprepared, Values } from '../db/raw.ts'
+import type { Registry } from '../models/registry.ts'
+import type { Actor } from '../permissions.ts'
+import { outcomeSql, outcomes } from '../runs/outcome.ts'
+import { type State, stateSql, states } from './application-states.ts'
+import { applicationList } from './applications.ts'
+import { conditionsOf } from './conditions.ts'
+import { scopeOf } from './list.ts'
+import type { ListSpec } from './listed.ts'
+import { ownersSql, seenRuns } from './runs.ts'
+
+/** The owners of applications, with the states of these, and the last deployment of each. */
+
+const stateRow = z.object({
+  /** Null: applications without an owner. */
+  owner: z.string().nullable(),
+  ...(Object.fromEntries(states.map((each) => [each, z.int()])) as Record<State, z.ZodInt>),
+})
+
+const runRow = z.object({ owner: z.string(), id: z.guid(), at: z.date(), outcome: z.enum([...outcomes, 'planned']) })
+
+/** @property last the newest run under this owner, among the newest that the caller sees */
+export type OwnerStates = z.output<typeof stateRow> & { readonly last: z.output<typeof runRow> | undefined }
+
+/** The newest runs among which the last one of each owner is looked for. */
+export const mostRuns = 2_000
+
+/**
+ * @param owner only this one; null: all
+ * @returns those with failing applications first; none for a caller who sees no application
+ */
+export async function readOwners(
+  db: Db,
+  registry: Registry,
+  runs: ListSpec<'Run'>,
+  actor: Actor,
+  owner: string | null = null,
+): Promise<readonly OwnerStates[]> {
+  const seen = new Values()
+  const scope = { filters: [], terms: [], ...scopeOf(applicationList(registry), actor) }
+  const among = [
+    `(${seen.bind(owner)}::text IS NULL OR owner = ${seen.bind(owner)})`,
+    ...conditionsOf(applicationList(registry), scope, seen.bind),
+  ]
+  const counts = states.map((each) => `count(*) FILTER (WHERE state = '${each}')::integer AS ${each}`)
+  const ofRuns = new Values()
+  const newest = `SELECT * FROM runs WHERE mode = 'apply' AND ${seenRuns(runs, actor, ofRuns)} ORDER BY created_at DESC LIMIT ${mostRuns}`
+  const [all, last] = await Promise.all([
+    query(
+      db,
+      stateRow,
+      unprepared({
+        text: `SELECT owner, ${counts.join(', ')} FROM (
+            SELECT owner, ${stateSql} AS state FROM applications WHERE ${among.join(' AND ')}) each
+          GROUP BY owner ORDER BY failing DESC, changed_outside DESC, owner`,
+        values: seen.list,
+      }),
+    ),
+    query(
+      db,
+      runRow,
+      unprepared({
+        text: `SELECT DISTINCT ON (o.owner) o.owner, runs.id, runs.created_at AS at, ${outcomeSql} AS outcome
+          FROM (${newest}) runs, unnest(${ownersSql}) o(owner) ORDER BY o.owner, runs.created_at DESC`,
+        values: ofRuns.list,
+      }),
+    ),
+  ])
+  const byOwner = new Map(last.map((each) => [each.owner, each]))
+  return all.map((each) => ({ ...each, last: each.owner === null ? undefined : byOwner.get(each.owner) }))
+}

@@ -1,0 +1,184 @@
+import { z } from 'zod'
+import { applicationModel, fieldsOf, isOf, kindsText, objectsNamed } from '../apply/history.ts'
+import type { Db } from '../db/client.ts'
+import { execute, query } from '../db/raw.ts'
+import type { Logger } from '../log.ts'
+import type { Model } from '../models/define.ts'
+import type { Registry } from '../models/registry.ts'
+import { isSame } from '../plan/same-value.ts'
+import { toMaskedValues } from '../plan/storage.ts'
+import { markerText } from '../sides.ts'
+import { repeat } from './rounds.ts'
+
+/**
+ * Applications, and their providers, that are not as their recorded changes left them: changed or deleted past the service
+ * (docs/adr/0065-changed-outside-is-compared-on-reading.md).
+ */
+
+/** @property present the row; null when it is gone @property recorded the last value of each field, where it is known */
+const row = z.object({
+  application: z.string(),
+  slug: z.string().nullable(),
+  model: z.string(),
+  present: z.looseObject({ pk: z.union([z.string(), z.int()]) }).nullable(),
+  recorded: z.record(z.string(), z.unknown()).nullable(),
+  isGone: z.boolean(),
+})
+type Row = z.output<typeof row>
+
+/** The newest changes of an object that are read. */
+const mostRead = 1_000
+
+/** An application, or its provider, beside its recorded changes. */
+export type Standing = {
+  readonly model: string
+  readonly owner: string | null
+  /** Whether it was deleted past the service. */
+  readonly isGone: boolean
+  /** Its fields, but for those in tables of their own, with secrets masked, and references by their names where these are recorded. */
+  readonly values: Fields
+  /** The fields that were changed outside, each from what was recorded to what is there; null when no change of it is known. */
+  readonly outside: Readonly<Record<string, { readonly from: unknown; readonly to: unknown }>> | null
+}
+
+/**
+ * @param of a slug that an application has, or had, or a key
+ * @param owners under which the caller sees applications; null: all
+ */
+export async function readStanding(
+  db: Db,
+  registry: Registry,
+  { slug, key = null }: { readonly slug: string | null; readonly key?: string | null },
+  owners: readonly string[] | null,
+): Promise<readonly Standing[]> {
+  const named = `SELECT key FROM (${objectsNamed('ARRAY[$1]', '$3', '$4', '$5')}) recorded
+    UNION SELECT pk::text FROM applications WHERE (slug = $3 OR pk = $5::text::uuid) AND ($4::text[] IS NULL OR owner = ANY ($4::text[]))`
+  const values = [applicationModel, kindsText(registry), slug, owners, key]
+  return (await query(db, row, { text: comparing(named), values })).flatMap((each) => standingOf(each, registry) ?? [])
+}
+
+/** @returns whether one of them was changed or deleted outside; null when that is not known of any */
+export function isOutside(all: readonly Standing[]): boolean | null {
+  if (all.some(({ isGone, outside }) => isGone || Object.keys(outside ?? {}).length > 0)) return true
+  return all.some(({ outside }) => outside !== null) ? false : null
+}
+
+function standingOf({ model: name, present, recorded, isGone }: Row, registry: Registry): Standing | null {
+  const model = registry.byName(name)
+  if (model === undefined) return null
+  if (present === null) return { model: name, owner: null, isGone, values: {}, outside: {} }
+  const values = toMaskedValues(model, present)
+  const outside = recorded && differing(model, values, recorded)
+  const shown = [...model.fields.values()].flatMap(({ name: field, reference, storage }) => {
+    if (storage.in === 'link') return []
+    const isNamed = reference !== undefined && recorded?.[field] !== undefined && !Object.hasOwn(outside ?? {}, field)
+    return [[field, isNamed ? recorded?.[field] : values[field]] as const]
+  })
+  const owner = typeof present.owner === 'string' ? present.owner : null
+  return { model: name, owner, isGone: false, values: Object.fromEntries(shown), outside }
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+/** Secrets are not compared, nor lists of references: changes show the names that they had. */
+function differing(model: Model, values: Fields, recorded: Fields): NonNullable<Standing['outside']> {
+  const changed = Object.entries(recorded).filter(([name, from]) => {
+    const field = model.fields.get(name)
+    const value = values[name] ?? null
+    if (field === undefined || field.secret || markerText(from) !== undefined) return false
+    if (field.reference === undefined) return !isSame(field, value, from)
+    return !Array.isArray(from) && (value === null) !== (from === null)
+  })
+  return Object.fromEntries(changed.map(([name, from]) => [name, { from, to: values[name] ?? null }]))
+}
+
+/** @param named the keys of applications, in SQL, as `key` */
+const comparing = (named: string) => `WITH named AS (${named}), objects AS (
+    SELECT $1 AS model, n.key, n.key AS application, to_jsonb(a) AS present FROM named n LEFT JOIN applications a ON a.pk = n.key::uuid
+    UNION ALL SELECT k.model, p.pk::text, n.key, to_jsonb(p) FROM named n JOIN applications a ON a.pk = n.key::uuid
+      JOIN providers p ON p.pk = a.provider_pk JOIN jsonb_to_recordset($2::jsonb) AS k(kind text, model text) USING (kind)
+  )
+  SELECT o.application, (SELECT slug FROM applications WHERE pk = o.application::uuid) AS slug, o.model, o.present, known.recorded,
+    coalesce(last.action <> 'delete' AND NOT EXISTS (SELECT FROM applications a WHERE a.slug = last.name), false) AS "isGone"
+  FROM objects o LEFT JOIN LATERAL (
+    SELECT r.action, r.name FROM object_changes r WHERE ${isOf('r', 'o.model', 'o.key')}
+    ORDER BY r.audit_pk DESC, r.position DESC LIMIT 1
+  ) last ON true, LATERAL (
+    SELECT jsonb_object_agg(name, value) AS recorded FROM (
+      SELECT DISTINCT ON (f.key) f.key AS name, f.value->'to' AS value FROM (
+        SELECT * FROM object_changes r WHERE ${isOf('r', 'o.model', 'o.key')} ORDER BY r.audit_pk DESC LIMIT ${mostRead}
+      ) c LEFT JOIN runs ON runs.id = c.run_id, jsonb_each(${fieldsOf('c', 'runs')}) f
+      WHERE jsonb_typeof(f.value) = 'object' ORDER BY f.key, c.audit_pk DESC, c.position DESC
+    ) newest
+  ) known`
+
+const allEveryS = 600
+const roundMs = 5_000
+/** Applications of one statement. */
+const portion = 100
+
+const keyRow = z.object({ pk: z.guid() })
+
+/**
+ * Compares applications with their recorded changes, and keeps the names of the fields that differ in `application_states`.
+ *
+ * @param among a condition on `applications a`, in SQL
+ */
+export async function compareAll(db: Db, registry: Registry, among = 'true'): Promise<void> {
+  for (let after = '00000000-0000-0000-0000-000000000000'; ; ) {
+    const text = `SELECT a.pk FROM applications a WHERE a.pk > $1::uuid AND ${among} ORDER BY a.pk LIMIT ${portion}`
+    const keys = (await query(db, keyRow, { text, values: [after] })).map(({ pk }) => pk)
+    if (keys.length > 0) await compare(db, registry, keys)
+    const last = keys.at(-1)
+    if (last === undefined || keys.length < portion) return
+    after = last
+  }
+}
+
+async function compare(db: Db, registry: Registry, keys: readonly string[]): Promise<void> {
+  const named = 'SELECT unnest($3::uuid[])::text AS key'
+  const rows = await query(db, row, { text: comparing(named), values: [applicationModel, kindsText(registry), keys] })
+  const outside = [...Map.groupBy(rows, ({ slug }) => slug)].flatMap(([slug, all]) => {
+    const fields = all.flatMap((each) =>
+      Object.keys(standingOf(each, registry)?.outside ?? {}).map((field) =>
+        each.model === applicationModel ? field : `provider.${field}`,
+      ),
+    )
+    return slug === null || fields.length === 0 ? [] : [{ slug, outside: fields }]
+  })
+  await execute(db, { text: keptText, values: [JSON.stringify(outside), keys] })
+}
+
+const keptText = `WITH found AS (SELECT slug, outside FROM jsonb_to_recordset($1::jsonb) AS f(slug text, outside text[])),
+    kept AS (
+      INSERT INTO application_states AS s (slug, outside) SELECT slug, outside FROM found
+      ON CONFLICT (slug) DO UPDATE SET outside = excluded.outside WHERE s.outside <> excluded.outside
+    )
+  UPDATE application_states s SET outside = '{}' FROM applications a
+    WHERE a.pk = ANY ($2::uuid[]) AND s.slug = a.slug AND s.outside <> '{}' AND s.slug NOT IN (SELECT slug FROM found)`
+
+/** Every worker asks for this, and one of them gets it. */
+const dueText = `UPDATE installation SET compared_at = now()
+  WHERE compared_at IS NULL OR compared_at < now() - interval '${allEveryS} s' RETURNING singleton`
+
+/** Requests that all applications are compared soon. */
+export const compareSoon = (db: Db) => execute(db, { text: 'UPDATE installation SET compared_at = NULL', values: [] })
+
+/** States that say nothing any more. */
+const endedText = `DELETE FROM application_states s WHERE (failing_run IS NULL AND outside = '{}')
+  OR ((failing_since IS NULL OR failing_since < now() - interval '30 days') AND NOT EXISTS (SELECT FROM applications a WHERE a.slug = s.slug))`
+
+/** Compares all applications every ten minutes, and those that differ every few seconds, until it is stopped. */
+export const startComparing = (db: Db, registry: Registry, log: Logger): { stop(): Promise<void> } =>
+  repeat(async () => {
+    try {
+      const isDue = (await execute(db, { text: dueText, values: [] })) > 0
+      await compareAll(db, registry, isDue ? 'true' : differs)
+      if (isDue) await execute(db, { text: endedText, values: [] })
+    } catch (error) {
+      log.warn({ err: error }, 'applications could not be compared with their recorded changes; trying again')
+    }
+    return roundMs
+  })
+
+const differs = "a.slug IN (SELECT slug FROM application_states WHERE outside <> '{}')"
