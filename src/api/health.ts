@@ -6,7 +6,7 @@ import { appliesPath, probesPath, readyPath } from '../paths.ts'
 /**
  * GET /-/health/live/ and /-/health/ready/, for process supervisors and load balancers, and /-/health/applies/, for monitoring.
  * They need no token, so the answers hold nothing that helps an attacker. They name the operator who has paused the queue
- * (docs/operations.md).
+ * (docs/incidents.md).
  */
 
 const live = z.object({ status: z.literal('ok') })

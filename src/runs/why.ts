@@ -4,7 +4,7 @@ import type { Waiting } from './queued.ts'
 
 /** Why a run is not applied: one judgement for answers, the record of the run, pages, lists and metrics. */
 
-/** The codes: `reason` of cancelled runs in the metrics. docs/operations.md says what to do for each. */
+/** The codes: `reason` of cancelled runs in the metrics. docs/incidents.md says what to do for each. */
 export const whyCodes = [
   'paused',
   'queue',

@@ -6,7 +6,7 @@ import { installation, until } from '../support/kit.ts'
 import { lockedOut } from '../support/locked-out.ts'
 import { claimsOf, endedJob, isThere, lockRunOf, operatorOf, put, runOf, statesOf } from '../support/operations.ts'
 
-/** docs/operations.md on answers and on jobs, held against the running system. */
+/** docs/incidents.md on answers and on jobs, held against the running system. */
 
 const there = await installation({ applyWaitMs: 4_000 })
 const make = statesOf(there)

@@ -3,7 +3,7 @@ import { dashboardOf, installation, raw, run, sql, until } from '../support/kit.
 import { claimsOf } from '../support/operations.ts'
 import { logins } from '../support/template.ts'
 
-/** docs/operations.md on what blocks a run, held against the running system. */
+/** docs/incidents.md on what blocks a run, held against the running system. */
 
 const there = await installation({ applyWaitMs: 60_000 })
 const dashboard = dashboardOf(there)

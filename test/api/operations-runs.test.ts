@@ -4,7 +4,7 @@ import { answered, installation, until } from '../support/kit.ts'
 import { lockedOut } from '../support/locked-out.ts'
 import { claimsOf, endedJob, isThere, lockRunOf, operatorOf, put, runOf, statesOf } from '../support/operations.ts'
 
-/** docs/operations.md on a paused queue and on runs, held against the running system. */
+/** docs/incidents.md on a paused queue and on runs, held against the running system. */
 
 const there = await installation({ applyWaitMs: 6_000 })
 const make = statesOf(there)

@@ -10,7 +10,7 @@ import { needs } from '../support/needs.ts'
 import { claimsOf, endedJob, isThere, operatorOf, put, runOf, statesOf } from '../support/operations.ts'
 import { ownRedis } from '../support/redis.ts'
 
-/** Why a run is not applied: each incident, and each place that says it (docs/operations.md). */
+/** Why a run is not applied: each incident, and each place that says it (docs/incidents.md). */
 
 type Incident = {
   /** `reason` of the metric. */

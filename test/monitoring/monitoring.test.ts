@@ -96,24 +96,24 @@ describe('the alerts', () => {
     expect(missing).toEqual([])
   })
 
-  test('have a runbook each in docs/operations.md: what it means, what to look at, what to do', () => {
-    const [, chapter = ''] = textOf('docs/operations.md').split('\n## Metrics and alerts\n')
+  test('have a runbook each in docs/incidents.md: what you see, what it means, what to do', () => {
+    const [, chapter = ''] = textOf('docs/incidents.md').split('\n## Alerts\n')
     const [own = ''] = chapter.split('\n## ')
     const runbooks = own.split('\n### ').slice(1)
     const headed = runbooks.map((text) => text.split('\n', 1)[0])
     expect(headed).toEqual(rules.map(({ alert }) => alert))
     for (const { alert, annotations } of rules)
-      expect(annotations.runbook).toBe(`docs/operations.md#${alert.toLowerCase()}`)
+      expect(annotations.runbook).toBe(`docs/incidents.md#${alert.toLowerCase()}`)
     for (const text of runbooks)
-      expect([...text.matchAll(/^\*\*([A-Z][a-z ]+)\*\*:? /gm)].map(([, part]) => part)).toEqual([
-        'Means',
-        'Look at',
+      expect([...text.matchAll(/^\*\*(.+?)\*\*(?= |$)/gm)].map(([, part]) => part)).toEqual([
+        'You see',
+        'It means',
         'Do',
       ])
   })
 
   test('have runbooks whose statements and requests work', async () => {
-    const [, chapter = ''] = textOf('docs/operations.md').split('\n## Metrics and alerts\n')
+    const [, chapter = ''] = textOf('docs/incidents.md').split('\n## Alerts\n')
     const [own = ''] = chapter.split('\n## ')
     const statements = [...own.matchAll(/"(SELECT [^"]+)"|`(SELECT (?!pg_terminate)[^`]+)`/g)].map(
       ([, one, other]) => one ?? other,

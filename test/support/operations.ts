@@ -3,12 +3,12 @@ import type { Tx } from '../../src/db/client.ts'
 import { jobId } from '../../src/queue/define.ts'
 import type { Answer } from './asker.ts'
 import { dashboardOf, form, origin } from './dashboard.ts'
+import { sentencesOf } from './incidents-doc.ts'
 import type { Installation } from './installation.ts'
-import { sentencesOf } from './operations-doc.ts'
 import { rows, run, sql } from './sql.ts'
 import { until } from './until.ts'
 
-/** Runs in each of the states that docs/operations.md names, made in the running system. */
+/** Runs in each of the states that docs/incidents.md names, made in the running system. */
 
 export const lockRunOf = (tx: Tx, slug: string) => rows(tx, sql`SELECT 1 FROM runs WHERE slug = ${slug} FOR UPDATE`)
 
@@ -98,7 +98,7 @@ export async function operatorOf(service: Installation) {
   }
 }
 
-/** Tests that show sentences of docs/operations.md, and a test that finds sentences which none shows. */
+/** Tests that show sentences of docs/incidents.md, and a test that finds sentences which none shows. */
 export function claimsOf(sections: readonly string[], advice: readonly string[] = []) {
   const held = new Set(advice)
   test.each(sections)('every sentence of "%s" is shown here', async (section) => {

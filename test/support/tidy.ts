@@ -322,7 +322,7 @@ export const filesAreShort: Rule = (files) =>
  * needs it, with the reason.
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
-  src: 2337,
+  src: 2290,
   'src/api': 1606,
   'src/apply': 2597,
   'src/cli': 5399,

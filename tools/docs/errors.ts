@@ -5,8 +5,8 @@ import { texts } from '../../src/openapi/problems.ts'
 /** docs/errors.md, from the catalogues. `npx vitest run test/openapi/errors-page.test.ts -u` writes it. */
 
 const remedies: Readonly<Record<ProblemCode, string>> = {
-  accepted: 'Read the run at `Location` until its state is `done`, `failed` or `cancelled`.',
-  outcome_unknown: 'Read the run at `Location`, or send the same again under the same `Idempotency-Key`.',
+  accepted: 'Read it until its state is `done`, `failed` or `cancelled`.',
+  outcome_unknown: 'Read it, or send the same again under the same `Idempotency-Key`.',
   invalid: 'Correct what `errors` lists, and send it again.',
   invalid_json: 'Send JSON in UTF-8.',
   invalid_http: 'Correct the client, or the proxy before it.',
@@ -24,11 +24,11 @@ const remedies: Readonly<Record<ProblemCode, string>> = {
   too_large: 'Send less, for example in several documents.',
   unsupported_media_type: 'Send `application/json`, for blueprints also `application/yaml`, uncompressed.',
   idempotency_key_reused: 'Take another key for another request.',
-  too_many_requests: 'Wait as long as `Retry-After` says.',
+  too_many_requests: '',
   headers_too_large: 'Send fewer or shorter headers.',
   server_error: 'Search the log for the id of the request, which is in the header `X-Request-Id`.',
-  cancelled: 'Send the same again after `Retry-After`.',
-  unavailable: 'Send the same again after `Retry-After`. docs/operations.md says what to check when it stays.',
+  cancelled: '[The reason](incidents.md#a-pipeline-got-503-cancelled).',
+  unavailable: 'When it stays: [what to check](incidents.md#a-probe-is-503).',
 }
 
 const cell = (text: string): string => text.replaceAll('|', '\\|')
@@ -42,30 +42,6 @@ const sentences: readonly (readonly [message: string, remedy: string])[] = [
     '`"discord_id": "1056712345678901234"`. Integers beyond 2^53, `1e400`, and decimals with more digits than a number holds are never rounded.',
   ],
   [
-    'This is a placeholder, and nothing replaces it here: send the secret.',
-    'In YAML for `gatewright`, `!Env NAME` or `!File path` without quotes; in JSON for it, `{"env": "NAME"}` or `{"file": "path"}`. HTTP clients send the value.',
-  ],
-  [
-    'Must be a regular expression of RE2, which has no look-ahead: (?!.',
-    'Write the pattern without the construct that is named: proxies match with RE2.',
-  ],
-  [
-    'Must begin with a literal scheme and a host whose dots are escaped, ...',
-    'Labels below a registered domain may vary (`[A-Za-z0-9-]+`); the domain itself may not. `REDIRECT_PARENT_DOMAINS` has those that the operator trusts beside the public suffix list.',
-  ],
-  [
-    'Is compared as it is, so that its * matches nothing else',
-    'Send it with `"matching_mode": "regex"`, as the message writes it.',
-  ],
-  [
-    '... has a key of the type EC: this field takes RSA',
-    'Name a pair of a type that fits, or another `signature_algorithm`.',
-  ],
-  [
-    '... has no private key: this field takes one that has, because it signs.',
-    'Send `key_data` of the pair, or name another.',
-  ],
-  [
     'group "contractors" is the parent of group "night shift": change or delete that first.',
     'Up to 20 rows are named that hold the row. Change or delete them in the same document, before it.',
   ],
@@ -73,7 +49,6 @@ const sentences: readonly (readonly [message: string, remedy: string])[] = [
     '"email" is taken by property mapping "email".',
     "A name is no other row's `name` or `managed` among the mappings that fit the same fields: choose another.",
   ],
-  ['Stands in remove, too: leave one of the two out.', '`{"add": [...], "remove": [...]}` says one thing of a row.'],
   [
     'a.yaml:3:5 service_core.application "shop" is declared in b.yaml:4:5, too',
     'The two entries say different things of one object: keep one. Equal entries of two files are one.',
@@ -85,7 +60,7 @@ export function errorsPage(): string {
     const code = name as ProblemCode
     return row(`\`${code}\``, String(status), texts[code][0], remedies[code])
   })
-  const errors = Object.entries(errorCodes).map(([code, [when, example]]) => row(`\`${code}\``, when, example))
+  const errors = Object.entries(errorCodes).map(([code, when]) => row(`\`${code}\``, when))
   return `# Errors
 
 <!-- Made from src/errors.ts, src/error-codes.ts and tools/docs/errors.ts by
@@ -101,20 +76,19 @@ ${answers.join('\n')}
 
 ## Errors of fields
 
-A 400 with \`code\` \`invalid\` has its messages by field, and the same errors one by one in \`errors\`, at most ${maxErrors}:
+A 400 with \`code\` \`invalid\` has its messages by field, and the same errors one by one in \`errors\`, at most ${maxErrors}, with
+\`code\`, \`message\` and:
 
 | Field | |
 | --- | --- |
-| \`code\` | one of the table below |
-| \`message\` | a sentence about this error |
 | \`pointer\` | a JSON pointer (RFC 6901) into the body that was sent: \`/provider/redirect_uris/0/url\`, \`/entries/3/attrs/name\`. For a missing field, the place where it belongs |
 | \`header\`, \`parameter\` | instead of \`pointer\`, for what is not in the body |
 | \`entry\` | the \`id\` of the blueprint's entry, when it has one |
 | \`line\`, \`column\` | only for a blueprint in YAML, counted from 1: where the field's name or the list's item begins. For a missing field, where the object begins that lacks it. There is none inside of a tag such as \`!If\` |
 | \`source\` | that line, up to 200 characters. The values of secret fields, and of fields that are not known, are masked. There is none for an error of a secret field |
 
-${row('`code`', 'When', 'An example of its message')}
-| --- | --- | --- |
+${row('`code`', 'When')}
+| --- | --- |
 ${errors.join('\n')}
 
 ## What to do about a sentence

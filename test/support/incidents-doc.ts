@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises'
 
-/** The sentences of a section of docs/operations.md. A row of a table is one, its cells joined by ` | `. */
+/** The sentences of a section of docs/incidents.md. A row of a table is one, its cells joined by ` | `. */
 export async function sentencesOf(section: string): Promise<string[]> {
-  const text = await readFile(new URL('../../docs/operations.md', import.meta.url), 'utf8')
+  const text = await readFile(new URL('../../docs/incidents.md', import.meta.url), 'utf8')
   const [, body] = text.split(`## ${section}\n`)
-  if (body === undefined) throw new Error(`docs/operations.md has no section ${section}`)
+  if (body === undefined) throw new Error(`docs/incidents.md has no section ${section}`)
   const [own = ''] = body.split('\n## ')
   const blocks = own.replace(/```[\s\S]*?```/g, '').split(/\n{2,}/)
   return blocks.flatMap((block) => (block.trim().startsWith('|') ? rowsOf(block) : inSentences(block)))
