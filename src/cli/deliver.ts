@@ -29,6 +29,8 @@ export type Delivered = {
   readonly unnamed?: Run['unnamed']
   /** Fields that the document before named, and that keep their values. */
   readonly unmanaged?: Run['unmanaged']
+  /** Fields that a roll back leaves as they are, though they were changed since the former run. */
+  readonly not_put_back?: Run['not_put_back']
   /** The path of the run. */
   readonly run: string | null
   /** The tag of a plan, for `--if-match` of the apply. */
@@ -177,9 +179,9 @@ type Ended = Pick<Delivered, 'logs' | 'etag'> & {
 
 function outcomeOf({ mode, isAll }: Delivery, { isRefused, logs, etag, path, run }: Ended): Delivered {
   if (isRefused) return { ...emptyResult, outcome: 'refused', errors: logs, run: path }
-  const { changes = null, unnamed, unmanaged } = run ?? {}
+  const { changes = null, unnamed, unmanaged, not_put_back } = run ?? {}
   const isWhole = !isAll || (unnamed ?? []).length === 0
   const isUnchanged = isWhole && changes?.every(({ action }) => action === 'unchanged') === true
   const outcome = isUnchanged ? 'unchanged' : mode === 'apply' ? 'applied' : 'changes'
-  return { ...emptyResult, outcome, logs, changes, unnamed, unmanaged, run: path, etag }
+  return { ...emptyResult, outcome, logs, changes, unnamed, unmanaged, not_put_back, run: path, etag }
 }

@@ -74,9 +74,14 @@ export function printResult(
   if (etag !== null && outcome === 'changes' && !isDiff) tell(`plan ${etag.replaceAll('"', '')}`)
 }
 
-/** The lines of the log. An unchanged file has one line of its own. */
-export const logsOf = ({ outcome, logs, changes }: Result): readonly string[] =>
-  outcome === 'unchanged' && changes !== null ? [] : logs
+/** The lines of the log, and what a roll back leaves. An unchanged file has one line of its own. */
+export const logsOf = (result: Result): readonly string[] => {
+  const { outcome, logs, changes } = result
+  return [...(outcome === 'unchanged' && changes !== null ? [] : logs), ...leftLines(result)]
+}
+
+const leftLines = ({ not_put_back: left }: Pick<Result, 'not_put_back'>): string[] =>
+  (left ?? []).map((each) => `not put back: ${each}`)
 
 function paintDiff(output: Output, line: string): string {
   const text = `${indent}${shown(line)}`
@@ -99,7 +104,7 @@ export function diffLines(change: Change): string[] {
 }
 
 /** The lines about fields that a file named before. */
-export const unmanagedLines = ({ unmanaged }: Pick<Result, 'unmanaged'>): string[] =>
+const unmanagedLines = ({ unmanaged }: Pick<Result, 'unmanaged'>): string[] =>
   (unmanaged ?? []).map(({ model, key, fields }) => {
     const what =
       fields.length === 1 ? 'is no longer managed, keeps its value' : 'are no longer managed, keep their values'
@@ -107,8 +112,15 @@ export const unmanagedLines = ({ unmanaged }: Pick<Result, 'unmanaged'>): string
   })
 
 /** The lines about objects that the owner manages and no file has. */
-export const unnamedLines = ({ unnamed }: Pick<Result, 'unnamed'>): string[] =>
+const unnamedLines = ({ unnamed }: Pick<Result, 'unnamed'>): string[] =>
   (unnamed ?? []).map(({ owner, ...object }) => `? ${objectOf(object)} of owner ${owner} is in no file`)
+
+/** The lines that stand beside the changes of a plan. */
+export const asides = (result: Result): string[] => [
+  ...unnamedLines(result),
+  ...unmanagedLines(result),
+  ...leftLines(result),
+]
 
 function fieldLines(name: string, field: FieldChange): string[] {
   if (typeof field === 'string') return field === 'unchanged' ? [] : [`  ~ ${name}: ${field}`]
@@ -144,6 +156,7 @@ export const toJson = (results: readonly Result[]): string =>
         status: result.status ?? null,
         unnamed: result.unnamed ?? null,
         unmanaged: result.unmanaged ?? [],
+        not_put_back: result.not_put_back ?? [],
         parts: byFile(result).map(({ file, outcome }) => ({ file, outcome })),
       })),
     },

@@ -34,6 +34,7 @@ export const run = runSummary.extend({
   changes: z.array(change),
   unnamed: z.array(z.object({ model: z.string(), key, owner: z.string() })).nullish(),
   unmanaged: z.array(z.object({ model: z.string(), key, fields: z.array(z.string()) })).nullish(),
+  not_put_back: z.array(z.string()).nullish(),
   etag: z.string().nullable(),
 })
 

@@ -1,5 +1,5 @@
 import { type Output, shown, writeOut } from './output.ts'
-import { diffLines, logsOf, objectOf, outcomesOf, type Result, unmanagedLines, unnamedLines } from './report.ts'
+import { asides, diffLines, logsOf, objectOf, outcomesOf, type Result } from './report.ts'
 import { byFile, totalsOf, totalsText } from './totals.ts'
 
 /** The Markdown of `--summary`, for a pull request: totals, deletions, a table of the files, and the fields of each. */
@@ -75,7 +75,7 @@ function textsOf(title: string, result: Result): Lines[] {
   const { file, errors, changes } = result
   if (errors.length > 0 || changes === null || title === 'apply')
     return [{ file, lines: [...errors, ...logsOf(result)] }]
-  const others = [...unnamedLines(result), ...unmanagedLines(result)]
+  const others = asides(result)
   return [
     ...byFile(result).map((each) => ({ file: each.file, lines: (each.changes ?? []).flatMap(diffLines) })),
     ...(others.length === 0 ? [] : [{ file: 'What no file manages', lines: others }]),

@@ -42,8 +42,8 @@ export type NewRun = {
   readonly conditions: Conditions
   /** The reason for the change, in the submitter's words. */
   readonly message?: string | null
-  /** The id of the run whose document it is. */
-  readonly former?: string | undefined
+  /** The run whose document it is, and what that cannot put back. */
+  readonly former?: { readonly id: string; readonly left: readonly string[] } | undefined
   /** The trace that its jobs continue, where the API is traced. */
   readonly trace?: TraceHeaders | undefined
   /** The number of its entries, when they are more than `fewEntries`: runs of few entries go before it. */
@@ -77,18 +77,10 @@ function valuesOf(keyring: Keyring, run: NewRun): unknown[] {
   const { message, former, owners, trace, authors, applications = [] } = run
   const real = impersonator && { pk: impersonator.pk, username: impersonator.username }
   const submitter = { impersonator: real, ceiling: ceiling && [...ceiling].sort(), authors: storedAuthors(authors) }
+  const again = former && { former: former.id, ...(former.left.length > 0 && { not_put_back: former.left }) }
+  const named = applications.length > 0 && { applications }
   const options = JSON.stringify(
-    storedOptions(
-      conditions,
-      {
-        ...submitter,
-        ...(message && { message }),
-        former,
-        trace,
-        ...(applications.length > 0 && { applications }),
-      },
-      owners,
-    ),
+    storedOptions(conditions, { ...submitter, ...(message && { message }), ...again, trace, ...named }, owners),
   )
   return [
     id,

@@ -31,6 +31,8 @@ const optionsSchema = conditionsSchema.extend({
   message: z.string().nullable().default(null),
   /** The run whose document was submitted again. */
   former: z.guid().nullable().default(null),
+  /** The fields that were changed since the former run, and that its document cannot put back. */
+  not_put_back: z.array(z.string()).default([]),
   /** The user who cancelled it while it waited. */
   cancelled_by: z.string().nullable().default(null),
 })

@@ -56,7 +56,7 @@ export async function submitFormer(
   const former = await formerRunFor(submitter, id, request.actor)
   const stored = await inTime(documentOf(submitter.db, keyring, former))
   const { without } = stored
-  const { blueprint } = await withRecordedFields(submitter.db, registry, former, stored, request.actor)
+  const { blueprint, left } = await withRecordedFields(submitter.db, registry, former, stored, request.actor)
   const actor = await inTime(withAuthors(reader(submitter.db), request.actor, authorsOf(former)))
   if (actor === null) throw new Problem('conflict', withoutAuthor)
   const read = () => {
@@ -75,10 +75,16 @@ export async function submitFormer(
     const title = former.title.replace(/^\w+/, conditions.mode)
     const { id, kind, slug } = former
     const plan = { steps, errors: errors.include([found]) }
-    return { plan, blueprint, conditions, title, kind, slug, former: id, actor }
+    return { plan, blueprint, conditions, title, kind, slug, former: { id, left: shortened(left) }, actor }
   }
   return submit(submitter, request, reply, read, headers)
 }
+
+/** The most lines that are kept with a run. */
+const mostLeft = 100
+
+const shortened = (left: readonly string[]): readonly string[] =>
+  left.length > mostLeft ? [...left.slice(0, mostLeft), `and ${left.length - mostLeft} more`] : left
 
 /** @returns what a roll back to the run does not put back; none when the document cannot be read */
 export async function leftByRollBack(submitter: Submitter, id: string, actor: Actor): Promise<readonly string[]> {

@@ -60,6 +60,7 @@ export async function readRun(
     ...toRunHead(row, actor, repair),
     logs: isLogHidden ? [logNotShown] : row.logs,
     ...conditionsShown(row, isWhole),
+    not_put_back: isLogHidden ? [] : (optionsOf(row)?.not_put_back ?? []),
     progress: null,
     failed_attempts: await readAttempts(db, id, actor),
     changes: changesShown(changes, actor),

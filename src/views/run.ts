@@ -131,6 +131,11 @@ export const run = runHead
       [],
       'Of a plan: fields that the document before named, and this one does not, of objects that both name. They keep their values, which are others than the defaults. The document before is the last that was applied to the application; of a blueprint, under this name and owner by the submitter, or else to one of its objects.',
     ),
+    not_put_back: withExample(
+      lines,
+      ['provider oauth2 "grafana": client_secret'],
+      'Of a former document that was planned or applied again: fields that it does not name, that were changed since, and that keep their values, because the history does not have what they were. The first 100; the last line counts the others.',
+    ),
     unreadable: withExample(
       z.array(z.enum(['changes', 'options'])),
       [],

@@ -72,7 +72,12 @@ describe('a roll back', () => {
     await put('First', { provider: { ...later, client_secret } })
     await put('First', { provider: { access_token_validity: 'minutes=31', client_secret } })
     const plan = await again(first.run, { query: '?dry_run=true' })
-    await applied(again(first.run, { headers: { 'if-match': plan.headers.etag as string } }))
+    const back = await applied(again(first.run, { headers: { 'if-match': plan.headers.etag as string } }))
+    const leftBy = async (run: unknown) =>
+      ((await there.admin.get(String(run))).json as { not_put_back: string[] }).not_put_back
+    const left = ['client_secret', 'signing_key'].map((field) => `provider oauth2 "${name}": ${field}`)
+    expect([await leftBy(plan.headers['content-location']), await leftBy(back.run)]).toEqual([left, left])
+    expect(await leftBy(first.run)).toEqual([])
     const { settings } = await there.db.provider.findUniqueOrThrow({ where: { name } })
     const { access_token_validity, refresh_token_validity, sub_mode } = was
     expect([access_token_validity, refresh_token_validity, sub_mode]).toEqual(['hours=1', 'days=7', 'hashed_user_id'])

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { listening } from '../support/gatewright.ts'
@@ -35,6 +35,22 @@ test('applies the document of a former run, with its owner; a plan shows it', as
     code: 0,
     output: expect.stringMatching(/^unchanged/m),
   })
+})
+
+test('prints what it does not put back, also when nothing is to be changed', async () => {
+  const sent = async (client_secret?: string) =>
+    file('left.json', await named('oauth2', 'cli-left', { provider: { client_secret } }))
+  const id = idIn((await gatewright(['apply', await sent(), '--json'])).output)
+  await gatewright(['apply', await sent('another secret of the client')])
+  const left = 'provider oauth2 "cli-left": client_secret'
+  const summary = join(folder, 'left.md')
+  const plan = await gatewright(['plan', '--run', id, '--summary', summary])
+  expect(plan).toMatchObject({ code: 0, output: expect.stringContaining(`not put back: ${left}\n`) })
+  expect(readFileSync(summary, 'utf8')).toContain(`not put back: ${left}\n`)
+  const applied = await gatewright(['apply', '--run', id])
+  expect(applied).toMatchObject({ code: 0, output: expect.stringContaining(`not put back: ${left}\n`) })
+  const { output } = await gatewright(['plan', '--run', id, '--json'])
+  expect(JSON.parse(output)).toMatchObject({ results: [{ not_put_back: [left] }] })
 })
 
 test.each([

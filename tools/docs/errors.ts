@@ -4,6 +4,7 @@ import { texts } from '../../src/openapi/problems.ts'
 
 /** docs/errors.md, from the catalogues. `npx vitest run test/openapi/errors-page.test.ts -u` writes it. */
 
+/** What to do, where the meaning of the code does not say it. */
 const remedies: Readonly<Record<ProblemCode, string>> = {
   accepted: 'Read it until its state is `done`, `failed` or `cancelled`.',
   outcome_unknown: 'Read it, or send the same again under the same `Idempotency-Key`.',
@@ -12,20 +13,20 @@ const remedies: Readonly<Record<ProblemCode, string>> = {
   invalid_http: 'Correct the client, or the proxy before it.',
   not_authenticated: 'Send a valid access token. An expired one has to be replaced.',
   permission_denied: 'Have the permission granted by a role or a group, or ask a user who has it.',
-  not_found: 'Check the path and the key, and whether the caller may see the object.',
+  not_found: '',
   invalid_page: 'Ask for a page up to `pagination.total_pages`.',
   method_not_allowed: 'Use a method of the header `Allow`.',
   too_slow: 'Send it again over a better connection.',
   conflict: 'Read `detail`: acknowledge it with `Gatewright-Allow`, or change the document.',
   cancelled_by_user: 'Ask that user. Another request, or the same under another `Idempotency-Key`, is a new run.',
   key_gone: 'Create another token.',
-  route_gone: 'Take the route that the answer names.',
+  route_gone: '',
   precondition_failed: 'Read the object again, or plan again, then decide anew.',
   too_large: 'Send less, for example in several documents.',
   unsupported_media_type: 'Send `application/json`, for blueprints also `application/yaml`, uncompressed.',
   idempotency_key_reused: 'Take another key for another request.',
   too_many_requests: '',
-  headers_too_large: 'Send fewer or shorter headers.',
+  headers_too_large: '',
   server_error: 'Search the log for the id of the request, which is in the header `X-Request-Id`.',
   cancelled: '[The reason](incidents.md#a-pipeline-got-503-cancelled).',
   unavailable: 'When it stays: [what to check](incidents.md#a-probe-is-503).',
