@@ -3,7 +3,6 @@ import { inTime } from '../db/in-time.ts'
 import { readProcesses } from '../db/presence.ts'
 import { denied } from '../http/access.ts'
 import type { Api } from '../http/api.ts'
-import { periods } from '../lists/run-figures.ts'
 import { shownOnly } from '../models/fields.ts'
 import { storable } from '../models/syntax.ts'
 import { allows } from '../permissions.ts'
@@ -19,8 +18,6 @@ import { workersPage } from './workers.ts'
 
 /** The operators' own pages. The hook of the scope requires the session, and `manage_queue` for an act. */
 
-const period = z.enum(Object.keys(periods) as [keyof typeof periods])
-
 const sentReason = z.object({ reason: z.string().trim().default('') })
 
 export async function pageRoutes(app: Api, sources: Sources): Promise<void> {
@@ -30,10 +27,8 @@ export async function pageRoutes(app: Api, sources: Sources): Promise<void> {
     servers: await readProcesses(db, 'servers'),
   })
   const readNow = openNow(sources)
-  app.get(
-    nowPath,
-    pageRoute({ querystring: z.strictObject({ period: period.default('hour') }) }),
-    async ({ actor, query }, reply) => sendPage(reply, nowPage(await readNow(actor, query.period), actor)),
+  app.get(nowPath, pageRoute({ querystring: z.strictObject({}) }), async ({ actor }, reply) =>
+    sendPage(reply, nowPage(await readNow(actor), actor)),
   )
 
   app.get(workersPath, pageRoute({}), async ({ actor }, reply) =>

@@ -69,7 +69,7 @@ export function dashboardRoutes(app: Api, { submitter, queue, door, inspect, wai
       await boardRoutes(scope, db, queue)
       recordRoutes(scope, db, engine.registry)
       const runs = runListOfOperators(engine.registry)
-      const sources = { db, queue, inspect, runs }
+      const sources = { db, registry: engine.registry, queue, inspect, runs }
       changesRoute(scope, db, waits)
       await pageRoutes(scope, sources)
       runPages(scope, { db, engine, live, runs })

@@ -44,7 +44,7 @@ const changes = () => [
 describe('without a session', () => {
   test("pages and files lead to the login and back, the board's own calls are 401", async () => {
     for (const url of [
-      '/admin/?period=day',
+      '/admin/runs/?period=day',
       '/admin/workers/',
       '/admin/pause/',
       '/admin/queues',

@@ -70,7 +70,7 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
   const addresses = () => [
     ...[
       '/admin/',
-      '/admin/?period=day',
+      '/admin/runs/?period=day',
       '/admin/workers/',
       '/admin/refusals/',
       '/admin/audit/',
@@ -183,9 +183,6 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
   test('everything works without a script', async () => {
     const { page, errors } = await logIn({ javaScriptEnabled: false })
     await page.getByText('Look at this:').waitFor()
-    await page.getByRole('link', { name: 'Last day' }).click()
-    expect(new URL(page.url()).search).toBe('?period=day')
-    await page.getByText('Each bar as a row').click()
     await page.getByRole('link', { name: 'Workers', exact: true }).click()
     await page.getByText(/silent for \d+ min/).waitFor()
     await page.getByRole('link', { name: 'Now' }).click()
@@ -248,11 +245,10 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
     return { page, asked, pass }
   }
 
-  test('shows a new run by itself, and keeps what is open, focused and scrolled', async () => {
+  test('shows a new run by itself, and keeps what is focused and scrolled', async () => {
     const { page, pass } = await watched()
     await page.setViewportSize({ width: 1_280, height: 500 })
-    await page.getByText('Each bar as a row').click()
-    const link = page.getByRole('link', { name: 'Last day' })
+    const link = page.getByRole('link', { name: 'All runs' })
     await link.focus()
     await page.evaluate('scrollTo(0, 100); globalThis.isSame = true')
     await service.admin.put(applyPath, await named('radius', 'appears'))
@@ -262,7 +258,7 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
       .map((line) => JSON.parse(line))
       .findLast(({ msg, route }) => msg === 'answered' && route === '/admin/')
     expect(refresh.level).toBe(20)
-    expect(await page.evaluate('[isSame, document.getElementById("bars").open, scrollY]')).toEqual([true, true, 100])
+    expect(await page.evaluate('[isSame, scrollY]')).toEqual([true, 100])
     expect(await link.evaluate((element) => element === element.ownerDocument.activeElement)).toBe(true)
   })
 

@@ -99,13 +99,13 @@ describe('a login', () => {
   const cookieOf = async () => dashboard.session(viewer.token)
 
   test('leads to the page that was asked for, also after a wrong token', async () => {
-    const asked = await dashboard.send({ method: 'GET', url: '/admin/?period=day' })
+    const asked = await dashboard.send({ method: 'GET', url: '/admin/runs/?period=day' })
     const login = String(asked.headers.location)
     const wrong = await logIn(login, 'gw_a_wrong')
     expect(wrong.statusCode).toBe(401)
     const [, action = ''] = /<form method="post" action="([^"]+)"/.exec(wrong.body) ?? []
     expect(action).toBe(login)
-    expect(await logIn(action)).toMatchObject({ statusCode: 303, headers: { location: '/admin/?period=day' } })
+    expect(await logIn(action)).toMatchObject({ statusCode: 303, headers: { location: '/admin/runs/?period=day' } })
   })
 
   test('leads to no other host, with a session or without', async () => {

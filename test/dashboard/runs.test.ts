@@ -65,10 +65,7 @@ describe('sight', () => {
       ],
       ...['group=cause', 'group=cause&outcome=failed', 'kind=radius', `object=application:${marker}-slug`],
     ]
-    const urls = [
-      ...['/admin/', '/admin/?period=day', `/admin/runs/${own}/`],
-      ...asked.map((query) => `/admin/runs/?period=all&${query}`),
-    ]
+    const urls = [...['/admin/', `/admin/runs/${own}/`], ...asked.map((query) => `/admin/runs/?period=all&${query}`)]
     for (const url of urls) {
       const { statusCode, body } = await get(viewer, url)
       // What was asked stands in the form.

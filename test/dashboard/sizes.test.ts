@@ -169,7 +169,6 @@ test.each([
 
 test.each([
   '/admin/',
-  '/admin/?period=day',
   '/admin/runs/',
   '/admin/runs/?period=all&group=cause',
   '/admin/applications/',

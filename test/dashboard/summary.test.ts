@@ -17,7 +17,7 @@ const checks = {
 }
 
 const nothing: Now = {
-  ...{ at, checks, pause: 'none', failedJobs: 0, workers: [], servers: [], atWork: [], period: 'hour' },
+  ...{ at, checks, pause: 'none', workers: [], servers: [], atWork: [], teams: [] },
   ...{
     backlog: { waiting: 0, postponed: 0, oldestS: null },
     figures: {} as Now['figures'],
@@ -59,6 +59,16 @@ const sentences: readonly (readonly [string, Partial<Now>, string])[] = [
   ['a token of today', { tokens: expiring(23) }, '1 token about to expire'],
   ['an expired certificate', { certificates: expiring(0) }, '1 certificate expired'],
   ['parts that were not read', { failures: null, workers: null, atWork: null }, '3 parts could not be read'],
+  [
+    'teams',
+    {
+      teams: [
+        { owner: 'a', applied: 1, failing: 2, waiting: 0, changed_outside: 0, last: undefined },
+        { owner: null, applied: 0, failing: 0, waiting: 1, changed_outside: 1, last: undefined },
+      ],
+    },
+    '2 applications failing; 1 application changed outside',
+  ],
   ['a pause that was not read', { pause: null }, '1 part could not be read'],
 ]
 
@@ -95,15 +105,21 @@ describe('the sentence of the first page', () => {
   })
 })
 
-describe('the lines of the parts', () => {
+describe('the strip of the parts', () => {
   const lines = (found: Partial<Now>) => String(parts({ ...nothing, ...found }))
 
   test('name each silent server, and count the others', () => {
     const shown = lines({ servers: [process(1), process(2), process(300)] })
-    expect(shown).toContain('2 heard.')
-    expect(shown).toMatch(/host-300\.example, 7<.*class="mark bad">silent<.*A server of the API, not heard for 5 min/s)
+    expect(shown).toMatch(/class="mark warn">2 servers<.*host-300\.example, 7: not heard for 5 min</)
     expect(shown).not.toMatch(/host-[12]\.example/)
-    expect(lines({ servers: null })).toMatch(/Servers<.*not known</s)
+    expect(lines({ servers: null })).toContain('servers not known')
+  })
+
+  test('a worker that was killed and replaced is one line, and no problem', () => {
+    const replacing = { ...process(1), host: 'host-60.example', startedAt: new Date() }
+    const workers = [replacing, process(60)]
+    expect(lines({ workers })).toMatch(/class="mark good">1 worker<.*host-60\.example, 7: not heard for 60 s, replaced/)
+    expect(evaluate({ ...nothing, workers }, true).text).toBe('Nothing is wrong.')
   })
 
   test('say since when the queue is paused, in the zone of the caller', () => {

@@ -1,13 +1,15 @@
 import { type Html, html } from '../../http/html.ts'
+import type { OwnerStates } from '../../lists/owner-states.ts'
 import { type Actor, allows } from '../../permissions.ts'
 import { atWorkFromS, type Blocker } from '../../runs/at-work.ts'
 import { type Expiring, expiresWithinDays } from '../../views/expiries.ts'
 import { isCounted } from '../../views/refusal.ts'
 import { actPath, nowPath, refusalsPath, runPagePath, runsPath } from '../addresses.ts'
+import { teamTable } from '../applications/states.ts'
 import { page } from '../frame.ts'
 import { groupTable, names, person, runLink, runTable } from '../runs/tables.ts'
 import { table } from '../table.ts'
-import { count, duration, mark, nameText, notKnown, number, sentenceText, shortId, shortTime, time } from '../words.ts'
+import { duration, mark, nameText, notKnown, number, sentenceText, shortId, shortTime, time } from '../words.ts'
 import { parts } from './parts.ts'
 import { plot } from './plot.ts'
 import type { Now } from './read.ts'
@@ -23,23 +25,28 @@ export const nowPage = (now: Now, actor: Actor): string =>
     isLive: true,
     content: html`${summary(now, actor)}
 ${!allows(actor, 'view_run') && html`<p class="quiet">You see your own runs only: you lack the permission view_run.</p>`}
+${parts(now)}
 <div class="columns">
 <div>
-<section><h2>Parts</h2>${parts(now)}${acts(now, actor)}</section>
 <section><h2>Waiting and running</h2>${queue(now)}</section>
+${now.teams !== undefined && html`<section><h2>Teams</h2>${teams(now.teams)}</section>`}
 </div>
 <section><h2>Needs attention</h2>${attention(now)}</section>
 </div>
-<section><h2>Outcomes</h2>${now.figures === null ? notKnown('The runs of this period could not be counted in time.') : plot(now.figures, now.period)}</section>
-<section><h2>The last ten runs</h2>${newest(now)}</section>`,
+<section><h2>Outcomes of the last hour</h2>${now.figures === null ? notKnown('The runs of the last hour could not be counted in time.') : plot(now.figures)}</section>
+<section><h2>The last ten runs</h2>${newest(now)}</section>
+${mayPause(now, actor) && html`<p class="acts"><a class="button" href="${actPath('pause')}">Pause the queue</a></p>`}`,
   })
 
-function acts({ pause, failedJobs }: Now, actor: Actor): Html | false {
-  if (!allows(actor, 'manage_queue')) return false
-  const isPaused = pause !== null && pause !== 'none'
-  return html`<p class="acts"><a class="button" href="${actPath(isPaused ? 'resume' : 'pause')}">${isPaused ? 'Resume the queue' : 'Pause the queue'}</a>
-${(failedJobs ?? 0) > 0 && html`<a class="button" href="${actPath('clear')}">Clear ${count(failedJobs ?? 0, 'failed job')}</a>`}</p>`
-}
+const mayPause = ({ pause }: Now, actor: Actor): boolean =>
+  allows(actor, 'manage_queue') && (pause === null || pause === 'none')
+
+const teams = (found: readonly OwnerStates[] | null): Html =>
+  found === null
+    ? notKnown()
+    : found.length === 0
+      ? html`<p>There is no application yet.</p>`
+      : teamTable(found, mostRows)
 
 /** The most rows of a table. */
 const mostRows = 20

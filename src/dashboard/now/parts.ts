@@ -1,33 +1,18 @@
 import { isSilent, type KnownProcess } from '../../db/presence.ts'
 import { type Html, html } from '../../http/html.ts'
 import type { Check, Checks } from '../../http/readiness.ts'
-import { type Row, table } from '../table.ts'
-import { duration, mark, nameText, number, pauseSentence } from '../words.ts'
-import { silentFirst } from '../workers.ts'
+import { workersPath } from '../addresses.ts'
+import { count, duration, mark, nameText, number, pauseSentence } from '../words.ts'
 import type { Now } from './read.ts'
 
-/** A line for each part of the installation, as the probes judge it, for each worker, and for each silent server. */
-export const parts = (now: Now): Html =>
-  table('Parts', { Part: 'plain', State: 'plain', Details: 'text' }, [
-    ...Object.entries(names).map(([part, name]) =>
-      lineOf(name, now.checks[part as keyof Checks], part === 'pause' ? pauseOf(now) : null),
-    ),
-    ...someOf('Workers', silentFirst(now.workers ?? []).map(workerLine)),
-    ...someOf('Servers', serverLines(now.servers)),
-  ])
+/** The parts of the installation in one strip, as the probes judge them, and its processes. What is not healthy says why. */
+export const parts = (now: Now): Html => html`<ul class="strip" aria-label="Parts">
+${Object.entries(names).map(([part, name]) => partItem(name, now, part as keyof Checks))}
+${processes('worker', now.workers, now.checks.worker)}
+${processes('server', now.servers)}
+</ul>`
 
-/** The most rows of each part. */
-const mostRows = 30
-
-/** The first rows of a part. The page of workers has all of them. */
-function someOf(part: string, rows: readonly Row[]): readonly Row[] {
-  const left = rows.length - mostRows
-  return left <= 0
-    ? rows
-    : [...rows.slice(0, mostRows), { id: `part-more-${part}`, cells: [part, '', `And ${number(left)} more.`] }]
-}
-
-const names: Readonly<Record<keyof Checks, string>> = {
+const names: Readonly<Record<Exclude<keyof Checks, 'worker'>, string>> = {
   database: 'Database',
   changes: 'Changes',
   migrations: 'Migrations',
@@ -35,43 +20,38 @@ const names: Readonly<Record<keyof Checks, string>> = {
   queue: 'Queue',
   pause: 'Pause',
   secrets: 'Secret key',
-  // The lines of the workers follow.
-  worker: 'Workers',
 }
 
-/** The pause, with its time in the zone of the caller; null when there is none. */
-const pauseOf = ({ pause }: Now): Html | null => (pause === null || pause === 'none' ? null : pauseSentence(pause))
-
-/** @param details in place of those that the probes have */
-const lineOf = (name: string, { ok, detail }: Check, details: Html | null) => ({
-  id: `part-${name}`,
-  cells: [name, ok ? mark('good', 'healthy') : mark('bad', 'not healthy'), details ?? detail],
-})
-
-/** @param heard the sentence about a process that is heard @param what the kind of a silent one */
-function processLine(each: KnownProcess, heard: string, what = 'Not heard'): Row {
-  const { id, host, processId, version, seenS } = each
-  const isHeard = !isSilent(each)
-  return {
-    id: `part-${id}`,
-    cells: [
-      html`<span class="inner">${nameText(host)}, ${String(processId)}</span>`,
-      isHeard ? mark('good', 'heard') : mark('bad', 'silent'),
-      `${isHeard ? heard : `${what} for ${duration(seenS * 1_000)}`}. Version ${version}.`,
-    ],
-  }
+function partItem(name: string, { checks, pause }: Now, part: keyof Checks): Html {
+  const { ok, detail } = checks[part]
+  if (ok) return html`<li id="part-${part}">${mark('good', name)}</li>`
+  const isPause = part === 'pause' && pause !== null && pause !== 'none'
+  return html`<li id="part-${part}" class="wide">${mark('bad', name)} ${isPause ? pauseSentence(pause) : detail}</li>`
 }
 
-const workerLine = (worker: KnownProcess): Row => processLine(worker, `Has ${worker.busy} of ${worker.slots} jobs`)
+/** Whether a process that is silent was killed, and another one has begun on its host since then. */
+const isReplaced = (silent: KnownProcess, all: readonly KnownProcess[]): boolean =>
+  all.some((each) => !isSilent(each) && each.host === silent.host && each.startedAt > lastSeen(silent))
 
-/** One line for the servers that are heard, and one for each silent one. */
-function serverLines(servers: readonly KnownProcess[] | null): Row[] {
-  const line = (state: Html, details: string) => ({ id: 'part-Servers', cells: ['Servers', state, details] })
-  if (servers === null) return [line(mark('open', 'not known'), 'They could not be read just now.')]
-  const silent = servers.filter(isSilent)
-  const heard = servers.length - silent.length
-  return [
-    ...(heard > 0 ? [line(mark('good', 'heard'), `${number(heard)} heard.`)] : []),
-    ...silent.map((each) => processLine(each, '', 'A server of the API, not heard')),
-  ]
+const lastSeen = ({ seenS }: KnownProcess): Date => new Date(Date.now() - seenS * 1_000)
+
+/** The silent processes that were not replaced. */
+export const missing = (all: readonly KnownProcess[]): readonly KnownProcess[] =>
+  all.filter((each) => isSilent(each) && !isReplaced(each, all))
+
+/** @param check the judgement of the probes, where they have one */
+function processes(what: 'worker' | 'server', all: readonly KnownProcess[] | null, check?: Check): Html {
+  const words = (text: string) => html`<a href="${workersPath}">${text}</a>`
+  if (all === null) return html`<li id="part-${what}">${mark('open', `${what}s not known`)}</li>`
+  const heard = all.filter((each) => !isSilent(each))
+  const silent = all.filter(isSilent)
+  const sum = (of: (each: KnownProcess) => number) => number(heard.reduce((total, each) => total + of(each), 0))
+  const load = what === 'worker' && html`, ${sum(({ busy }) => busy)} of ${sum(({ slots }) => slots)} jobs`
+  const look = heard.length === 0 || check?.ok === false ? 'bad' : missing(all).length > 0 ? 'warn' : 'good'
+  return html`<li id="part-${what}"${(silent.length > 0 || check?.ok === false) && html` class="wide"`}>${mark(look, count(heard.length, what))}${load} ${words('heard')}${check?.ok === false && `; ${check.detail}`}${silent.slice(0, mostSilent).map((each) => lostText(each, all))}${silent.length > mostSilent && html`; ${count(silent.length - mostSilent, 'other')} not heard`}</li>`
 }
+
+const mostSilent = 5
+
+const lostText = (each: KnownProcess, all: readonly KnownProcess[]): Html =>
+  html`; ${nameText(each.host)}, ${String(each.processId)}: not heard for ${duration(each.seenS * 1_000)}${isReplaced(each, all) ? ', replaced' : ''}`

@@ -1,14 +1,13 @@
 import { type Html, html } from '../../http/html.ts'
-import { type Figures, mostCounted, type Period, periods, runsOf } from '../../lists/run-figures.ts'
+import { bars as barsOfPlot, type Figures, mostCounted, runsOf } from '../../lists/run-figures.ts'
 import { type Outcome, outcomes } from '../../runs/outcome.ts'
-import { nowPath } from '../addresses.ts'
 import { table } from '../table.ts'
-import { duration, number, shortTime } from '../words.ts'
+import { number, shortTime } from '../words.ts'
 
-/** Stacked bars of outcomes: SVG that the server draws, with the same numbers in tables. */
+/** Stacked bars of outcomes: SVG that the server draws, with the sums in a table. */
 
 const width = 720
-const height = 200
+const height = 120
 const gap = 1
 /** The least height of a bar: one failure among thousands is visible. */
 const leastHeight = 3
@@ -16,26 +15,22 @@ const leastHeight = 3
 /** The order of the bars from the ground up: outcomes that need attention are on top. */
 const stacked: readonly Outcome[] = ['applied', 'unchanged', 'unknown', 'cancelled', 'refused', 'failed']
 
-export function plot(figures: Figures, period: Period): Html {
-  const { bars, from, total, since } = figures
+export function plot(figures: Figures): Html {
+  const { bars, total, since } = figures
   const highest = Math.max(1, ...bars.map(runsOf))
   const said = outcomes.flatMap((each) => (total[each] > 0 ? [`${total[each]} ${each}`] : [])).join(', ')
-  return html`<nav class="tabs" aria-label="Period"><ul>${(Object.keys(periods) as Period[]).map(
-    (each) =>
-      html`<li><a href="${nowPath}${each !== 'hour' && `?period=${each}`}"${each === period && html` aria-current="true"`}>Last ${each}</a></li>`,
-  )}</ul></nav>
-<div class="plot">
+  return html`<div class="plot">
 <figure>
 <svg viewBox="0 0 ${width} ${height}" role="img" aria-label="Submissions by outcome: ${said || 'none'}">
 ${patterns}
 <line class="ground" x1="0" x2="${width}" y1="${height - 0.5}" y2="${height - 0.5}"/>
-${barPaths(figures, periods[period], highest)}
+${barPaths(figures, highest)}
 </svg>
-<figcaption><span>${shortTime(from)}</span><span>${duration(periods[period].stepS * 1_000)} a bar, the highest ${number(highest)}</span><span>now</span></figcaption>
+<figcaption><span>an hour ago</span><span>a bar for each minute, the highest ${number(highest)}</span><span>now</span></figcaption>
 ${since !== null && html`<p class="quiet">The newest ${number(mostCounted)} alone are counted: those since ${shortTime(since)}.</p>`}
 </figure>
 <div>${table(
-    `Submissions of the last ${period}`,
+    'Submissions of the last hour',
     { Outcome: 'plain', Runs: 'number' },
     outcomes.map((each) => ({
       cells: [
@@ -43,50 +38,21 @@ ${since !== null && html`<p class="quiet">The newest ${number(mostCounted)} alon
         number(total[each]),
       ],
     })),
-  )}
-${table('Times', { Time: 'plain', p50: 'number', p99: 'number' }, [
-  { cells: ['In the queue', timeOf(total.queueP50, 'none'), timeOf(total.queueP99, 'none')] },
-  { cells: ['At work', timeOf(total.workP50, 'none'), timeOf(total.workP99, 'none')] },
-])}</div>
-</div>
-<details id="bars"><summary>Each bar as a row</summary>
-${table(
-  'Submissions, bar by bar',
-  {
-    From: 'plain',
-    ...Object.fromEntries([...outcomes, ...Object.keys(times)].map((head) => [head, 'number' as const])),
-  },
-  bars.map((bar) => ({
-    cells: [
-      shortTime(bar.at),
-      ...outcomes.map((each) => bar[each] || ''),
-      ...Object.values(times).map((each) => timeOf(bar[each])),
-    ],
-  })),
-)}</details>`
+  )}</div>
+</div>`
 }
 
-const times = {
-  'queue p50': 'queueP50',
-  'queue p99': 'queueP99',
-  'work p50': 'workP50',
-  'work p99': 'workP99',
-} as const
-
-const timeOf = (ms: number | null, none = ''): string => (ms === null ? none : duration(ms))
-
 /** One path for each outcome. */
-function barPaths({ bars, from }: Figures, { steps, stepS }: (typeof periods)[Period], highest: number): Html {
+function barPaths({ bars }: Figures, highest: number): Html {
   const room = height - 1 - stacked.length * leastHeight
   const tallOf = (runs: number) => (runs === 0 ? 0 : leastHeight + (room * runs) / highest)
   const path = (outcome: Outcome): string =>
     bars
       .filter((bar) => bar[outcome] > 0)
       .map((bar) => {
-        const step = Math.round((bar.at.getTime() - from.getTime()) / 1_000 / stepS)
         const upTo = stacked.slice(0, stacked.indexOf(outcome) + 1)
         const top = upTo.reduce((y, each) => y - tallOf(bar[each]), height - 1)
-        const box = [(step * width) / steps, top, width / steps - gap, tallOf(bar[outcome])]
+        const box = [(bar.bar * width) / barsOfPlot, top, width / barsOfPlot - gap, tallOf(bar[outcome])]
         const [x, y, across, down] = box.map((each) => each.toFixed(1))
         return `M${x} ${y}h${across}v${down}h-${across}z`
       })

@@ -5,13 +5,14 @@ import { seldom } from '../../http/probe.ts'
 import type { Inspect } from '../../http/readiness.ts'
 import { scopeOf } from '../../lists/list.ts'
 import type { ListSpec } from '../../lists/listed.ts'
-import { type Figures, newestRuns, type Period, readFigures } from '../../lists/run-figures.ts'
+import { readOwners } from '../../lists/owner-states.ts'
+import { type Figures, newestRuns, readFigures } from '../../lists/run-figures.ts'
 import { readRunRows } from '../../lists/run-rows.ts'
 import { findRuns } from '../../lists/runs-of-operators.ts'
 import { tokenOwners } from '../../lists/tokens.ts'
-import { type Actor, allows } from '../../permissions.ts'
+import type { Registry } from '../../models/registry.ts'
+import { type Actor, allows, allowsSome } from '../../permissions.ts'
 import type { ApplyQueue } from '../../queue/backend.ts'
-import { answered } from '../../queue/enqueue.ts'
 import { type Pause, readPause } from '../../queue/pause.ts'
 import { readAtWork } from '../../runs/at-work.ts'
 import { readBacklog } from '../../runs/queued.ts'
@@ -25,13 +26,13 @@ type Failures = { readonly groups: readonly RunGroup[]; readonly isAll: boolean 
 const mostFailures = 200
 const mostNewest = 10
 
-/** Milliseconds. Counts of a day take longer to make, and change less. */
-const figuresEveryMs = { hour: 900, day: 15_000 } as const
-/** The most figures that are kept, of one period and of callers who see the same runs. */
+const figuresEveryMs = 900
+/** The most figures that are kept, each of callers who see the same runs. */
 const mostFigures = 200
 
 export type Sources = {
   readonly db: Db
+  readonly registry: Registry
   readonly queue: ApplyQueue
   readonly inspect: Inspect
   readonly runs: ListSpec<'Run'>
@@ -41,33 +42,34 @@ export type Sources = {
 export type Now = Awaited<ReturnType<ReturnType<typeof openNow>>>
 
 /** Opens the reader of the first page. */
-export function openNow({ db, queue, inspect, runs }: Sources) {
+export function openNow({ db, registry, queue, inspect, runs }: Sources) {
   // They take longer to read than the rest, and are the same for all who may see them.
   const certificatesOfAll = seldom(() => expiringCertificates(db), 60_000)
   const figures = new Map<string, () => Promise<Figures>>()
   /** Callers who see the same runs share their figures. */
-  function figuresOf(actor: Actor, period: Period): Promise<Figures> {
+  function figuresOf(actor: Actor): Promise<Figures> {
     const { own, owners, caller } = scopeOf(runs, actor)
-    const key = JSON.stringify([period, own, owners, own === undefined && owners === undefined ? null : caller])
+    const key = JSON.stringify([own, owners, own === undefined && owners === undefined ? null : caller])
     if (figures.size >= mostFigures) figures.clear()
-    const ask = () => seldom(() => readFigures(db, runs, actor, period), figuresEveryMs[period], 0.9 * patience())
+    const ask = () => seldom(() => readFigures(db, runs, actor), figuresEveryMs, 0.9 * patience())
     return figures.getOrInsertComputed(key, ask)()
   }
 
-  return async (actor: Actor, period: Period) => {
+  return async (actor: Actor) => {
     const newest = newestRuns(db, runs, actor, mostNewest).then((ids) => readRunRows(db, runs, actor, ids))
     const lastHour = new Date(Date.now() - 3_600_000)
     return {
       ...(await together({
         checks: inspect.applies(),
         pause: known(readPause(queue, db).then((found): Pause | 'none' => found ?? 'none')),
-        failedJobs: known(answered(queue.getJobCounts('failed')).then(({ failed = 0 }) => failed)),
         workers: known(inTime(readProcesses(db, 'workers'))),
         /** The processes of the API. */
         servers: known(inTime(readProcesses(db, 'servers'))),
         backlog: known(inTime(readBacklog(db))),
         atWork: known(inTime(readWork(db, runs, actor))),
-        figures: known(figuresOf(actor, period)),
+        /** Undefined for callers who see no application. */
+        teams: allowsSome(actor, 'view_application') ? known(inTime(readOwners(db, registry, runs, actor))) : undefined,
+        figures: known(figuresOf(actor)),
         failures: known(inTime(failuresOf(db, runs, actor))),
         tokens: known(inTime(expiringTokens(db, actor, tokenOwners(actor)))),
         /** Undefined for callers who may not view certificates. */
@@ -76,7 +78,6 @@ export function openNow({ db, queue, inspect, runs }: Sources) {
         /** The refusals of the last hour. */
         refused: known(inTime(readRefusals(db, actor, { since: lastHour }))),
       })),
-      period,
       at: new Date(),
     }
   }

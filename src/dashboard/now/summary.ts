@@ -1,10 +1,11 @@
-import { isSilent, type KnownProcess } from '../../db/presence.ts'
 import { type Html, html } from '../../http/html.ts'
 import { type Actor, allows } from '../../permissions.ts'
 import { isBlocked } from '../../runs/at-work.ts'
 import { judgeParts } from '../../runs/why.ts'
 import type { Expiring } from '../../views/expiries.ts'
+import { actPath } from '../addresses.ts'
 import { count, type Look, mark } from '../words.ts'
+import { missing } from './parts.ts'
 import type { Now } from './read.ts'
 
 /** One sentence about the whole first page. */
@@ -14,7 +15,8 @@ const urgentMs = 24 * 3_600_000
 
 export function summary(now: Now, actor: Actor): Html {
   const { look, text } = evaluate(now, seesAll(actor))
-  return html`<p class="summary ${look === 'good' ? 'good' : 'bad'}">${mark(look, text)}</p>`
+  const isPaused = now.pause !== null && now.pause !== 'none'
+  return html`<div class="summary ${look}"><p>${mark(look, text)}</p>${isPaused && allows(actor, 'manage_queue') && html`<p><a class="button" href="${actPath('resume')}">Resume the queue</a></p>`}</div>`
 }
 
 /** Whether the caller sees all problems. */
@@ -27,9 +29,19 @@ export function evaluate(now: Now, isAllSeen: boolean): { readonly look: Look; r
   const stopped = judgeParts(now.checks)
   const found = [
     ...(stopped === null ? [] : [`nothing is applied: ${stopped.sentence}`]),
-    ...some(silentOf(now.workers), 'worker', 'silent'),
-    ...some(silentOf(now.servers), 'server', 'silent'),
+    ...some(missing(now.workers ?? []).length, 'worker', 'silent'),
+    ...some(missing(now.servers ?? []).length, 'server', 'silent'),
     ...some((atWork ?? []).filter(isBlocked).length, 'run', 'blocked'),
+    ...some(
+      (now.teams ?? []).reduce((sum, { failing }) => sum + failing, 0),
+      'application',
+      'failing',
+    ),
+    ...some(
+      (now.teams ?? []).reduce((sum, each) => sum + each.changed_outside, 0),
+      'application',
+      'changed outside',
+    ),
     ...failedRuns(failures),
     ...expiries(now.tokens, 'token', at),
     ...expiries(now.certificates ?? null, 'certificate', at),
@@ -41,8 +53,6 @@ export function evaluate(now: Now, isAllSeen: boolean): { readonly look: Look; r
 }
 
 const some = (of: number, what: string, is: string): readonly string[] => (of === 0 ? [] : [`${count(of, what)} ${is}`])
-
-const silentOf = (all: readonly KnownProcess[] | null): number => (all ?? []).filter(isSilent).length
 
 /** The failed runs. A caller without view_run does not know which of its own were repaired. */
 function failedRuns(failures: Now['failures']): readonly string[] {
