@@ -4,6 +4,7 @@
  */
 
 import type { ErrorCode } from './error-codes.ts'
+import type { Permission } from './permissions.ts'
 
 /** Every `code` of an answer, with its HTTP status. */
 export const catalogue = {
@@ -108,6 +109,8 @@ export class Problem extends Error {
   readonly retryAfterS: number | undefined
   /** The path of the run that will have the outcome; set for 202. */
   readonly run: string | undefined
+  /** The permissions of which the caller needs one, for the records of operators. */
+  readonly missing: readonly Permission[]
 
   constructor(
     code: ProblemCode,
@@ -117,6 +120,7 @@ export class Problem extends Error {
       errors?: readonly FieldError[]
       retryAfterS?: number
       run?: string
+      missing?: readonly Permission[]
       cause?: unknown
     } = {},
   ) {
@@ -126,6 +130,7 @@ export class Problem extends Error {
     this.errors = facts.errors
     this.retryAfterS = facts.retryAfterS
     this.run = facts.run
+    this.missing = facts.missing ?? []
   }
 
   /** Returns the same Problem with more details of its errors. */

@@ -90,9 +90,7 @@ export function runRoutes(app: Api, { db, engine, live, waits }: Parts): void {
     async (request, reply) => {
       const wanted = { id: request.params.id.toLowerCase(), withBlueprint: request.query.include_blueprint }
       const read = async () => {
-        const found = await inTime(readRun(db, engine, wanted, request.actor, live))
-        if (found === null) throw new Problem('not_found', 'There is no such run.')
-        return JSON.stringify(found)
+        return JSON.stringify(await inTime(readRun(db, engine, wanted, request.actor, live)))
       }
       const seconds = secondsOf(request)
       if (seconds > 0) reply.header('Preference-Applied', `wait=${seconds}`)

@@ -22,7 +22,7 @@ type Found = { readonly pk: string; readonly userPk: number }
  */
 export async function findToken(tx: Db | Tx, actor: Actor, identifier: string, permission: Permission): Promise<Found> {
   const token = await tx.token.findUnique({ where: { identifier }, select: { pk: true, userPk: true } })
-  if (token === null || !(token.userPk === actor.pk || allows(actor, permission))) throw notFound()
+  if (token === null || !(token.userPk === actor.pk || allows(actor, permission))) throw notFound(permission)
   return token
 }
 
@@ -35,7 +35,7 @@ export async function findRemovable(db: Db, actor: Actor, identifier: string): P
   const { pk, userPk } = await findToken(db, actor, identifier, 'delete_token')
   refuseImpersonator(actor, 'delete_token')
   if (await isNoMore(db, actor, pk)) return { pk, actor: { ...actor, renews: true } }
-  if (!(await holdsAllOf(reader(db), actor, userPk))) throw notFound()
+  if (!(await holdsAllOf(reader(db), actor, userPk))) throw notFound('delete_token')
   return { pk, actor }
 }
 
@@ -91,10 +91,13 @@ function refuseImpersonator({ impersonator }: Actor, permission: Permission): vo
     throw new Problem(
       'permission_denied',
       `You impersonate another user, and lack the permission ${permission} yourself.`,
+      { missing: [permission] },
     )
 }
 
-const notFound = () => new Problem('not_found', 'There is no such token.')
+/** @param permission that to view a token which is hidden: the answer is the same, and operators see that it was refused */
+const notFound = (permission: Permission) =>
+  new Problem('not_found', 'There is no such token.', { missing: [permission] })
 
 /**
  * Returns a new token's secret, once, and only within a day of its creation. Afterwards only its hash is kept.
@@ -118,7 +121,7 @@ export function viewKey(
       const limit = renews ? null : limitOf(actor, token)
       // Its owner may not become the last superuser while the token gets a ceiling.
       if (limit !== null) lockRights(engineTx)
-      if (!renews && !(await holdsAllOf(engineTx, actor, token.userPk))) throw notFound()
+      if (!renews && !(await holdsAllOf(engineTx, actor, token.userPk))) throw notFound('view_token_key')
       const key = await takeKey(tx, keyring, token.pk, limit)
       const action = 'view_key'
       const changes = [{ model: 'service_core.token', key: token.pk, action, fields: [] }] as const

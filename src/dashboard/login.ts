@@ -2,7 +2,8 @@ import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Db } from '../db/client.ts'
 import { reader } from '../db/engine-tx.ts'
-import { maxTokenLength } from '../http/access.ts'
+import { denied, maxTokenLength, notAuthenticated } from '../http/access.ts'
+import { noteFailure } from '../http/access-log.ts'
 import type { Api } from '../http/api.ts'
 import { html } from '../http/html.ts'
 import type { Door } from '../http/plausible.ts'
@@ -34,20 +35,25 @@ export async function loginRoutes(app: Api, db: Db, { plausible, countFailedLogi
     return sendPage(reply, loginPage(null, next))
   })
 
-  app.post(loginPath, pageRoute(schema), async (request, reply) => {
+  const login = { ...pageRoute(schema), config: { permission: 'anyone', isLogin: true } } as const
+  app.post(loginPath, login, async (request, reply) => {
     const { next } = request.query
     const sent = credentials.safeParse(request.body)
     const secret = sent.data?.access_token ?? ''
-    const session = (await plausible(secret)) ? await actorOfSession(reader(db), { secret }) : null
+    const isPlausible = await plausible(secret)
+    const session = isPlausible ? await actorOfSession(reader(db), { secret }) : null
     if (session === null) {
       countFailedLogin(request)
+      noteFailure(request, await notAuthenticated(db, isPlausible ? secret : null), 401)
       reply.code(401).header('WWW-Authenticate', 'Bearer')
       return sendPage(reply, loginPage('This access token is not valid.', next))
     }
     const { actor, tokenPk } = session
     request.actor = actor
-    if (!allows(actor, 'view_queue'))
+    if (!allows(actor, 'view_queue')) {
+      noteFailure(request, denied(['view_queue']), 403)
       return sendPage(reply.code(403), loginPage('The user of this access token may not view the queue.', next))
+    }
     // The browser reports in Origin how it reached this host; a proxy may have ended TLS.
     const secure = request.headers.origin?.startsWith('https:') === true
     await openSession(db, reply, tokenPk, secure)

@@ -9,6 +9,8 @@ type Failure = {
   readonly cause?: string
   /** A sentence for operators, and not for the log: it may repeat text of the caller. */
   readonly sentence: string
+  /** The permissions of which the caller needs one. They are in the sentence. */
+  readonly missing?: Problem['missing']
 }
 
 declare module 'fastify' {
@@ -34,7 +36,7 @@ export function logAccess(app: FastifyInstance): void {
       ms: Math.round(elapsedTime - request.waitedMs),
       ...(request.waitedMs > 0 && { waited_ms: Math.round(request.waitedMs) }),
       ...fieldsOf(request),
-      ...(failure && { ...failure, sentence: undefined }),
+      ...(failure && { ...failure, sentence: undefined, missing: undefined }),
     }
     request.log[levelOf(request, status)](facts, 'answered')
   })
@@ -61,15 +63,17 @@ export const fieldsOf = ({ actor, submission, failure }: FastifyRequest): Omit<S
 
 /** Notes the reason of a refusal, for the one line about the answer. An outage is expected, so the line has no stack. */
 export function noteFailure(request: FastifyRequest, problem: Problem, status: number): void {
-  const { code, message, cause } = problem
+  const { code, message, cause, missing } = problem
   const outage = status >= 500 && { detail: message, ...(cause !== undefined && { cause: causeOf(cause) }) }
-  request.failure = { code, ...outage, sentence: sentenceOf(problem) }
+  request.failure = { code, ...outage, sentence: sentenceOf(problem), missing }
 }
 
 const mostErrors = 3
 
 /** The first errors of fields, each with its place, or else the message. */
-function sentenceOf({ message, errors = [] }: Problem): string {
+function sentenceOf({ code, message, errors = [], missing }: Problem): string {
+  if (code === 'not_found' && missing.length > 0)
+    return `${message.replace(/\.$/, '')}, or the permission ${missing.join(' or ')} is missing or does not hold for it.`
   if (errors.length === 0) return message
   const shown = errors
     .slice(0, mostErrors)

@@ -76,7 +76,7 @@ export function guardRoutes(app: FastifyInstance, db: Db, guard: Guard): void {
  * The refusal has one message for all reasons: a more exact one would help an attacker. Only a caller who has the whole of an
  * expired token gets that reason (docs/adr/0074-an-expired-token-is-named.md).
  */
-async function notAuthenticated(db: Db, secret: string | null): Promise<Problem> {
+export async function notAuthenticated(db: Db, secret: string | null): Promise<Problem> {
   const expired = secret === null ? null : await inTime(expiredToken(reader(db), secret))
   const why =
     expired &&
@@ -106,7 +106,7 @@ const namedBy = (config: RouteOptions['config']): string[] =>
   [config?.permission ?? [], ...(config?.document?.alsoNeeds ?? []).map(({ permission }) => permission)].flat()
 
 export const denied = (needed: readonly Permission[]): Problem =>
-  new Problem('permission_denied', `You lack the permission ${needed.join(' or ')}.`)
+  new Problem('permission_denied', `You lack the permission ${needed.join(' or ')}.`, { missing: needed })
 
 /**
  * The actor of a request with the rights of this moment, for an answer that lasts.
@@ -204,6 +204,7 @@ async function impersonate(db: Db, real: Actor, username: string | string[] | un
     throw errors.problem()
   }
   const actor = actAs(real, effective)
-  if (actor === null) throw new Problem('permission_denied', 'Only a superuser may act as a superuser.')
+  if (actor === null)
+    throw new Problem('permission_denied', 'Only a superuser may act as a superuser.', { missing: ['impersonate'] })
   return actor
 }

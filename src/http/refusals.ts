@@ -3,12 +3,23 @@ import type { Db } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
 import { inTime } from '../db/in-time.ts'
 import { storable } from '../models/syntax.ts'
-import { refusalRings, refusalsKept, refusalsOfSecond } from '../views/refusal.ts'
+import type { Permission } from '../permissions.ts'
+import { type RefusalKind, refusalRings, refusalsKept, refusalsOfSecond } from '../views/refusal.ts'
 
 /**
- * Keeps the last submissions that were refused before they were recorded as runs: without a body, and written once a second,
- * so that refusing costs nothing while it happens often.
+ * Keeps the last accesses and submissions that were refused: without a body, and written once a second, so that refusing costs
+ * nothing while it happens often.
  */
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Whether the route logs operators in. */
+    isLogin?: true
+  }
+}
+
+/** A refused read for want of one of these is kept, as refused writes are. Other reads are not. */
+const sensitive: readonly Permission[] = ['impersonate', 'view_audit', 'view_run', 'view_token_key']
 
 const everyMs = 1_000
 
@@ -39,11 +50,9 @@ export function keepRefusals(app: FastifyInstance, db: Db): void {
   const timer = setInterval(() => void round(), everyMs).unref()
 
   app.addHook('onResponse', async (request, reply) => {
-    const { routeOptions, failure, submission } = request
-    const isRefused =
-      routeOptions.config.takes === 'run' && reply.statusCode >= 400 && (submission?.run ?? null) === null
-    if (!isRefused || failure === null) return
-    const row = rowOf(request, reply.statusCode)
+    const kind = kindOf(request, reply.statusCode)
+    if (kind === null) return
+    const row = rowOf(request, kind, reply.statusCode)
     const others = waiting.filter(({ userPk }) => (userPk === null) === (row.userPk === null))
     if (others.length < refusalsOfSecond) waiting.push(row)
   })
@@ -54,25 +63,39 @@ export function keepRefusals(app: FastifyInstance, db: Db): void {
   })
 }
 
-function rowOf({ id, actor, routeOptions, failure, submission }: FastifyRequest, status: number) {
+/** @returns null for an answer of which nothing is kept: a submission that was recorded is a run */
+function kindOf({ method, routeOptions, failure, submission }: FastifyRequest, status: number): RefusalKind | null {
+  if (failure === null || status < 400) return null
+  if (routeOptions.config.takes === 'run') return (submission?.run ?? null) === null ? 'submission' : null
+  const { missing = [] } = failure
+  const isRead = method === 'GET' || method === 'HEAD'
+  const isKept = isRead
+    ? sensitive.some((each) => missing.includes(each))
+    : [401, 403].includes(status) || missing.length > 0
+  return !isKept ? null : routeOptions.config.isLogin === true ? 'login' : 'access'
+}
+
+function rowOf(request: FastifyRequest, kind: RefusalKind, status: number) {
+  const { id, actor, method, url, routeOptions, failure, submission } = request
   const real = actor?.impersonator ?? actor
   return {
     at: new Date(),
+    kind,
     route: routeOptions.url ?? '',
     code: failure?.code ?? '',
     status,
     userPk: real?.pk ?? null,
     username: real?.username ?? null,
     requestId: id,
-    title: submission?.title ?? null,
-    sentence: sentenceOf(failure?.sentence ?? ''),
+    title: kind === 'submission' ? (submission?.title ?? null) : storedText(`${method} ${url.replace(/\?.*/s, '')}`),
+    sentence: storedText(failure?.sentence ?? ''),
   }
 }
 
 const longest = 300
 
 /** PostgreSQL takes no NUL characters, and an error may repeat what was sent. */
-function sentenceOf(text: string): string {
+function storedText(text: string): string {
   const cut = text.slice(0, longest).toWellFormed()
   return storable(cut) === undefined ? cut : cut.replaceAll('\u0000', '')
 }

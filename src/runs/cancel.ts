@@ -6,7 +6,7 @@ import { runPath } from '../paths.ts'
 import { type Actor, allows } from '../permissions.ts'
 import { notifyEnded } from './ended.ts'
 import { cancelRun } from './ledger.ts'
-import { isWithinCeiling, mayReadRun } from './options.ts'
+import { isWithinCeiling, mayReadRun, noSuchRun } from './options.ts'
 import { cancelOrRead, type WaitResult } from './subscribe.ts'
 import type { Tally } from './tally.ts'
 import { cancelledBy } from './why.ts'
@@ -28,7 +28,7 @@ export async function cancelForUser(
   requestId: string,
 ): Promise<void> {
   const run = await inTime(db.run.findUnique({ where: { id }, select }))
-  if (run === null || !mayReadRun(run, actor)) throw noSuchRun()
+  if (run === null || !mayReadRun(run, actor)) throw noSuchRun(actor)
   requireCancel(run, actor)
   const by = (actor.impersonator ?? actor).username
   const end = await cancelOrRead(db, id, async (tx) => {
@@ -42,8 +42,6 @@ export async function cancelForUser(
   tally.ended({ kind, mode, outcome: 'cancelled', reason: 'user' })
   notifyEnded(db, id)
 }
-
-export const noSuchRun = (): Problem => new Problem('not_found', 'There is no such run.')
 
 function requireCancel(run: { readonly submitterPk: number | null; readonly options: unknown }, actor: Actor): void {
   const isOwn = actor.pk !== null && run.submitterPk === actor.pk

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { Problem } from '../errors.ts'
 import { type Actor, allows, covers, ownersShown, type Right } from '../permissions.ts'
 import { acknowledgements, type Conditions, nothingAllowed } from '../plan/engine.ts'
 
@@ -92,6 +93,12 @@ export function mayReadRun(run: Stored & { readonly submitterPk: number | null }
   // The owners of the run are not known.
   if (found === null) return false
   return [found.owner, ...found.owners].every((owner) => (owner === null ? isOwn : owners.includes(owner)))
+}
+
+/** @param actor a caller who may not know of every run: the answer is the same, and operators see that it was refused */
+export const noSuchRun = (actor?: Actor): Problem => {
+  const isBlind = actor !== undefined && !(allows(actor, 'view_run') && ownersShown(actor) === null)
+  return new Problem('not_found', 'There is no such run.', { missing: isBlind ? ['view_run'] : [] })
 }
 
 /** The submitters of the document of a run, and of the former run from which it has the document, as a new run records them. */

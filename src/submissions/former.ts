@@ -12,7 +12,7 @@ import { compile } from '../plan/compile.ts'
 import type { Conditions } from '../plan/engine.ts'
 import { withAuthors } from '../rights/actor.ts'
 import { authorsOf, documentOf, type FormerRun, readFormerRun } from '../runs/documents.ts'
-import { mayReadRun } from '../runs/options.ts'
+import { mayReadRun, noSuchRun } from '../runs/options.ts'
 import { applyAccess, requireKind, requireSubmitter } from './access.ts'
 import { type applyQuery, conditionsIn } from './answer.ts'
 import { readConditions } from './conditions.ts'
@@ -34,7 +34,7 @@ type Asked = {
  */
 export async function formerRunFor({ db, engine }: Submitter, id: string, actor: Actor): Promise<FormerRun> {
   const former = await inTime(readFormerRun(db, id))
-  if (former === null || !mayReadRun(former, actor)) throw new Problem('not_found', 'There is no such run.')
+  if (former === null || !mayReadRun(former, actor)) throw noSuchRun(actor)
   requireSubmitter(actor, former.submitterPk)
   requireSender(actor, former, engine.registry)
   return former

@@ -10,7 +10,7 @@ import { nothingAllowed } from '../plan/engine.ts'
 import { openDocument, readDocument, type SealedDocument } from '../runs/documents.ts'
 import { sealedColumn, showsGenerated } from '../runs/ledger.ts'
 import { notesOf } from '../runs/notes.ts'
-import { isWithinCeiling, mayReadRun, optionsOf } from '../runs/options.ts'
+import { isWithinCeiling, mayReadRun, noSuchRun, optionsOf } from '../runs/options.ts'
 import type { Why } from '../runs/why.ts'
 import { changesShown, logNotShown, runsWithHiddenLogs } from './former-owner.ts'
 import { readRepairs } from './repair.ts'
@@ -43,16 +43,16 @@ const whyWithinMs = 600
 
 export type Opening = { readonly registry: Registry; readonly keyring: Keyring }
 
-/** @returns the run as this caller sees it; null when there is none, or none that the caller may see */
+/** @throws {Problem} `not_found` when there is no run, or none that the caller may see */
 export async function readRun(
   db: Db,
   opening: Opening,
   { id, withBlueprint }: Wanted,
   actor: Actor,
   { progressOf, whyNot }: Live = { progressOf: async () => null, whyNot: async () => null },
-): Promise<Run | null> {
+): Promise<Run> {
   const row = await db.run.findUnique({ where: { id }, select: fullRunSelect, relationLoadStrategy: 'join' })
-  if (row === null || !mayReadRun(row, actor)) return null
+  if (row === null || !mayReadRun(row, actor)) throw noSuchRun(actor)
   const repair = (await readRepairs(db, [row], actor))(id)
   const isLogHidden = (await runsWithHiddenLogs(db, [id], actor)).has(id)
   const { changes, isWhole } = readStoredChanges(row.changes)

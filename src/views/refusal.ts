@@ -2,7 +2,11 @@ import type { Db } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
 import { type Actor, allows, ownersShown } from '../permissions.ts'
 
-/** Submissions that were refused before they were recorded as runs, as operators see them. */
+/** Refused access and submissions, as operators see them. */
+
+/** A submission before it was recorded as a run; another write, or a sensitive read; a login at the dashboard. */
+export const refusalKinds = ['access', 'submission', 'login'] as const
+export type RefusalKind = (typeof refusalKinds)[number]
 
 /** Refusals of users, and those of callers without a valid token: neither displaces the other. */
 export const refusalRings = [{ userPk: { not: null } }, { userPk: null }] satisfies Prisma.RefusalWhereInput[]
@@ -16,6 +20,7 @@ export const refusalsOfSecond = 100
 const select = {
   pk: true,
   at: true,
+  kind: true,
   route: true,
   code: true,
   status: true,
@@ -45,12 +50,23 @@ export type Refusals = {
 /** Whether the number of rows is the number of refusals. */
 export const isCounted = ({ keptFrom, isFlood }: Refusals): boolean => keptFrom === null && !isFlood
 
-type Asked = { readonly since?: Date; readonly before?: bigint | null }
+/** @property before only those with a smaller key @property who a part of the user's name @property id of the request */
+type Asked = {
+  readonly since?: Date
+  readonly before?: bigint | null
+  readonly kind?: RefusalKind | null
+  readonly who?: string | null
+  readonly id?: string | null
+}
 
-/** Reads the refusals that the caller sees: all, or its own. @param before only those with a smaller key */
-export async function readRefusals(db: Db, actor: Actor, { since, before = null }: Asked = {}): Promise<Refusals> {
+/** Reads the refusals that the caller sees: all, or its own. Whether some are missing is judged of all of them. */
+export async function readRefusals(
+  db: Db,
+  actor: Actor,
+  { since, before = null, kind = null, who = null, id = null }: Asked = {},
+): Promise<Refusals> {
   const seesAll = seesAllRefusals(actor)
-  const [rows, ...oldest] = await Promise.all([
+  const [all, ...oldest] = await Promise.all([
     db.refusal.findMany({
       where: {
         ...(!seesAll && { userPk: actor.pk ?? 0 }),
@@ -65,7 +81,13 @@ export async function readRefusals(db: Db, actor: Actor, { since, before = null 
   ])
   const from = Math.max(...oldest.map((at) => at?.getTime() ?? 0))
   const keptFrom = from > (since?.getTime() ?? 0) ? new Date(from) : null
-  return { rows, keptFrom, isFlood: rows.some(isPartOfFlood) }
+  const rows = all.filter(
+    (each) =>
+      (kind === null || each.kind === kind) &&
+      (who === null || each.username?.toLowerCase().includes(who.toLowerCase())) &&
+      (id === null || each.requestId === id),
+  )
+  return { rows, keptFrom, isFlood: all.some(isPartOfFlood) }
 }
 
 /** The oldest row of a ring that may have dropped some; else null. */

@@ -80,6 +80,112 @@ describe('the audit', () => {
   })
 })
 
+describe('refused access', async () => {
+  const curious = await there.make.user({ permissions: ['view_queue'] })
+  const keptOf = (where: object) =>
+    until(async () => there.db.refusal.findFirst({ where, orderBy: { pk: 'desc' } }), {
+      what: `a refusal with ${JSON.stringify(where)}`,
+    })
+
+  test('to a write is kept with its user, its path, the missing permission and its request', async () => {
+    const caller = await there.make.user({ permissions: ['view_group'] })
+    const made = await there.admin.post('/api/v3/core/groups/', { name: 'Kept group' })
+    const path = `/api/v3/core/groups/${(made.json as { pk: string }).pk}/`
+    const refused = await caller.patch(path, { name: 'Other' })
+    expect(refused.status).toBe(403)
+    expect(await keptOf({ userPk: caller.pk })).toMatchObject({
+      ...{ kind: 'access', route: '/api/v3/core/groups/:group_uuid/', status: 403, username: caller.username },
+      ...{ title: `PATCH ${path}`, requestId: refused.headers['x-request-id'] },
+      sentence: expect.stringContaining('change_group'),
+    })
+    const anonymous = await there.as('gw_a_wrong').post('/api/v3/core/groups/', { name: 'Other group' })
+    expect(await keptOf({ requestId: anonymous.headers['x-request-id'] })).toMatchObject({
+      ...{ kind: 'access', status: 401, username: null, title: 'POST /api/v3/core/groups/' },
+    })
+  })
+
+  test('to the audit, to runs of others and to token keys is kept, and other reads are not', async () => {
+    const caller = await there.make.user({ permissions: [] })
+    const other = await there.make.user({ permissions: [] })
+    const { runId } = await there.admin.put(applyPath, await named('oauth2', 'of-another'))
+    const get = async (path: string) => (await caller.get(`/api/v3${path}`)).status
+    const token = await there.db.token.findFirstOrThrow({ where: { userPk: other.pk } })
+    expect(await get('/core/groups/')).toBe(403)
+    expect((await there.as('gw_a_wrong').get('/api/v3/core/audit/')).status).toBe(401)
+    expect(await get('/core/audit/')).toBe(403)
+    expect(await get(`/blueprints/runs/${runId}/`)).toBe(404)
+    expect(await get(`/blueprints/runs/${uuid7()}/`)).toBe(404)
+    expect(await get(`/core/tokens/${token.identifier}/view_key/`)).toBe(404)
+    await keptOf({ userPk: caller.pk, sentence: { contains: 'view_token_key' } })
+    const all = await there.db.refusal.findMany({ where: { userPk: caller.pk }, orderBy: { pk: 'asc' } })
+    const run = 'There is no such run, or the permission view_run is missing or does not hold for it.'
+    expect(all.map(({ sentence }) => sentence)).toEqual([
+      'You lack the permission view_audit.',
+      // The record does not say which of the two runs there is: the caller may see its own refusals.
+      ...[run, run],
+      'There is no such token, or the permission view_token_key is missing or does not hold for it.',
+    ])
+    const cookieOf = await dashboard.session(curious.token)
+    for (const url of ['/admin/audit/', `/admin/runs/${runId}/`, '/admin/applications/'])
+      await dashboard.send({ method: 'GET', url, headers: { cookie: cookieOf } })
+    const seen = () => there.db.refusal.findMany({ where: { userPk: curious.pk }, orderBy: { pk: 'asc' } })
+    await until(async () => (await seen()).length === 2, { what: 'the refusals of pages' })
+    expect((await seen()).map(({ title }) => title)).toEqual(['GET /admin/audit/', `GET /admin/runs/${runId}/`])
+  })
+
+  test('at the login is kept: a wrong token, an expired one, and one without the right', async () => {
+    const login = (access_token: string) =>
+      dashboard.send({
+        ...{ method: 'POST', url: '/admin/login/', payload: new URLSearchParams({ access_token }).toString() },
+        headers: { origin, 'content-type': form },
+      })
+    const plain = await there.make.user({ permissions: [] })
+    const late = await there.make.user({ permissions: ['view_queue'] })
+    await there.db.token.updateMany({
+      where: { userPk: late.pk },
+      data: { expiring: true, expires: new Date('2026-01-02') },
+    })
+    for (const [token, status] of [
+      ['gw_a_wrong', 401],
+      [late.token, 401],
+      [plain.token, 403],
+    ] as const)
+      expect((await login(token)).statusCode).toBe(status)
+    await keptOf({ userPk: plain.pk })
+    const all = await there.db.refusal.findMany({ where: { kind: 'login' }, orderBy: { pk: 'asc' } })
+    expect(all.map(({ status, username, sentence }) => [status, username, sentence])).toEqual([
+      [401, null, expect.stringMatching(/^Send a valid access token/)],
+      [401, null, expect.stringMatching(/expired on 2026-01-02/)],
+      [403, plain.username, 'You lack the permission view_queue.'],
+    ])
+  })
+
+  test('is found by kind, by user and by request', async () => {
+    const logins = rowsOf(await show('/admin/refusals/?kind=login&who=&id='))
+    expect(logins).toHaveLength(3)
+    expect(rowsOf(await show('/admin/refusals/?kind=access')).join('')).not.toContain('/admin/login/')
+    expect(rowsOf(await show('/admin/refusals/?kind=submission')).join('')).not.toContain('GET /')
+    const ofOne = rowsOf(await show(`/admin/refusals/?who=${curious.username.toUpperCase()}`))
+    expect(ofOne).toHaveLength(2)
+    const [, id = ''] = /<code>([^<]+)<\/code><\/td><\/tr>/.exec(ofOne[0] ?? '') ?? []
+    expect(rowsOf(await show(`/admin/refusals/?id=${id}`))).toEqual([ofOne[0]])
+  })
+
+  test('of one user again and again is visible as such on the first page', async () => {
+    const flooding = await there.make.user({ permissions: [] })
+    for (let sent = 0; sent < 12; sent += 1) await flooding.post('/api/v3/core/groups/', { name: 'Flood' })
+    await until(async () => (await there.db.refusal.count({ where: { userPk: flooding.pk } })) === 12, {
+      what: 'all of them',
+    })
+    const page = await show('/admin/')
+    const [, times = '', who = ''] = /<li>(\d+) permission_denied: ([^<]*)<\/li>/.exec(page) ?? []
+    expect([Number(times) >= 12, who.startsWith(flooding.username)]).toEqual([true, true])
+    expect(await show('/admin/refusals/')).toMatch(
+      new RegExp(`>permission_denied<[^\\n]*>403<[^\\n]*>${flooding.username}<[^\\n]*>12<`),
+    )
+  })
+})
+
 describe('a submission that was refused before it was recorded', () => {
   const kept = (sentence: string) =>
     until(async () => there.db.refusal.findFirst({ where: { sentence: { contains: sentence } } }), {

@@ -1,40 +1,64 @@
+import { z } from 'zod'
 import { type Html, html } from '../../http/html.ts'
 import { type Actor, allows } from '../../permissions.ts'
 import {
   isCounted,
   type Refusals,
   type Refused,
+  refusalKinds,
   refusalsKept,
   refusalsOfSecond,
   seesAllRefusals,
 } from '../../views/refusal.ts'
-import { refusalsPath } from '../addresses.ts'
+import { refusalsPath, withQuery } from '../addresses.ts'
+import { choiceField, sentKey, sentText, textField } from '../filter-fields.ts'
 import { page } from '../frame.ts'
 import { moves, type Row, table } from '../table.ts'
 import { count, mark, nameText, notKnown, number, sentenceText, shortTime, time, titleText } from '../words.ts'
 
-/** /admin/refusals/: submissions that were refused before they were recorded as runs. */
+/** /admin/refusals/: refused access, refused submissions, and failed logins. */
+
+/** Forms send all their fields: an empty one counts as absent. */
+export const refusalsQuery = z.strictObject({
+  kind: z
+    .enum([...refusalKinds, ''])
+    .default('')
+    .transform((kind) => kind || null),
+  who: sentText,
+  id: sentText,
+  before: sentKey,
+})
+type Question = z.output<typeof refusalsQuery>
 
 /** The most rows of a page. */
 const mostRows = 100
 
-/** @param found null: they could not be read in time @param before the page has those with a smaller key; null: the newest */
-export const refusalsPage = (found: Refusals | null, before: bigint | null, actor: Actor): string =>
+/** @param found null: they could not be read in time */
+export const refusalsPage = (question: Question, found: Refusals | null, actor: Actor): string =>
   page({
-    title: 'Refusals',
+    title: 'Refused access and submissions',
     asOf: new Date(),
     actor,
     within: refusalsPath,
-    isLive: before === null,
-    content: html`<p>Submissions that were refused before they became runs: they stand in no list of runs. The last ${number(refusalsKept)} are kept, without what was sent.</p>
+    isLive: question.before === null,
+    content: html`<p>Writes that were refused, and reads of the audit, of others' runs and of token keys; failed logins; and submissions that did not become runs. The last ${number(refusalsKept)} of users are kept, and as many without a valid token, without what was sent.</p>
 ${!seesAllRefusals(actor) && html`<p class="quiet">You see your own only: ${why(actor)}.</p>`}
-${found === null ? notKnown() : contentOf(found, before)}`,
+${form(question)}
+${found === null ? notKnown() : contentOf(question, found)}`,
   })
+
+const form = ({ kind, who, id }: Question): Html => html`<form class="filters" method="get" action="${refusalsPath}">
+${choiceField('kind', 'Kind', kind ?? '', [['', 'any'], ...refusalKinds.map((each) => [each, each] as const)])}
+${textField('who', 'Who', { value: who })}
+${textField('id', 'Request', { value: id })}
+<div class="choice"><button type="submit">Show</button><a class="button" href="${refusalsPath}">Clear</a></div>
+</form>`
 
 const why = (actor: Actor): string =>
   allows(actor, 'view_run') ? 'your rights are bound to owners' : 'you lack the permission view_run'
 
-function contentOf(found: Refusals, before: bigint | null): Html {
+function contentOf(question: Question, found: Refusals): Html {
+  const { before } = question
   const { rows, keptFrom, isFlood } = found
   const now = new Date()
   const shown = rows.slice(0, mostRows).map((each) => rowOf(each, now))
@@ -43,7 +67,7 @@ function contentOf(found: Refusals, before: bigint | null): Html {
   return html`${before === null && rows.length > 0 && byReason(found, now)}
 <section><h2>${before !== null ? 'Older refusals' : isCounted(found) ? count(rows.length, 'refusal') : `${number(rows.length)}+ refusals`}</h2>
 ${keptFrom !== null && html`<p class="quiet">Those before ${time(keptFrom)} are no longer kept.</p>`}
-${isFlood && html`<p class="quiet">More came than are kept: at most ${number(refusalsOfSecond)} a second of each server. The metric gatewright_submissions_refused_total counts all of them.</p>`}
+${isFlood && html`<p class="quiet">More came than are kept: at most ${number(refusalsOfSecond)} a second of each server. The metric gatewright_http_requests_total counts all answers.</p>`}
 ${
   shown.length === 0
     ? html`<p>There is none.</p>`
@@ -54,14 +78,14 @@ ${
           Status: 'number',
           Reason: 'plain',
           Who: 'plain',
-          Submission: 'text',
+          What: 'text',
           Why: 'text',
           Request: 'text',
         },
         shown,
       )
 }
-${moves({ 'The newest': before !== null && refusalsPath, Older: next !== undefined && `${refusalsPath}?before=${next}` })}</section>`
+${moves({ 'The newest': before !== null && withQuery(refusalsPath, { ...question, before: null }), Older: next !== undefined && withQuery(refusalsPath, { ...question, before: String(next) }) })}</section>`
 }
 
 const rowOf = (each: Refused, now: Date): Row => ({

@@ -1,4 +1,3 @@
-import { z } from 'zod'
 import type { Db } from '../../db/client.ts'
 import { inTime } from '../../db/in-time.ts'
 import { denied } from '../../http/access.ts'
@@ -10,11 +9,10 @@ import { type Actor, allows } from '../../permissions.ts'
 import { readAuditEntries } from '../../views/audit.ts'
 import { readRefusals } from '../../views/refusal.ts'
 import { auditPath, refusalsPath } from '../addresses.ts'
-import { sentKey } from '../filter-fields.ts'
 import { pageRoute, sendPage } from '../frame.ts'
 import { namesOf } from '../words.ts'
 import { type AuditQuestion, auditPage, auditQuery, type FoundAudit } from './audit-page.ts'
-import { refusalsPage } from './refusals-page.ts'
+import { refusalsPage, refusalsQuery } from './refusals-page.ts'
 
 /** The pages of records beside runs. */
 
@@ -23,11 +21,10 @@ const rowsOfPage = 50
 const mostCounted = 1_000
 
 export function recordRoutes(app: Api, db: Db, registry: Registry): void {
-  const refusalsQuery = z.strictObject({ before: sentKey })
   app.get(refusalsPath, pageRoute({ querystring: refusalsQuery }), async ({ actor, query }, reply) => {
     const before = query.before === null ? null : BigInt(query.before)
-    const found = await inTime(readRefusals(db, actor, { before })).catch(() => null)
-    return sendPage(reply, refusalsPage(found, before, actor))
+    const found = await inTime(readRefusals(db, actor, { ...query, before })).catch(() => null)
+    return sendPage(reply, refusalsPage(query, found, actor))
   })
 
   app.get(auditPath, pageRoute({ querystring: auditQuery }), async ({ actor, query: question }, reply) => {

@@ -77,9 +77,7 @@ export function runPages(app: Api, { db, engine, live, runs }: Sources): void {
   /** @throws {Problem} `not_found` also for a run that the caller may not see */
   async function readOne(id: string, actor: Actor, withBlueprint = false): Promise<Run> {
     const reading = readRun(db, engine, { id, withBlueprint }, actor, live)
-    const run = await inTime(reading, withBlueprint ? documentWithinMs : undefined)
-    if (run === null) throw noSuchRun()
-    return run
+    return await inTime(reading, withBlueprint ? documentWithinMs : undefined)
   }
 
   app.get(
@@ -124,9 +122,3 @@ export function runPages(app: Api, { db, engine, live, runs }: Sources): void {
     },
   )
 }
-
-const noSuchRun = () =>
-  new Problem(
-    'not_found',
-    'There is no such run, or it is the run of another user and you lack the permission view_run.',
-  )
