@@ -153,7 +153,7 @@ export function buildApp({ submitter, inspect, queue, limits, metricsAt, rateSto
       totpRoutes(api, db)
       applicationRoutes(api, db, engine)
       historyRoutes(api, db, engine.registry)
-      auditRoutes(api, db)
+      auditRoutes(api, db, engine.registry)
       providerRoutes(api, db, engine.registry)
       flowRoutes(api, db, engine.registry)
       propertyMappingRoutes(api, db, engine.registry)

@@ -3,15 +3,18 @@ import { isOf, objectsNamed } from '../apply/history.ts'
 import { withExample } from '../example.ts'
 import type { Registry } from '../models/registry.ts'
 import { type Seen, seenBy } from '../views/history.ts'
-import { narrows, queryText } from './filters.ts'
+import { type Bind, narrows, queryText } from './filters.ts'
 
-/** Runs that changed one object: `application:shop-5`, under any of the names that it had. The caller must see such objects. */
-export function changedObject({ models: registered }: Registry) {
+/** Filters by one object: `application:shop-5`, under any of the names that it had. */
+
+const ofKind = 'the object of this kind and name, such as `application:shop`, under any name that it had.'
+
+function objectText({ models: registered }: Registry, description: string) {
   const byResource = Map.groupBy(registered, ({ resource }) => resource)
   const byTarget = Map.groupBy(registered, ({ target }) => target)
   const modelsOf = (kind: string) =>
     (byResource.get(kind) ?? byTarget.get(kind) ?? []).map(({ name }): Seen => ({ model: name, owners: null }))
-  const schema = withExample(
+  return withExample(
     queryText(400).transform((text, context) => {
       const [kind = '', ...rest] = text.split(':')
       const of = { models: modelsOf(kind), name: rest.join(':').normalize('NFC') }
@@ -24,21 +27,34 @@ export function changedObject({ models: registered }: Registry) {
       return z.NEVER
     }),
     'application:shop',
-    'That changed the object of this kind and name, such as `application:shop`, under any name that it had. The caller may view the object: else none is found.',
+    description,
   )
-  return narrows(
+}
+
+type Asked = { readonly models: readonly Seen[]; readonly name: string }
+
+const among =
+  (column: 'run_id' | 'audit_pk') =>
+  (key: string, { models, name }: Asked, bind: Bind) => {
+    const named = models.map(({ model, owners }) => objectsNamed(bind([model]), bind(name), bind(owners)))
+    const none = 'SELECT model, key FROM object_changes WHERE false'
+    return `${key} IN (SELECT o.${column} FROM (${named.join(' UNION ') || none}) named
+    JOIN object_changes o ON ${isOf('o', 'named.model', 'named.key')} WHERE o.${column} IS NOT NULL)`
+  }
+
+/** Runs that changed the object. */
+export const changedObject = (registry: Registry) =>
+  narrows(
     'id',
-    schema,
-    (id, { models, name }, bind) => {
-      const named = models.map(({ model, owners }) => objectsNamed(bind([model]), bind(name), bind(owners)))
-      const none = 'SELECT model, key FROM object_changes WHERE false'
-      return `${id} IN (SELECT o.run_id FROM (${named.join(' UNION ') || none}) named JOIN object_changes o ON ${isOf('o', 'named.model', 'named.key')}
-        WHERE o.run_id IS NOT NULL)`
-    },
+    objectText(registry, `That changed ${ofKind} The caller may view the object: else none is found.`),
+    among('run_id'),
     // A caller could guess the names of objects otherwise, by the runs that it sees.
     ({ models, name }, actor) => {
-      const seen = seenBy({ models: registered }, actor)
+      const seen = seenBy(registry, actor)
       return { models: seen.filter(({ model }) => models.some((asked) => asked.model === model)), name }
     },
   )
-}
+
+/** Audit rows of the object. They show the names of all objects to those who may view the audit. */
+export const auditedObject = (registry: Registry) =>
+  narrows('pk', objectText(registry, `With a change of ${ofKind}`), among('audit_pk'))

@@ -15,6 +15,10 @@ const audited = z
   .object({
     model: withExample(z.string(), 'service_core.group'),
     key: z.union([z.string(), z.int()]).meta({ description: 'The primary key.' }),
+    name: z
+      .string()
+      .optional()
+      .meta({ description: 'The name of the object afterwards, of a change that was written.' }),
     action: z.string().meta({ description: 'Such as `create`, `update`, `delete`, `view_key` or `read`.' }),
     fields: z.array(z.string()).meta({ description: 'Names of the fields that were written or read.' }),
     value: z.union([z.boolean(), z.number()]).optional().meta({ description: 'Of an act on the queue: what was set.' }),
@@ -34,7 +38,7 @@ export const auditEntry = z
     user: person.meta({ description: 'The effective user, as it was called then. `pk` is null for the service.' }),
     real_user: withExample(person.nullable(), null, 'Who impersonated the user.'),
     changes: z.array(audited).meta({
-      description: `What was done to which objects: the first ${mostChanges}. Never a value of an object.`,
+      description: `What was done to which objects: the first ${mostChanges}. Never a value of a field.`,
     }),
     change_count: withExample(z.int(), 1, 'All of them. The run has what is left out.'),
     request_id: z.string().nullable(),
@@ -44,10 +48,11 @@ export const auditEntry = z
 
 const row = auditEntry.extend({ at: z.date() })
 
-/** Reads rows. Only the changes that are shown leave the database, without what histories have of them: it has values. */
+/** Reads rows. Only the changes that are shown leave the database, without what histories have of them but the name: it has values. */
 const rowsText = `SELECT pk::text AS id, at, action, jsonb_build_object('pk', actor_pk, 'username', actor_name) AS "user",
     CASE WHEN real_name IS NOT NULL THEN jsonb_build_object('pk', real_pk, 'username', real_name) END AS real_user,
-    coalesce((SELECT jsonb_agg(each - 'object') FROM jsonb_path_query(changes, '$[0 to ${mostChanges - 1}]') each), '[]') AS changes,
+    coalesce((SELECT jsonb_agg((each - 'object') || jsonb_strip_nulls(jsonb_build_object('name', each #> '{object,name}')))
+      FROM jsonb_path_query(changes, '$[0 to ${mostChanges - 1}]') each), '[]') AS changes,
     jsonb_array_length(changes) AS change_count, request_id, run_id AS run
   FROM audit_rows WHERE pk = ANY ($1::bigint[])`
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { number } from '../../src/dashboard/words.ts'
 import { uuid7 } from '../../src/ids.ts'
-import { applyPath, dashboardOf, example, form, installation, named, origin, until } from '../support/kit.ts'
+import { aGroup, applyPath, dashboardOf, example, form, installation, named, origin, until } from '../support/kit.ts'
 
 /** /admin/audit/ and /admin/refusals/ */
 
@@ -34,7 +34,7 @@ describe('the audit', () => {
     expect(paused).toContain('pause queue')
     expect(paused).toContain('upgrade &lt;b&gt;tonight&lt;/b&gt;')
     expect(resumed).toContain('resume queue')
-    expect(applied).toMatch(/application <code>[^<]+<\/code> created</)
+    expect(applied).toMatch(/application <span title="[^"]+">audited<\/span> created</)
     expect(page).not.toContain('a value of its own')
   })
 
@@ -52,19 +52,42 @@ describe('the audit', () => {
           at: new Date('2026-01-01'),
         },
       })
-    const first = await show('/admin/audit/?period=all&who=made')
+    const first = await show('/admin/audit/?period=all&who=made&unchanged=shown')
     expect(rowsOf(first)).toHaveLength(50)
     const [, next = ''] = /href="([^"]*before=\d+)">Older/.exec(first) ?? []
     expect(rowsOf(await show(next.replaceAll('&amp;', '&')))).toHaveLength(1)
-    expect(rowsOf(await show('/admin/audit/?period=week&who=made'))).toHaveLength(0)
-    expect(rowsOf(await show('/admin/audit/?period=all&id=made-7'))).toHaveLength(1)
+    expect(rowsOf(await show('/admin/audit/?period=week&who=made&unchanged=shown'))).toHaveLength(0)
+    expect(rowsOf(await show('/admin/audit/?period=all&id=made-7&unchanged=shown'))).toHaveLength(1)
+  })
+
+  test('says who deleted a group in one search, and leaves out what changed nothing', async () => {
+    const sent = (entries: object[]) =>
+      there.admin.put('/api/v3/blueprints/', { version: 1, metadata: { name: 'groups' }, entries })
+    const crew = ['One', 'Two', 'Three', 'Four'].map((name) => aGroup(`Crew ${name}`))
+    expect((await sent([...crew, aGroup('Gone')])).status).toBe(200)
+    const unchanged = await sent(crew)
+    const gone = await sent([
+      ...crew.map((each, index) => ({ ...each, attrs: { attributes: { index } } })),
+      { ...aGroup('Gone'), state: 'absent' },
+    ])
+    const page = await show('/admin/audit/?period=all&action=delete&object=group%3AGone')
+    expect(rowsOf(page)).toEqual([
+      expect.stringMatching(
+        new RegExp(`>admin<[^]*>apply<[^]*group <span title="[^"]+">Gone</span> deleted<[^]*/${gone.runId}/`),
+      ),
+    ])
+    expect(await show('/admin/audit/')).not.toContain(`/${unchanged.runId}/`)
+    expect(await show('/admin/audit/?unchanged=shown')).toContain(`/${unchanged.runId}/`)
+    const wrong = await show('/admin/audit/?object=Gone')
+    expect(wrong).toContain('Nothing is shown: Object: Must be a kind and a name')
+    expect(rowsOf(wrong)).toEqual([])
   })
 
   test('tells runs of the same moment apart', async () => {
     const ids = [uuid7(), uuid7(), uuid7()]
     const of = { actorName: 'hasty', action: 'apply', changes: [], requestId: 'hasty' }
     await there.db.auditRow.createMany({ data: ids.map((runId) => ({ ...of, runId })) })
-    const page = await show('/admin/audit/?who=hasty')
+    const page = await show('/admin/audit/?who=hasty&unchanged=shown')
     const names = ids.map((id) => new RegExp(`<a href="/admin/runs/${id}/">([^<]+)</a>`).exec(page)?.[1])
     expect(new Set(names).size).toBe(3)
     expect(names).not.toContain(undefined)

@@ -323,14 +323,14 @@ export const filesAreShort: Rule = (files) =>
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2295,
-  'src/api': 1605,
+  'src/api': 1606,
   'src/apply': 2600,
   'src/cli': 5415,
-  'src/dashboard': 4556,
+  'src/dashboard': 4585,
   'src/db': 2303,
   'src/document': 1847,
   'src/http': 2829,
-  'src/lists': 1728,
+  'src/lists': 1758,
   'src/models': 2773,
   'src/openapi': 1372,
   'src/plan': 4591,
@@ -340,9 +340,9 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/standalone': 1292,
   'src/submissions': 1377,
   'src/tracing': 177,
-  'src/views': 2627,
+  'src/views': 2632,
   'src/waits': 330,
-  test: 68_421,
+  test: 68_479,
   workers: 118,
 }
 

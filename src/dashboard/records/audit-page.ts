@@ -14,10 +14,14 @@ import { nameText, notKnown, sentenceText, shortId, shortTime } from '../words.t
 export const auditQuery = z.strictObject({
   period: z.enum(Object.keys(auditSpans) as [AuditSpan]).default('day'),
   action: sentText,
+  /** A kind and a name, as in the search of runs. */
+  object: sentText,
   /** A part of the name of the user, or of the user who impersonated it. */
   who: sentText,
   /** The id of a run or of a request. */
   id: sentText,
+  /** Applies that changed nothing. */
+  unchanged: z.enum(['', 'shown']).default(''),
   before: sentKey,
 })
 export type AuditQuestion = z.output<typeof auditQuery>
@@ -29,25 +33,31 @@ type Shown = {
   readonly question: AuditQuestion
   /** Null: it could not be read in time. */
   readonly found: FoundAudit | null
+  /** What is wrong with the object: then nothing is searched. */
+  readonly wrong: string | null
   readonly nameOf: (model: string) => string
 }
 
-export const auditPage = ({ question, found, nameOf }: Shown, actor: Actor): string =>
+export const auditPage = ({ question, found, wrong, nameOf }: Shown, actor: Actor): string =>
   page({
     title: 'Audit',
     asOf: new Date(),
     actor,
     within: auditPath,
     isLive: question.before === null,
-    content: html`<p>Who did what: applies, writes of single objects, acts on the queue, and reads while impersonating. Names of fields, and no values.</p>
-${form(question)}
-<section><h2>${spanWords[question.period]}</h2>
-${found === null ? html`${notKnown('This takes too long: choose a shorter period, or say more.')}${linksOf(question, null)}` : results(question, found, nameOf)}</section>`,
+    content: html`<p>Who did what: applies, writes of single objects, acts on the queue, and reads while impersonating. Names of objects and fields, and no values.</p>
+${form(question, wrong)}
+${
+  wrong !== null
+    ? html`<p class="alert" role="alert">Nothing is shown: Object: ${wrong}</p>`
+    : html`<section><h2>${spanWords[question.period]}</h2>
+${found === null ? html`${notKnown('This takes too long: choose a shorter period, or say more.')}${linksOf(question, null)}` : results(question, found, nameOf)}</section>`
+}`,
   })
 
 function results(question: AuditQuestion, { rows: all, next }: FoundAudit, nameOf: Shown['nameOf']): Html {
   const now = new Date()
-  return html`${all.length > 0 ? rows(all.map((each) => rowOf(each, nameOf, now))) : html`<p>There is nothing of this kind.</p>`}
+  return html`${all.length > 0 ? rows(all.map((each) => rowOf(each, question, nameOf, now))) : html`<p>There is nothing of this kind.</p>`}
 ${linksOf(question, next)}`
 }
 
@@ -70,16 +80,19 @@ const actions = [
   ...['cancel_run', 'pause_queue', 'resume_queue', 'clear_failed_jobs', 'bootstrap'],
 ] as const
 
-const form = ({
-  period,
-  action,
-  who,
-  id,
-}: AuditQuestion): Html => html`<form class="filters" method="get" action="${auditPath}">
+const form = (
+  { period, action, object, who, id, unchanged }: AuditQuestion,
+  wrong: string | null,
+): Html => html`<form class="filters" method="get" action="${auditPath}">
 ${choiceField('period', 'Period', period, Object.entries(spanWords))}
 ${choiceField('action', 'Action', action ?? '', [['', 'any'], ...actions.map((each) => [each, wordsOf(each)] as const)])}
+${textField('object', 'Object', { value: object, hint: 'group:platform', isWrong: wrong !== null })}
 ${textField('who', 'Who', { value: who })}
 ${textField('id', 'Run or request', { value: id })}
+${choiceField('unchanged', 'Applies without a change', unchanged, [
+  ['', 'left out'],
+  ['shown', 'shown'],
+])}
 <div class="choice"><button type="submit">Show</button><a class="button" href="${auditPath}">Clear</a></div>
 </form>`
 
@@ -93,7 +106,7 @@ const rows = (all: readonly Row[]): Html =>
     all,
   )
 
-const rowOf = (each: AuditEntry, nameOf: Shown['nameOf'], now: Date): Row => ({
+const rowOf = (each: AuditEntry, question: AuditQuestion, nameOf: Shown['nameOf'], now: Date): Row => ({
   id: `audit-${each.id}`,
   cells: [
     shortTime(new Date(each.at), now),
@@ -101,7 +114,7 @@ const rowOf = (each: AuditEntry, nameOf: Shown['nameOf'], now: Date): Row => ({
       ? nameText(each.user.username)
       : html`${nameText(each.real_user.username)} <span class="quiet">as</span> ${nameText(each.user.username)}`,
     nameText(wordsOf(each.action)),
-    whatOf(each, nameOf),
+    whatOf(each, question, nameOf),
     each.run !== null && html`<a href="${runPagePath(each.run)}">${shortId(each.run)}</a>`,
     each.request_id !== null && html`<code>${nameText(each.request_id)}</code>`,
   ],
@@ -109,29 +122,34 @@ const rowOf = (each: AuditEntry, nameOf: Shown['nameOf'], now: Date): Row => ({
 
 const mostObjects = 3
 
-/** The first objects, each with its change: `group 01a2... changed: name, roles`. */
-function whatOf({ changes, change_count: all }: AuditEntry, nameOf: Shown['nameOf']): Html {
+/** The objects, each with its change: `group platform changed: name, roles`. Those that were searched for are the first. */
+function whatOf({ changes, change_count: all }: AuditEntry, question: AuditQuestion, nameOf: Shown['nameOf']): Html {
   if (all === 0) return html`nothing was to be changed`
   const left = all - Math.min(mostObjects, changes.length)
-  return html`${changes.slice(0, mostObjects).map((change, index) => html`${index > 0 && html`<br>`}${objectOf(change, nameOf)}`)}${left > 0 && html`<br>and ${String(left)} more`}`
+  const name = question.object?.replace(/^[^:]*:/, '').normalize('NFC')
+  const rank = (each: Change) => 2 * Number(each.name === name) + Number(each.action === question.action)
+  const first = changes.toSorted((one, other) => rank(other) - rank(one)).slice(0, mostObjects)
+  return html`${first.map((change, index) => html`${index > 0 && html`<br>`}${objectOf(change, nameOf)}`)}${left > 0 && html`<br>and ${String(left)} more`}`
 }
 
 const mostFields = 8
 
 const doneWords: Readonly<Record<string, string>> = { create: 'created', update: 'changed', delete: 'deleted' }
 
-function objectOf(
-  { model, key, action, fields, value, reason }: AuditEntry['changes'][number],
-  nameOf: Shown['nameOf'],
-): Html {
+type Change = AuditEntry['changes'][number]
+
+function objectOf({ model, key, name, action, fields, value, reason }: Change, nameOf: Shown['nameOf']): Html {
   if (model === 'queue')
     return html`${value !== undefined && `${fields.join(', ')}: ${value}`}${reason !== undefined && html` - ${cutTo(1_200, reason)}`}`
-  const name = nameText(nameOf(model))
+  const object =
+    name === undefined
+      ? html`<code>${nameText(String(key))}</code>`
+      : html`<span title="${nameText(String(key))}">${nameText(name)}</span>`
   const left = fields.length - mostFields
   // All fields of a new object are new.
   const listed =
     action === 'create' || fields.length === 0
       ? ''
       : `: ${fields.slice(0, mostFields).join(', ')}${left > 0 ? ` and ${left} more` : ''}`
-  return html`${name} <code>${nameText(String(key))}</code> ${doneWords[action] ?? wordsOf(action)}${sentenceText(listed)}`
+  return html`${nameText(nameOf(model))} ${object} ${doneWords[action] ?? wordsOf(action)}${sentenceText(listed)}`
 }

@@ -2,7 +2,7 @@ import type { Db } from '../../db/client.ts'
 import { inTime } from '../../db/in-time.ts'
 import { denied } from '../../http/access.ts'
 import type { Api } from '../../http/api.ts'
-import { auditOfOperators } from '../../lists/audit.ts'
+import { auditList, auditOfOperators } from '../../lists/audit.ts'
 import { findPage } from '../../lists/list.ts'
 import type { Registry } from '../../models/registry.ts'
 import { type Actor, allows } from '../../permissions.ts'
@@ -20,7 +20,10 @@ const rowsOfPage = 50
 /** The most rows that are counted, which nothing shows: more are found along the order. */
 const mostCounted = 1_000
 
+const changeActions = ['create', 'update', 'delete']
+
 export function recordRoutes(app: Api, db: Db, registry: Registry): void {
+  const audit = auditOfOperators(auditList(registry))
   app.get(refusalsPath, pageRoute({ querystring: refusalsQuery }), async ({ actor, query }, reply) => {
     const before = query.before === null ? null : BigInt(query.before)
     const found = await inTime(readRefusals(db, actor, { ...query, before })).catch(() => null)
@@ -29,13 +32,21 @@ export function recordRoutes(app: Api, db: Db, registry: Registry): void {
 
   app.get(auditPath, pageRoute({ querystring: auditQuery }), async ({ actor, query: question }, reply) => {
     if (!allows(actor, 'view_audit')) throw denied(['view_audit'])
-    const found = await inTime(search(actor, question)).catch(() => null)
-    return sendPage(reply, auditPage({ question, found, nameOf: namesOf(registry) }, actor))
+    const object = question.object === null ? undefined : audit.filters.object?.schema.safeParse(question.object)
+    const wrong = object?.error?.issues[0]?.message ?? null
+    const found = wrong === null ? await inTime(search(actor, question, object?.data)).catch(() => null) : null
+    return sendPage(reply, auditPage({ question, found, wrong, nameOf: namesOf(registry) }, actor))
   })
 
-  async function search(actor: Actor, { period, action, who, id, before }: AuditQuestion): Promise<FoundAudit> {
-    const { keys } = await findPage(db, auditOfOperators, actor, {
-      sent: { period, action: action ?? undefined, id: id ?? undefined },
+  async function search(
+    actor: Actor,
+    { period, action, who, id, unchanged, before }: AuditQuestion,
+    object: unknown,
+  ): Promise<FoundAudit> {
+    // An apply makes, changes and deletes, too.
+    const acted = action !== null && { [changeActions.includes(action) ? 'change' : 'action']: action }
+    const { keys } = await findPage(db, audit, actor, {
+      sent: { period, ...acted, object, id: id ?? undefined, changed: unchanged === '' || undefined },
       terms: who === null ? [] : [who],
       size: rowsOfPage + 1,
       mostCounted,

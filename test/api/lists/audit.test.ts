@@ -32,12 +32,14 @@ describe('an audit row', () => {
           {
             model: 'service_providers_oauth2.oauth2provider',
             key: expect.anything(),
+            name: (await example('oauth2')).provider.name,
             action: 'create',
             fields: expect.arrayContaining(['name']),
           },
           {
             model: 'service_core.application',
             key: expect.anything(),
+            name: (await example('oauth2')).app.slug,
             action: 'create',
             fields: expect.arrayContaining(['slug']),
           },
@@ -72,6 +74,36 @@ describe('an audit row', () => {
   })
 })
 
+describe('of an object', () => {
+  const blueprint = (entries: object[]) =>
+    answered(200, on.admin.put('/api/v3/blueprints/', { version: 1, metadata: { name: 'platform' }, entries }))
+  const found = (query: Record<string, string>) => read(audit, query).then(({ results }) => results)
+
+  test('is found by its kind and name, and who deleted it among deletions, also by a document', async () => {
+    const made = await blueprint([aGroup('Platform'), aGroup('Beside')])
+    await blueprint([{ ...aGroup('Beside'), attrs: { attributes: { changed: true } } }])
+    const gone = await blueprint([{ ...aGroup('Platform'), state: 'absent' }, aGroup('Further')])
+    const object = 'group:Platform'
+    expect((await found({ object })).map((each) => each.run)).toEqual([gone.runId, made.runId])
+    expect(await found({ object, change: 'delete' })).toMatchObject([
+      { action: 'apply', run: gone.runId, changes: [{ name: 'Platform', action: 'delete' }, { name: 'Further' }] },
+    ])
+    expect(await found({ object, action: 'delete' })).toEqual([])
+    expect(await found({ object: 'application:Platform' })).toEqual([])
+    // The row shows the name of the object anyway: that takes no permission for groups.
+    expect((await auditor.get('/api/v3/core/groups/')).status).toBe(403)
+  })
+
+  test('is in no apply that changed nothing, which can be left out', async () => {
+    const again = await blueprint([aGroup('Further')])
+    expect(await found({ run: again.runId })).toMatchObject([{ changes: [], change_count: 0 }])
+    expect(await found({ run: again.runId, changed: 'true' })).toEqual([])
+    expect((await found({ changed: 'false' })).map((each) => each.run)).toContain(again.runId)
+    const others = await found({ changed: 'true' })
+    expect(others.map((each) => each.action)).toEqual(expect.arrayContaining(['apply', 'create', 'read']))
+  })
+})
+
 test('needs view_audit: neither view_run nor view_queue is enough', async () => {
   const operator = await on.make.user({ permissions: ['view_run', 'view_queue', 'view_user'] })
   expect(await operator.get(audit.path)).toMatchObject({ status: 403 })
@@ -89,6 +121,9 @@ test('is searched by the names of its users', async () => {
   expect(found).toMatchObject([{ user: { username: wearer.username } }])
 })
 
-testRefusals(audit, { 'a user that is no key': ['?user=admin', { user: ['Must be a whole number.'] }] })
-testPages(audit, ['at', 'id'], [{ action: 'apply' }, { search: 'admin' }])
-testStatements(audit, 5, [{ action: 'apply' }])
+testRefusals(audit, {
+  'an object without a kind': ['?object=platform', { object: [expect.stringContaining('application:shop')] }],
+  'a user that is no key': ['?user=admin', { user: ['Must be a whole number.'] }],
+})
+testPages(audit, ['at', 'id'], [{ action: 'apply' }, { search: 'admin' }, { change: 'create' }])
+testStatements(audit, 5, [{ action: 'apply' }, { object: 'group:Platform' }])
