@@ -21,6 +21,7 @@ export const docsPath = `${basePath}/docs/`
 export const schemaPath = `${apiPrefix}/schema/`
 export const fileSchemaPath = `${apiPrefix}/blueprints/schema/`
 export const dashboardPath = `${basePath}/admin/`
+export const loginPath = `${dashboardPath}login/`
 /** The path of health and metrics, for programs beside the service, which need not know the base path. */
 export const probesPath = `${basePath}/-/`
 export const readyPath = `${probesPath}health/ready/`

@@ -1,11 +1,11 @@
-import { dashboardPath } from '../paths.ts'
+import { dashboardPath, loginPath } from '../paths.ts'
 
 /** The addresses of the operators' pages. */
 
 /** The page of the current state. The session's cookie holds below it. */
 export const nowPath = dashboardPath
 export const cookiePath = nowPath.slice(0, -1)
-export const loginPath = `${nowPath}login/`
+export { loginPath }
 export const logoutPath = `${nowPath}logout/`
 export const workersPath = `${nowPath}workers/`
 export const runsPath = `${nowPath}runs/`
@@ -21,6 +21,7 @@ export const applicationPath = (slug: string): string =>
 export const documentPath = (id: string): string => `${runPagePath(id)}document/`
 export const differencesPath = (id: string): string => `${runPagePath(id)}differences/`
 export const rollBackPath = (id: string): string => `${runPagePath(id)}roll-back/`
+export const searchPath = `${nowPath}search/`
 export const timesPath = `${nowPath}times/`
 /** The address of an act: the page that confirms it, and the target of its form. */
 export const actPath = (name: string): string => `${nowPath}${name}/`

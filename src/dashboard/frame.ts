@@ -13,6 +13,7 @@ import {
   nowPath,
   refusalsPath,
   runsPath,
+  searchPath,
   timesPath,
   workersPath,
 } from './addresses.ts'
@@ -57,6 +58,8 @@ type Page = {
   /** The user; null before the login. */
   readonly actor: Pick<Actor, 'username'> | null
   readonly content: Html
+  /** What was searched for. */
+  readonly q?: string | null
   /** The address of the page in the navigation that this one belongs to. */
   readonly within?: string
   /** Whether the script requests the page again and again. */
@@ -84,7 +87,7 @@ ${actor !== null && html`<script src="${assets.script.path}" defer></script>`}
 <a class="skip" href="#main">Skip to the content</a>
 <header>
 <p class="brand">${drawnIcon}<span>Gatewright</span></p>
-${actor !== null && menu(actor, within)}
+${actor !== null && menu(actor, within, of.q ?? null)}
 </header>
 ${isLive && html`<p id="live" class="live" role="status" hidden></p>`}
 <main id="main" tabindex="-1"${isLive && html` data-live="${changesPath}"`}>
@@ -99,10 +102,12 @@ ${content}
 const menu = (
   { username }: Pick<Actor, 'username'>,
   within: string | undefined,
-): Html => html`<nav aria-label="Pages"><ul>
+  q: string | null,
+): Html => html`<form role="search" action="${searchPath}"><input type="search" name="q" value="${q}" maxlength="200" aria-label="Search" placeholder="Search" title="An application, a user, an owner, a run or a request" autocomplete="off" spellcheck="false"></form>
+<nav aria-label="Pages"><ul>
 ${navigation.map(({ href, text }) => html`<li><a href="${href}"${href === within && html` aria-current="page"`}>${text}</a></li>`)}
 </ul></nav>
-<p class="user">${timesLink()} <span>${nameText(username)}</span> <a href="${logoutPath}">Log out</a></p>`
+<p class="user">${timesLink()} <span title="${nameText(username)}">${nameText(username)}</span> <a href="${logoutPath}">Log out</a></p>`
 
 /** The zone of a page's times, with a link to choose another one. `times.ts` puts the zone of the caller in. */
 export const timesLink = (zone = utc, next: string = nowPath): Html =>

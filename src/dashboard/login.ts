@@ -35,8 +35,7 @@ export async function loginRoutes(app: Api, db: Db, { plausible, countFailedLogi
     return sendPage(reply, loginPage(null, next))
   })
 
-  const login = { ...pageRoute(schema), config: { permission: 'anyone', isLogin: true } } as const
-  app.post(loginPath, login, async (request, reply) => {
+  app.post(loginPath, pageRoute(schema), async (request, reply) => {
     const { next } = request.query
     const sent = credentials.safeParse(request.body)
     const secret = sent.data?.access_token ?? ''

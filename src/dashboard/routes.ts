@@ -26,6 +26,7 @@ import { pageRoutes } from './page-routes.ts'
 import { recordRoutes } from './records/routes.ts'
 import { rollBackPages } from './runs/roll-back.ts'
 import { runPages } from './runs/routes.ts'
+import { searchRoute } from './search.ts'
 import { requireSession } from './session-hook.ts'
 import { inZoneOfCaller, timesRoutes } from './times.ts'
 
@@ -75,6 +76,7 @@ export function dashboardRoutes(app: Api, { submitter, queue, door, inspect, wai
       runPages(scope, { db, engine, live, runs })
       rollBackPages(scope, submitter)
       applicationPages(scope, { db, registry: engine.registry, runs })
+      searchRoute(scope, { db, registry: engine.registry, runs })
       scope.get(`${nowPath}*`, pageRoute({}), async () => {
         throw new Problem('not_found', 'There is no page at this address.')
       })

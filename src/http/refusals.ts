@@ -3,6 +3,7 @@ import type { Db } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
 import { inTime } from '../db/in-time.ts'
 import { storable } from '../models/syntax.ts'
+import { loginPath } from '../paths.ts'
 import type { Permission } from '../permissions.ts'
 import { type RefusalKind, refusalRings, refusalsKept, refusalsOfSecond } from '../views/refusal.ts'
 
@@ -10,13 +11,6 @@ import { type RefusalKind, refusalRings, refusalsKept, refusalsOfSecond } from '
  * Keeps the last accesses and submissions that were refused: without a body, and written once a second, so that refusing costs
  * nothing while it happens often.
  */
-
-declare module 'fastify' {
-  interface FastifyContextConfig {
-    /** Whether the route logs operators in. */
-    isLogin?: true
-  }
-}
 
 /** A refused read for want of one of these is kept, as refused writes are. Other reads are not. */
 const sensitive: readonly Permission[] = ['impersonate', 'view_audit', 'view_run', 'view_token_key']
@@ -72,7 +66,7 @@ function kindOf({ method, routeOptions, failure, submission }: FastifyRequest, s
   const isKept = isRead
     ? sensitive.some((each) => missing.includes(each))
     : [401, 403].includes(status) || missing.length > 0
-  return !isKept ? null : routeOptions.config.isLogin === true ? 'login' : 'access'
+  return !isKept ? null : routeOptions.url === loginPath ? 'login' : 'access'
 }
 
 function rowOf(request: FastifyRequest, kind: RefusalKind, status: number) {

@@ -49,6 +49,7 @@ export function runListOfOperators(registry: Registry): ListSpec<'Run'> {
         (submitter, name, bind) => `${submitter} = (SELECT u.pk FROM users u WHERE u.username = ${bind(name)})`,
       ),
       title: filter.equals('title'),
+      end: filter.narrows('id', z.string(), (id, end, bind) => `right(${id}::text, 8) = ${bind(end)}`),
       applied: filter.isTrue('applied', 'Applied.'),
       application: filter.narrows('slug', z.custom<string | null>(), (slug, value, bind) =>
         value === null ? `${slug} IS NULL` : `${slug} = ${bind(value)}`,

@@ -81,11 +81,9 @@ export async function readRefusals(
   ])
   const from = Math.max(...oldest.map((at) => at?.getTime() ?? 0))
   const keptFrom = from > (since?.getTime() ?? 0) ? new Date(from) : null
+  const isOf = (user: string | null) => who === null || user?.toLowerCase().includes(who.toLowerCase()) === true
   const rows = all.filter(
-    (each) =>
-      (kind === null || each.kind === kind) &&
-      (who === null || each.username?.toLowerCase().includes(who.toLowerCase())) &&
-      (id === null || each.requestId === id),
+    (each) => [null, each.kind].includes(kind) && [null, each.requestId].includes(id) && isOf(each.username),
   )
   return { rows, keptFrom, isFlood: all.some(isPartOfFlood) }
 }

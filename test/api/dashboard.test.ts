@@ -10,6 +10,7 @@ const pages = [
   '/admin/',
   '/admin/workers/',
   '/admin/refusals/',
+  '/admin/search/',
   '/admin/pause/',
   '/admin/queues/',
   '/admin/times/',

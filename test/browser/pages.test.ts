@@ -73,6 +73,7 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
       '/admin/runs/?period=day',
       '/admin/workers/',
       '/admin/refusals/',
+      '/admin/search/?q=e',
       '/admin/audit/',
       `/admin/runs/${failedRun}/`,
       '/admin/pause/',

@@ -322,15 +322,15 @@ export const filesAreShort: Rule = (files) =>
  * needs it, with the reason.
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
-  src: 2295,
-  'src/api': 1606,
+  src: 2296,
+  'src/api': 1566,
   'src/apply': 2600,
   'src/cli': 5415,
-  'src/dashboard': 4585,
+  'src/dashboard': 4740,
   'src/db': 2303,
   'src/document': 1847,
-  'src/http': 2829,
-  'src/lists': 1758,
+  'src/http': 2823,
+  'src/lists': 1802,
   'src/models': 2773,
   'src/openapi': 1372,
   'src/plan': 4591,
@@ -340,9 +340,9 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/standalone': 1292,
   'src/submissions': 1377,
   'src/tracing': 177,
-  'src/views': 2632,
+  'src/views': 2630,
   'src/waits': 330,
-  test: 68_479,
+  test: 68_597,
   workers: 118,
 }
 

@@ -57,7 +57,15 @@ ${found === null ? html`${notKnown('This takes too long: choose a shorter period
 
 function results(question: AuditQuestion, { rows: all, next }: FoundAudit, nameOf: Shown['nameOf']): Html {
   const now = new Date()
-  return html`${all.length > 0 ? rows(all.map((each) => rowOf(each, question, nameOf, now))) : html`<p>There is nothing of this kind.</p>`}
+  return html`${
+    all.length > 0
+      ? table(
+          'The audit, the newest first',
+          columns,
+          all.map((each) => rowOf(each, question, nameOf, now)),
+        )
+      : html`<p>There is nothing of this kind.</p>`
+  }
 ${linksOf(question, next)}`
 }
 
@@ -89,22 +97,14 @@ ${choiceField('action', 'Action', action ?? '', [['', 'any'], ...actions.map((ea
 ${textField('object', 'Object', { value: object, hint: 'group:platform', isWrong: wrong !== null })}
 ${textField('who', 'Who', { value: who })}
 ${textField('id', 'Run or request', { value: id })}
-${choiceField('unchanged', 'Applies without a change', unchanged, [
-  ['', 'left out'],
-  ['shown', 'shown'],
-])}
+${choiceField('unchanged', 'Unchanged', unchanged, Object.entries({ '': 'left out', shown: 'shown' }))}
 <div class="choice"><button type="submit">Show</button><a class="button" href="${auditPath}">Clear</a></div>
 </form>`
 
 /** The words of an action: `pause_queue` -> `pause queue`. */
 const wordsOf = (action: string): string => action.replaceAll('_', ' ')
 
-const rows = (all: readonly Row[]): Html =>
-  table(
-    'The audit, the newest first',
-    { When: 'plain', Who: 'plain', Action: 'plain', What: 'text', Run: 'plain', Request: 'text' },
-    all,
-  )
+const columns = { When: 'plain', Who: 'plain', Action: 'plain', What: 'text', Run: 'plain', Request: 'text' } as const
 
 const rowOf = (each: AuditEntry, question: AuditQuestion, nameOf: Shown['nameOf'], now: Date): Row => ({
   id: `audit-${each.id}`,

@@ -18,12 +18,8 @@ import { count, mark, nameText, notKnown, number, sentenceText, shortTime, time,
 
 /** /admin/refusals/: refused access, refused submissions, and failed logins. */
 
-/** Forms send all their fields: an empty one counts as absent. */
 export const refusalsQuery = z.strictObject({
-  kind: z
-    .enum([...refusalKinds, ''])
-    .default('')
-    .transform((kind) => kind || null),
+  kind: sentText.pipe(z.enum(refusalKinds).nullable()),
   who: sentText,
   id: sentText,
   before: sentKey,

@@ -1,0 +1,130 @@
+import { z } from 'zod'
+import type { Db } from '../db/client.ts'
+import type { Api } from '../http/api.ts'
+import { type Html, html } from '../http/html.ts'
+import { requestIdForm } from '../ids.ts'
+import { applicationList } from '../lists/applications.ts'
+import { auditList, auditOfOperators } from '../lists/audit.ts'
+import { findPage } from '../lists/list.ts'
+import type { ListSpec } from '../lists/listed.ts'
+import { readRunRows } from '../lists/run-rows.ts'
+import { userList } from '../lists/users.ts'
+import type { Registry } from '../models/registry.ts'
+import { comparedName } from '../names.ts'
+import { type Actor, allowsSome, type Permission } from '../permissions.ts'
+import { readRefusals } from '../views/refusal.ts'
+import { inOrder } from '../views/view.ts'
+import * as at from './addresses.ts'
+import { sentText } from './filter-fields.ts'
+import { page, pageRoute, sendPage } from './frame.ts'
+import { ifInTime } from './late.ts'
+import { notKnown, outcomeMark, shortTime, titleText } from './words.ts'
+
+/**
+ * /admin/search/?q=: an application, an owner, a user, a run or a request. The declarations of the lists find them, with the rights
+ * of the caller.
+ */
+
+/** @property note what tells hits of one kind apart */
+type Hit = { readonly text: string; readonly href: string; readonly note?: Html | string }
+type Found = readonly (readonly [kind: string, hits: readonly Hit[] | null])[]
+
+/** The most hits of a kind that are shown. One more says that there are more. */
+const most = 10
+const mostCounted = 1_000
+const mostWords = 8
+
+const querystring = z.strictObject({ q: sentText })
+type Sources = { readonly db: Db; readonly registry: Registry; readonly runs: ListSpec<'Run'> }
+
+export function searchRoute(app: Api, { db, registry, runs }: Sources): void {
+  const applications = applicationList(registry)
+  const audit = auditOfOperators(auditList(registry))
+
+  async function find(spec: ListSpec, actor: Actor, sent: Readonly<Record<string, unknown>>, terms: string[] = []) {
+    const { permission } = spec
+    if (permission !== 'authenticated' && !allowsSome(actor, permission as Permission)) return []
+    return (await findPage(db, spec, actor, { sent, terms, size: most + 1, mostCounted })).keys.map(String)
+  }
+  /** The row with this name, or else those that have its words. */
+  async function named(spec: ListSpec, actor: Actor, field: string, text: string): Promise<string[]> {
+    const one = await find(spec, actor, { [field]: text })
+    return one.length > 0 ? one : find(spec, actor, {}, text.split(/\s+/u).slice(0, mostWords))
+  }
+
+  const kinds: Readonly<Record<string, (actor: Actor, text: string) => Promise<readonly Hit[]>>> = {
+    Applications: async (actor, text) => {
+      const keys = await named(applications, actor, 'slug', text)
+      const rows = await db.application.findMany({ where: { pk: { in: keys } } })
+      return inOrder(keys, rows, ({ pk }) => pk).map(({ name, slug, owner }) => {
+        return {
+          text: name,
+          href: at.applicationPath(slug),
+          note: `${slug}${owner === null ? '' : `, owner ${owner}`}`,
+        }
+      })
+    },
+    Owners: async (actor, text) => {
+      const owner = comparedName(text)
+      const [one] = await find(applications, actor, { owner })
+      return one === undefined ? [] : [{ text: owner, href: at.withQuery(at.applicationsPath, { owner }) }]
+    },
+    // Every operator may open the runs of a user, whom they name exactly. The audit takes view_audit.
+    Users: async (actor, text) => {
+      const keys = (await named(userList, actor, 'username', text)).map(Number)
+      const rows = await db.user.findMany({
+        where: { pk: { in: keys } },
+        select: { pk: true, username: true, name: true },
+      })
+      return inOrder(keys, rows, ({ pk }) => pk).map(({ username, name }) => {
+        return { text: username, href: at.withQuery(at.runsPath, { period: 'month', who: username }), note: name }
+      })
+    },
+    'Runs and requests': async (actor, text) => {
+      if (!requestIdForm.test(text)) return []
+      const id = z.guid().safeParse(text).success ? { id: [text.toLowerCase()] } : undefined
+      const end = /^[\da-f]{8}$/i.test(text) ? { period: 'month', end: text.toLowerCase() } : undefined
+      const byId = id ?? end
+      const [runsById, runsOfRequest, audited, { rows: refused }] = await Promise.all([
+        byId === undefined ? [] : find(runs, actor, byId),
+        find(runs, actor, { request_id: text }),
+        find(audit, actor, { id: text }),
+        readRefusals(db, actor, { id: text }),
+      ])
+      const rows = await readRunRows(db, runs, actor, [...runsById, ...runsOfRequest].slice(0, most + 1))
+      if (rows.length > 0)
+        return rows.map((run) => {
+          const note = html`${shortTime(new Date(run.created_at))} ${outcomeMark(run)}`
+          return { text: run.title, href: at.runPagePath(run.id), note }
+        })
+      // A request that made no run changed one object, or was refused. A run may be gone before its audit.
+      if (audited.length > 0)
+        return [{ text: 'In the audit', href: at.withQuery(at.auditPath, { period: 'all', id: text }) }]
+      return refused.length === 0 ? [] : [{ text: 'Refused', href: at.withQuery(at.refusalsPath, { id: text }) }]
+    },
+  }
+
+  app.get(at.searchPath, pageRoute({ querystring }), async ({ actor, query: { q } }, reply) => {
+    const asked =
+      q === null
+        ? []
+        : Object.entries(kinds).map(async ([kind, search]) => [kind, await ifInTime(search(actor, q))] as const)
+    const found = await Promise.all(asked)
+    const [hit, ...others] = found.flatMap(([, hits]) => hits ?? [])
+    const isAll = found.every(([, hits]) => hits !== null)
+    if (hit !== undefined && others.length === 0 && isAll) return reply.redirect(hit.href, 303)
+    return sendPage(reply, searchPage(q, found, actor))
+  })
+}
+
+const searchPage = (q: string | null, found: Found, actor: Actor): string =>
+  page({
+    title: q === null ? 'Search' : `Search: ${q}`,
+    actor,
+    q,
+    content: html`${found.map(([kind, hits]) => hits?.length !== 0 && html`<section><h2>${kind}</h2>${hits === null ? notKnown() : list(hits)}</section>`)}
+${found.every(([, hits]) => hits?.length === 0) && html`<p>${q !== null && 'Nothing is found, as far as you may see. '}Searched are the slugs, names and groups of applications; owners; the names and e-mail addresses of users; runs, by the id, or by its last 8 characters within 30 days; and the ids of requests.</p>`}`,
+  })
+
+const list = (hits: readonly Hit[]): Html =>
+  html`<ul class="lines">${hits.slice(0, most).map(({ text, href, note }) => html`<li><a href="${href}">${titleText(text)}</a> <span class="quiet">${note}</span></li>`)}</ul>${hits.length > most && html`<p class="quiet">There are more: say more of it.</p>`}`
