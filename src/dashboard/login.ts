@@ -98,6 +98,6 @@ const logoutPage = (actor: Actor): string =>
     actor,
     within: logoutPath,
     width: 'narrow',
-    content: html`<p>You are logged in as ${actor.username}. ${allows(actor, 'manage_queue') ? 'You may view the queue, pause and resume it, and clear its failed jobs.' : 'You may view the queue, but not act on it.'}</p>
+    content: html`<p>You are logged in as ${actor.username}. ${allows(actor, 'manage_queue') ? 'You may view the queue, pause and resume it.' : 'You may view the queue, but not act on it.'}</p>
 <form method="post" action="${logoutPath}" class="choice"><a class="button" href="${nowPath}">Cancel</a><button type="submit">Log out</button></form>`,
   })

@@ -6,7 +6,6 @@ import type { Api } from '../http/api.ts'
 import { shownOnly } from '../models/fields.ts'
 import { storable } from '../models/syntax.ts'
 import { allows } from '../permissions.ts'
-import { answered } from '../queue/enqueue.ts'
 import { readPause } from '../queue/pause.ts'
 import { actPage, nothingToDo } from './act-pages.ts'
 import { type Act, acts, longestReason } from './acts.ts'
@@ -35,22 +34,17 @@ export async function pageRoutes(app: Api, sources: Sources): Promise<void> {
     sendPage(reply, workersPage(await inTime(processes()), actor)),
   )
 
-  const stateOf = async () => {
-    const [pause, { failed = 0 }] = await Promise.all([readPause(queue, db), answered(queue.getJobCounts('failed'))])
-    return { pause, failed }
-  }
   for (const name of Object.keys(acts) as Act[]) {
     app.get(actPath(name), pageRoute({}), async ({ actor }, reply) => {
       if (!allows(actor, 'manage_queue')) throw denied(['manage_queue'])
-      return sendPage(reply, actPage(name, await stateOf(), actor))
+      return sendPage(reply, actPage(name, await readPause(queue, db), actor))
     })
     app.post(actPath(name), pageRoute({}), async ({ actor, id: requestId, body }, reply) => {
       const reason = sentReason.safeParse(body ?? {}).data?.reason ?? ''
       const wrong = whyNoReason(reason)
-      if (wrong !== null) return sendPage(reply.code(400), actPage(name, await stateOf(), actor, wrong))
-      const state = await stateOf()
+      if (wrong !== null) return sendPage(reply.code(400), actPage(name, await readPause(queue, db), actor, wrong))
       const operator = { actor, requestId, reason: reason === '' ? null : reason }
-      if (nothingToDo(name, state) === null) await acts[name](db, queue, operator, state)
+      if (nothingToDo(name, await readPause(queue, db)) === null) await acts[name](db, queue, operator)
       return reply.redirect(nowPath, 303)
     })
   }

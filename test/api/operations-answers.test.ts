@@ -1,7 +1,8 @@
 import { describe, expect } from 'vitest'
 import { transaction } from '../../src/db/client.ts'
-import { jobId } from '../../src/queue/define.ts'
+import { applyQueue, jobId } from '../../src/queue/define.ts'
 import { enqueue } from '../../src/queue/enqueue.ts'
+import { cleanUp } from '../../src/queue/maintenance.ts'
 import { installation, until } from '../support/kit.ts'
 import { lockedOut } from '../support/locked-out.ts'
 import { claimsOf, endedJob, isThere, lockRunOf, operatorOf, put, runOf, statesOf } from '../support/operations.ts'
@@ -120,11 +121,26 @@ describe("The dashboard's failed list is not empty", () => {
 
   shows(
     [
+      'Workers remove completed jobs after a day, and failed ones after 7 days; sooner when there are more than 1 000 or 5 000.',
+    ],
+    async () => {
+      const day = 24 * 3_600
+      const { completed, failed } = applyQueue.kept
+      expect(completed).toEqual({ age: day, count: 1_000 })
+      expect(failed).toEqual({ age: 7 * day, count: 5_000 })
+      await put(there, 'kept')
+      await make.cancelled('kept-cancelled')
+      for (const slug of ['kept', 'kept-cancelled']) await endedJob(there, (await runOf(there, slug)).id)
+      await cleanUp(there.queue, { completed: { ...completed, count: 1 }, failed: { ...failed, count: 1 } })
+      expect(await there.queue.getJobCounts('completed', 'failed')).toEqual({ completed: 1, failed: 1 })
+    },
+  )
+
+  shows(
+    [
       'Each job has a link "Run" to the page of its run, for users with `view_run` and for its submitter.',
       'The board itself has no actions.',
-      'Users with `manage_queue` pause the queue, resume it and clear the failed list at `/admin/`.',
-      'Clearing removes the jobs, and their runs stay as they are.',
-      'Each of these acts has an audit row.',
+      'Users with `manage_queue` pause the queue and resume it at `/admin/`; both acts have an audit row.',
     ],
     async () => {
       await make.cancelled('to-clear')
@@ -137,15 +153,14 @@ describe("The dashboard's failed list is not empty", () => {
       expect((await get(`/admin/runs/${id}/`)).statusCode).toBe(200)
 
       const before = await there.db.run.findMany({ orderBy: { id: 'asc' } })
-      for (const name of ['pause', 'resume', 'clear']) {
+      for (const name of ['pause', 'resume']) {
         const { body } = await get(`/admin/${name}/`)
         expect(body).toMatch(/<li>.*Cancel.*<button type="submit">/s)
         await act(name)
       }
-      expect(await there.queue.getJobCounts('failed')).toEqual({ failed: 0 })
       expect(await there.db.run.findMany({ orderBy: { id: 'asc' } })).toEqual(before)
       const audited = await there.db.auditRow.findMany({ where: { actorName: username }, orderBy: { pk: 'asc' } })
-      expect(audited.map(({ action }) => action)).toEqual(['pause_queue', 'resume_queue', 'clear_failed_jobs'])
+      expect(audited.map(({ action }) => action)).toEqual(['pause_queue', 'resume_queue'])
     },
   )
 })
