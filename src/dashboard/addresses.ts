@@ -1,4 +1,5 @@
 import { dashboardPath, loginPath } from '../paths.ts'
+import { applyQueue, jobId } from '../queue/define.ts'
 
 /** The addresses of the operators' pages. */
 
@@ -31,6 +32,9 @@ export const assetsPath = `${nowPath}assets/`
 export const iconPath = `${nowPath}icon.svg`
 /** Bull Board has no slash at the end of its address. */
 export const boardPath = `${nowPath}queues`
+/** The job of a run on the board, while the queue keeps it. */
+export const jobPath = ({ id, attempts }: { readonly id: string; readonly attempts: number }): string =>
+  `${boardPath}/queue/${applyQueue.name}/${jobId(id, attempts)}`
 
 /** The address of a page with a query. Empty values are left out. */
 export function withQuery(path: string, values: Readonly<Record<string, string | number | null | undefined>>): string {

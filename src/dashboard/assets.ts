@@ -17,8 +17,20 @@ function asset(name: string, ending: 'css' | 'js', text: string): Asset {
   return { path: `${assetsPath}${name}.${digest}.${ending}`, type, text }
 }
 
+const style = read('style.css')
+const [tokens = ''] = /^:root \{[^}]*\}/.exec(style) ?? []
+
 export const assets = {
-  style: asset('style', 'css', read('style.css')),
+  style: asset('style', 'css', style),
+  // The board has rules of its own, which ours must not reach: it takes our colours, and our header.
+  board: asset(
+    'board',
+    'css',
+    `${tokens.replace(':root', ':root, .dark-mode')}
+${read('board/board.css')}
+@scope (body > header) {
+${style.replaceAll('body > header', ':scope')}}`,
+  ),
   // The scripts are one file: no page waits for a second one.
   script: asset('live', 'js', `${morph}\n${read('live.js')}`),
 } as const

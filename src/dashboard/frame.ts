@@ -85,10 +85,7 @@ ${actor !== null && html`<script src="${assets.script.path}" defer></script>`}
 </head>
 <body class="${width}">
 <a class="skip" href="#main">Skip to the content</a>
-<header>
-<p class="brand">${drawnIcon}<span>Gatewright</span></p>
-${actor !== null && menu(actor, within, of.q ?? null)}
-</header>
+${header(actor, within, of.q)}
 ${isLive && html`<p id="live" class="live" role="status" hidden></p>`}
 <main id="main" tabindex="-1"${isLive && html` data-live="${changesPath}"`}>
 ${asOf === undefined ? heading : html`<div class="head">${heading}<p class="quiet">As of ${time(asOf)}.</p></div>`}
@@ -98,6 +95,12 @@ ${content}
 </html>
 `}`
 }
+
+/** @param q what was searched for */
+export const header = (actor: Page['actor'], within?: string, q: string | null = null): Html => html`<header>
+<p class="brand">${drawnIcon}<span>Gatewright</span></p>
+${actor !== null && menu(actor, within, q)}
+</header>`
 
 const menu = (
   { username }: Pick<Actor, 'username'>,

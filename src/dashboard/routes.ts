@@ -67,9 +67,9 @@ export function dashboardRoutes(app: Api, { submitter, queue, door, inspect, wai
     })
     await scope.register(async (scope: Api) => {
       scope.addHook('onRequest', requireSession(db))
-      await boardRoutes(scope, db, queue)
       recordRoutes(scope, db, engine.registry)
       const runs = runListOfOperators(engine.registry)
+      await boardRoutes(scope, { db, queue, runs })
       const sources = { db, registry: engine.registry, queue, inspect, runs }
       changesRoute(scope, db, waits)
       await pageRoutes(scope, sources)

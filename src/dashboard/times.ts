@@ -17,7 +17,8 @@ import { utc, zoneOf, zones } from './zone.ts'
 const cookieName = 'gatewright_zone'
 const keptS = 400 * 86_400
 
-const zoneFrom = ({ cookies }: Pick<FastifyRequest, 'cookies'>): string => zoneOf(cookies[cookieName] ?? utc) ?? utc
+export const zoneFrom = ({ cookies }: Pick<FastifyRequest, 'cookies'>): string =>
+  zoneOf(cookies[cookieName] ?? utc) ?? utc
 
 /** Writes the times of a page, which are in UTC, in the zone of the caller, and names it in the frame. */
 export async function inZoneOfCaller(request: FastifyRequest, reply: FastifyReply, sent: unknown): Promise<unknown> {

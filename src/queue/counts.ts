@@ -9,6 +9,17 @@ export type JobCounts = Readonly<Record<(typeof jobStates)[number], number>>
 /** BullMQ on PostgreSQL counts the waiting jobs of a paused queue under this name, which is missing in its types. */
 const paused = 'paused' as JobType
 
+/**
+ * The ids of the jobs in each state, the newest first.
+ *
+ * @param most of one state
+ */
+export async function jobIds(queue: ApplyQueue, most: number): Promise<Map<(typeof jobStates)[number], string[]>> {
+  const ofState = (state: (typeof jobStates)[number]) =>
+    queue.getRanges(state === 'waiting' ? [state, paused] : [state], 0, most - 1)
+  return new Map(await Promise.all(jobStates.map(async (state) => [state, await ofState(state)] as const)))
+}
+
 /** Counts the jobs in each state. */
 export async function countJobs(queue: ApplyQueue): Promise<JobCounts> {
   const counts = await queue.getJobCounts(...jobStates, paused)

@@ -97,6 +97,7 @@ describe("The dashboard's failed list is not empty", () => {
     [
       'A delayed job is taken again after 0.5 to 10 s: an attempt failed, because of a lock or a lost connection, or the turn of its set has not come.',
       'A run with several attempts has several jobs, and all of them show the same outcome.',
+      'The board shows and counts the newest of them.',
     ],
     async () => {
       const letIn = await lockedOut(there.db)
@@ -116,6 +117,10 @@ describe("The dashboard's failed list is not empty", () => {
       const [first, third] = [await endedJob(there, id), await endedJob(there, id, 3)]
       expect(first).toMatchObject({ state: 'failed', failure: 'cancelled' })
       expect(third).toMatchObject({ state: first.state, failure: first.failure })
+      const { get } = await operatorOf(there)
+      const [board] = (await get('/admin/queues/api/queues?activeQueue=apply&status=failed')).json().queues
+      const shown = board.jobs.map((job: { id: string }) => job.id).filter((each: string) => each.includes(id))
+      expect(shown).toEqual([jobId(id, 3)])
     },
   )
 
@@ -139,6 +144,7 @@ describe("The dashboard's failed list is not empty", () => {
   shows(
     [
       'Each job has a link "Run" to the page of its run, for users with `view_run` and for its submitter.',
+      'They also see the cause of the run as the error of its job; other users of the board see its code alone.',
       'The board itself has no actions.',
       'Users with `manage_queue` pause the queue and resume it at `/admin/`; both acts have an audit row.',
     ],
@@ -149,6 +155,7 @@ describe("The dashboard's failed list is not empty", () => {
       const [queue] = (await get('/admin/queues/api/queues?activeQueue=apply&status=failed')).json().queues
       expect(queue.readOnlyMode).toBe(true)
       for (const { externalUrl } of queue.jobs) expect(externalUrl).toMatchObject({ displayText: 'Run' })
+      expect(queue.jobs[0].failedReason).toMatch(/^cancelled: ./)
       const { id } = await runOf(there, 'to-clear')
       expect((await get(`/admin/runs/${id}/`)).statusCode).toBe(200)
 

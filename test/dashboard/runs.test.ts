@@ -1,7 +1,6 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { assets } from '../../src/dashboard/assets.ts'
-import { withoutSentences } from '../../src/dashboard/board/board.ts'
 import { pagesOf } from '../../src/dashboard/runs/document-page.ts'
 import type { Prisma } from '../../src/db/generated/client.ts'
 import { uuid7 } from '../../src/ids.ts'
@@ -350,17 +349,6 @@ test.each([
   ['', null],
 ])('of the statement %j no value is shown', (statement, start) => {
   expect(startOf(statement)).toBe(start)
-})
-
-test('the board shows no sentence of a job that an earlier version has ended', () => {
-  const job = {
-    failedReason: 'failed, server_error: rolled back: secret',
-    returnValue: { run: 'x', applied: true, logs: ['secret'] },
-  }
-  expect(withoutSentences({ queues: [{ jobs: [job] }] })).toEqual({
-    queues: [{ jobs: [{ failedReason: 'failed, server_error', returnValue: { run: 'x', applied: true } }] }],
-  })
-  expect(withoutSentences(undefined)).toBeUndefined()
 })
 
 test.each([

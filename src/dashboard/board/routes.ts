@@ -4,20 +4,16 @@ import { z } from 'zod'
 import type { Db } from '../../db/client.ts'
 import { Problem } from '../../errors.ts'
 import type { Api } from '../../http/api.ts'
+import type { ListSpec } from '../../lists/listed.ts'
+import { readRunRows } from '../../lists/run-rows.ts'
+import type { Actor } from '../../permissions.ts'
 import type { ApplyQueue } from '../../queue/backend.ts'
 import { readPause } from '../../queue/pause.ts'
 import { boardPath } from '../addresses.ts'
 import { pagePolicy, sendPage } from '../frame.ts'
-import {
-  boardFiles,
-  boardPage,
-  boardPolicy,
-  isServed,
-  openBoard,
-  queuesOf,
-  uiConfig,
-  withoutSentences,
-} from './board.ts'
+import { ifInTime } from '../late.ts'
+import { zoneFrom } from '../times.ts'
+import { boardFiles, boardPage, boardPolicy, isServed, openBoard, queuesOf, uiConfig } from './board.ts'
 import { listFiles } from './files.ts'
 
 /** /admin/queues/: Bull Board, without its acts. The hook of the scope requires the session. */
@@ -51,12 +47,19 @@ const boardQuery = z.looseObject({
 })
 const schema = { params: z.record(z.string(), z.string()), querystring: boardQuery }
 
-export async function boardRoutes(app: Api, db: Db, queue: ApplyQueue): Promise<void> {
+type Sources = { readonly db: Db; readonly queue: ApplyQueue; readonly runs: ListSpec<'Run'> }
+
+export async function boardRoutes(app: Api, { db, queue, runs }: Sources): Promise<void> {
   const board = openBoard()
+  /** The cause that the page of a run shows this caller, and else its sentence. Without the database, the board shows codes. */
+  const causesFor = (actor: Actor) => async (ids: readonly string[]) => {
+    const found = ids.length === 0 ? [] : await ifInTime(readRunRows(db, runs, actor, ids)).catch(() => null)
+    return new Map((found ?? []).map(({ id, cause, sentence }) => [id, cause ?? sentence ?? '']))
+  }
   for (const path of [board.pages.route].flat())
-    app.get(`${boardPath}${path}`, { config, schema }, async ({ actor }, reply) => {
+    app.get(`${boardPath}${path}`, { config, schema }, async (request, reply) => {
       reply.helmet(boardPolicy)
-      return sendPage(reply, boardPage(board, actor.username))
+      return sendPage(reply, boardPage(board, request.actor, zoneFrom(request)))
     })
 
   const files = listFiles(boardFiles)
@@ -73,14 +76,14 @@ export async function boardRoutes(app: Api, db: Db, queue: ApplyQueue): Promise<
 
   for (const { route, handler } of board.routes.filter(isServed))
     for (const path of [route].flat())
-      app.get(`${boardPath}${path}`, { config, schema }, async ({ params, query }, reply) => {
-        const queues = queuesOf(queue, await readPause(queue, db))
+      app.get(`${boardPath}${path}`, { config, schema }, async ({ actor, params, query }, reply) => {
+        const queues = queuesOf(queue, await readPause(queue, db), causesFor(actor))
         const request = { queues, uiConfig, params, query, body: {}, headers: {} }
         const answer = await Promise.resolve(handler(request)).catch((error: unknown) => {
           const reason = error instanceof Error ? error.message : error
           throw new Problem('unavailable', `The queue is away, or refused: ${reason}`, { cause: error })
         })
-        return reply.code(answer.status ?? 200).send(withoutSentences(answer.body))
+        return reply.code(answer.status ?? 200).send(answer.body)
       })
   // All other functions of the board have no purpose here.
   app.route({

@@ -9,6 +9,7 @@ import {
   applicationPath,
   differencesPath,
   documentPath,
+  jobPath,
   rollBackPath,
   runPagePath,
   runsPath,
@@ -106,6 +107,7 @@ function facts(run: Run, seesApplications: boolean): Html {
     ['Document', html`<a href="${documentPath(run.id)}">as it was sent, secrets masked</a>`],
     ['Differences', html`<a href="${differencesPath(run.id)}">to the document of the run before</a>`],
     ['In the API', html`<code>${runPath(run.id)}</code>`],
+    ['Job', html`<a href="${jobPath(run)}">on the queue board</a>, while the queue keeps it`],
   ]
   return factList(rows)
 }
