@@ -73,5 +73,7 @@ const formOf = (accept = ''): DocumentForm =>
 /** Our own files name addresses of this service. */
 async function readPage(name: string, file: URL): Promise<string> {
   const text = await readFile(file, 'utf8')
-  return name.startsWith('swagger-ui') ? text : text.replaceAll(/(["'>])\/(?=docs\/|api\/)/g, `$1${basePath}/`)
+  return name.startsWith('swagger-ui')
+    ? text
+    : text.replaceAll(/(["'>])\/(?=docs\/|api\/|admin\/|")/g, `$1${basePath}/`)
 }

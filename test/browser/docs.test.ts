@@ -1,5 +1,6 @@
 import type { Browser, Page } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { accessibilityViolations } from '../support/axe.ts'
 import { openBrowser, visit } from '../support/browser.ts'
 import { type Installation, installation, needs } from '../support/kit.ts'
 import { type Description, type Operation, readDescription } from '../support/openapi.ts'
@@ -87,6 +88,40 @@ describe.runIf(needs('chromium'))('the API described for people, in Chromium', (
     for (const text of texts) expect.soft(await brightness(text, 'color'), text).toBeGreaterThan(150)
     await page.emulateMedia({ colorScheme: 'light' })
     await expect.poll(() => brightness('.info .title', 'color')).toBeLessThan(100)
+    expect(wrong()).toEqual([])
+  })
+
+  test.each(['light', 'dark'] as const)(
+    'has no accessibility violation, also of an open operation, %s',
+    async (scheme) => {
+      const { page, wrong } = await open('/docs/', scheme)
+      const put = operationIn(page, 'core_transactional_applications_update')
+      await put.locator('.opblock-summary-control').click()
+      await put.locator('tr.response').first().waitFor()
+      await put.getByRole('button', { name: 'Try it out' }).click()
+      await put.getByRole('textbox', { name: 'Request body' }).waitFor()
+      await put.getByRole('combobox', { name: 'dry_run' }).waitFor()
+      for (const width of [1_280, 390]) {
+        await page.setViewportSize({ width, height: 900 })
+        expect.soft([width, await accessibilityViolations(page)]).toEqual([width, []])
+        const tooWide = 'document.documentElement.scrollWidth - document.documentElement.clientWidth'
+        expect.soft([width, await page.evaluate(tooWide)]).toEqual([width, 0])
+      }
+      expect(wrong()).toEqual([])
+    },
+  )
+
+  test('leads to the dashboard, and the address of an operation opens it', async () => {
+    const { page, wrong } = await open()
+    await operationIn(page, 'core_users_me_retrieve').locator('.opblock-summary-control').click()
+    await page.waitForURL('**/docs/#/core/core_users_me_retrieve')
+    const again = await open(new URL(page.url()).pathname + new URL(page.url()).hash)
+    await operationIn(again.page, 'core_users_me_retrieve').locator('tr.response').first().waitFor()
+    await page.getByRole('banner').getByRole('link', { name: 'Dashboard' }).click()
+    await page.getByLabel('Access token').waitFor()
+    await page.goto('/docs/')
+    await page.getByRole('banner').getByRole('link', { name: 'Gatewright' }).click()
+    await page.getByRole('heading', { name: 'Gatewright', exact: true }).waitFor()
     expect(wrong()).toEqual([])
   })
 

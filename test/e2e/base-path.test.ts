@@ -115,6 +115,8 @@ describe.runIf(needs('nginx'))('below a path', () => {
       expect([...seen]).toEqual(expect.arrayContaining([`${base}/admin/runs/`, `${base}/docs/page.js`]))
       const logic = await fetch(`${origin}${base}/docs/page.js`)
       expect(await logic.text()).toContain(`'${base}/api/v3/schema/'`)
+      const docs = await (await fetch(`${origin}${base}/docs/`)).text()
+      expect(addressesIn(docs)).toEqual(expect.arrayContaining([`${base}/`, `${base}/admin/`]))
     })
 
     test('an apply, its run, a wait for a change and its description', async () => {
