@@ -11,59 +11,38 @@ import { pauseSentence } from './words.ts'
  * twice does nothing.
  */
 
-type Question = {
-  readonly title: string
-  /** The label of the button. */
-  readonly does: string
-  /** The reason why there is nothing to do; null when there is something. */
-  readonly nothing: (pause: Pause | null) => string | Html | null
-  readonly follows: (pause: Pause | null) => readonly (string | Html)[]
-  readonly asksWhy?: true
+const labels: Readonly<Record<Act, string>> = { pause: 'Pause the queue', resume: 'Resume the queue' }
+
+const follows: Readonly<Record<Act, readonly (string | Html)[]>> = {
+  pause: [
+    'No worker takes a job until the queue is resumed. Runs that are at work end.',
+    'Submissions that wait for their end are answered with 503, and are not applied.',
+    html`Submissions with <code>Prefer: respond-async</code> are recorded, and applied when the queue is resumed.`,
+    'The probe of what is applied is 503, and names you, the time and the reason.',
+  ],
+  resume: [
+    'Workers take jobs again at once. Runs that still wait are applied.',
+    'Runs that were cancelled meanwhile are not applied.',
+  ],
 }
 
-const questions: Readonly<Record<Act, Question>> = {
-  pause: {
-    title: 'Pause the queue?',
-    does: 'Pause the queue',
-    nothing: (pause) => (pause === null ? null : pauseSentence(pause)),
-    follows: () => [
-      'No worker takes a job until the queue is resumed. Runs that are at work end.',
-      'Submissions that wait for their end are answered with 503, and are not applied.',
-      html`Submissions with <code>Prefer: respond-async</code> are recorded, and applied when the queue is resumed.`,
-      'The probe of what is applied is 503, and names you, the time and the reason.',
-    ],
-    asksWhy: true,
-  },
-  resume: {
-    title: 'Resume the queue?',
-    does: 'Resume the queue',
-    nothing: (pause) => (pause === null ? 'The queue is not paused.' : null),
-    follows: (pause) => [
-      ...(pause === null ? [] : [pauseSentence(pause)]),
-      'Workers take jobs again at once. Runs that still wait are applied.',
-      'Runs that were cancelled meanwhile are not applied.',
-    ],
-  },
-}
-
-/** The reason why an act has nothing to do; null when it has something. */
-export const nothingToDo = (name: Act, pause: Pause | null): string | Html | null => questions[name].nothing(pause)
+/** Whether an act would change something. */
+export const isDue = (name: Act, pause: Pause | null): boolean => (name === 'pause') === (pause === null)
 
 /** @param wrong the error of the reason that was sent */
 export function actPage(name: Act, pause: Pause | null, actor: Actor, wrong: string | null = null): string {
-  const { title, does, nothing, follows, asksWhy } = questions[name]
-  const why = nothing(pause)
-  const content =
-    why !== null
-      ? html`<p>${why}</p>
-<p><a class="button" href="${nowPath}">Back to the first page</a></p>`
-      : html`<ul id="follows">${follows(pause).map((each) => html`<li>${each}</li>`)}</ul>
+  const title = labels[name]
+  const due = isDue(name, pause)
+  const state = pause === null ? 'The queue is not paused.' : pauseSentence(pause)
+  const content = due
+    ? html`<ul id="follows">${pause !== null && html`<li>${state}</li>`}${follows[name].map((each) => html`<li>${each}</li>`)}</ul>
 <form method="post" action="${actPath(name)}">
-${asksWhy === true && reasonField(wrong)}
-<div class="choice"><a class="button" href="${nowPath}" aria-describedby="follows"${wrong === null && html` autofocus`}>Cancel</a><button type="submit">${does}</button></div>
+${name === 'pause' && reasonField(wrong)}
+<div class="choice"><a class="button" href="${nowPath}" aria-describedby="follows"${wrong === null && html` autofocus`}>Cancel</a><button type="submit">${title}</button></div>
 </form>`
-  const statement = title.replace('?', '')
-  return page({ title: statement, heading: why === null ? title : statement, actor, width: 'narrow', content })
+    : html`<p>${state}</p>
+<p><a class="button" href="${nowPath}">Back to the first page</a></p>`
+  return page({ title, heading: due ? `${title}?` : title, actor, width: 'narrow', content })
 }
 
 const reasonField = (wrong: string | null): Html => html`<label for="reason">Why? (optional)</label>

@@ -7,7 +7,7 @@ import { answered } from '../queue/enqueue.ts'
 
 /**
  * The acts of operators on the queue. Each act has an audit row with the operator's name, the object and the value. The row is
- * written first: it records the request, also of an act that then fails. `nothingToDo` says when none is called for.
+ * written first: it records the request, also of an act that then fails. `isDue` says whether one is called for.
  */
 export const acts = { pause, resume } as const
 
@@ -37,14 +37,7 @@ async function resume(db: Db, queue: ApplyQueue, operator: Operator): Promise<vo
 }
 
 function record(db: Db, { actor, requestId, reason }: Operator, action: string, isPaused: boolean) {
-  const why = reason !== null && { reason }
-  const change = {
-    model: 'queue',
-    key: applyQueue.name,
-    action: 'update',
-    fields: ['paused'],
-    value: isPaused,
-  } as const
-  const changes = [{ ...change, ...why }]
+  const row = { model: 'queue', key: applyQueue.name, action: 'update', fields: ['paused'] } as const
+  const changes = [{ ...row, value: isPaused, ...(reason !== null && { reason }) }]
   return db.auditRow.create({ data: auditRow({ actor, requestId, action, changes }) })
 }

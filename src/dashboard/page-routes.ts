@@ -7,7 +7,7 @@ import { shownOnly } from '../models/fields.ts'
 import { storable } from '../models/syntax.ts'
 import { allows } from '../permissions.ts'
 import { readPause } from '../queue/pause.ts'
-import { actPage, nothingToDo } from './act-pages.ts'
+import { actPage, isDue } from './act-pages.ts'
 import { type Act, acts, longestReason } from './acts.ts'
 import { actPath, nowPath, workersPath } from './addresses.ts'
 import { pageRoute, sendPage } from './frame.ts'
@@ -44,7 +44,7 @@ export async function pageRoutes(app: Api, sources: Sources): Promise<void> {
       const wrong = whyNoReason(reason)
       if (wrong !== null) return sendPage(reply.code(400), actPage(name, await readPause(queue, db), actor, wrong))
       const operator = { actor, requestId, reason: reason === '' ? null : reason }
-      if (nothingToDo(name, await readPause(queue, db)) === null) await acts[name](db, queue, operator)
+      if (isDue(name, await readPause(queue, db))) await acts[name](db, queue, operator)
       return reply.redirect(nowPath, 303)
     })
   }

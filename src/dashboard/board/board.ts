@@ -36,7 +36,6 @@ export const boardPolicy = pagePolicy(hashSource(listStyle))
 
 export const uiConfig: UIConfig = {
   boardTitle: 'Gatewright queues',
-  boardLogo: { path: iconPath, width: 28, height: 28 },
   favIcon: { default: iconPath, alternative: iconPath },
   // Operators have no use for the board's documentation, or for the version and memory of Redis.
   hideDocsLink: true,
