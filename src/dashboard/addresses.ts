@@ -20,7 +20,6 @@ export const comparePath = `${applicationsPath}compare/`
 export const applicationPath = (slug: string): string =>
   `${applicationsPath}${slug.startsWith(':') ? slug : encodeURIComponent(slug)}/`
 export const documentPath = (id: string): string => `${runPagePath(id)}document/`
-export const differencesPath = (id: string): string => `${runPagePath(id)}differences/`
 export const rollBackPath = (id: string): string => `${runPagePath(id)}roll-back/`
 export const searchPath = `${nowPath}search/`
 export const timesPath = `${nowPath}times/`

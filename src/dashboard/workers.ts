@@ -4,7 +4,7 @@ import type { Actor } from '../permissions.ts'
 import { workersPath } from './addresses.ts'
 import { page } from './frame.ts'
 import { type Row, table } from './table.ts'
-import { duration, mark, nameText, number, shortId, time } from './words.ts'
+import { duration, mark, nameText, number, time } from './words.ts'
 
 /** @property servers the processes of the API */
 export type Processes = { readonly workers: readonly KnownProcess[]; readonly servers: readonly KnownProcess[] }
@@ -25,7 +25,7 @@ ${workers.length > 0 && list('Workers', workers, { busy: 'Jobs', taken: 'Last jo
 <section><h2>Servers of the API</h2>
 ${summary('server', servers, 'No server is heard.')}
 ${servers.length > 0 && list('Servers of the API', servers, { busy: 'Submissions', taken: 'Last submission' })}</section>
-<p class="quiet">A process that was not heard for ${String(silentAfterS)} s is silent. It is forgotten after a quarter of an hour. Format: which runs a worker can execute, and a server records; a newer version has a higher one.</p>`,
+<p class="quiet">A process that was not heard for ${String(silentAfterS)} s is silent. It is forgotten after a quarter of an hour.</p>`,
   })
 }
 
@@ -52,10 +52,8 @@ const list = (what: string, all: readonly KnownProcess[], heads: { readonly busy
       State: 'plain',
       [heads.busy]: 'number',
       Version: 'plain',
-      Format: 'number',
       [heads.taken]: 'plain',
       Started: 'plain',
-      Id: 'plain',
     },
     silentFirst(all).map(rowOf),
     mostRows,
@@ -68,7 +66,7 @@ export const silentFirst = (all: readonly KnownProcess[]): readonly KnownProcess
   all.toSorted((one, other) => Number(isSilent(other)) - Number(isSilent(one)))
 
 function rowOf(each: KnownProcess): Row {
-  const { id, host, processId, version, format, slots, busy, startedAt, takenAt, seenS } = each
+  const { id, host, processId, version, slots, busy, startedAt, takenAt, seenS } = each
   return {
     id: `process-${id}`,
     look: isSilent(each) ? 'bad' : undefined,
@@ -78,10 +76,8 @@ function rowOf(each: KnownProcess): Row {
       isSilent(each) ? mark('bad', `silent for ${duration(seenS * 1_000)}`) : mark('good', 'heard'),
       isSilent(each) ? 'not known' : `${busy} of ${slots}`,
       nameText(version),
-      String(format),
       takenAt === null ? 'none yet' : time(takenAt),
       time(startedAt),
-      html`<code>${shortId(id)}</code>`,
     ],
   }
 }

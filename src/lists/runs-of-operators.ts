@@ -25,14 +25,13 @@ const conditionOf: Readonly<Record<(typeof outcomesAsked)[number], string>> = {
 }
 
 /**
- * Runs that changed one of the objects, were recorded for the application since a time, or are of the submitter with the title.
+ * Runs that changed one of the objects, or were recorded for the application since a time.
  *
  * @property objects names in the form of the filter `object`: `application:shop`
  */
 export type Same = {
   readonly objects: readonly string[]
   readonly application?: { readonly slug: string; readonly since: Date }
-  readonly document?: { readonly title: string; readonly submitter: number | null }
 }
 
 export function runListOfOperators(registry: Registry): ListSpec<'Run'> {
@@ -48,12 +47,9 @@ export function runListOfOperators(registry: Registry): ListSpec<'Run'> {
         z.string(),
         (submitter, name, bind) => `${submitter} = (SELECT u.pk FROM users u WHERE u.username = ${bind(name)})`,
       ),
-      title: filter.equals('title'),
       end: filter.narrows('id', z.string(), (id, end, bind) => `right(${id}::text, 8) = ${bind(end)}`),
       applied: filter.isTrue('applied', 'Applied.'),
-      application: filter.narrows('slug', z.custom<string | null>(), (slug, value, bind) =>
-        value === null ? `${slug} IS NULL` : `${slug} = ${bind(value)}`,
-      ),
+      application: filter.equals('slug'),
       since: filter.compares('createdAt', '>', 'timestamptz', z.date()),
       same: sameAs(changedObject(registry)),
     },
@@ -65,13 +61,11 @@ const sameAs = (object: filter.Filter<'id'>) =>
   filter.narrows(
     'id',
     z.custom<Same & { readonly seen?: readonly unknown[] }>(),
-    (id, { seen = [], application, document }, bind) => {
+    (id, { seen = [], application }, bind) => {
       const of = (condition: string) => `SELECT r.id FROM runs r WHERE ${condition}`
       const ids = seen.map((value) => of(object.condition('r.id', value, bind)))
       if (application !== undefined)
         ids.push(of(`r.slug = ${bind(application.slug)} AND r.created_at > ${bind(application.since)}::timestamptz`))
-      if (document !== undefined)
-        ids.push(of(`r.title = ${bind(document.title)} AND r.submitter_pk = ${bind(document.submitter)}::integer`))
       return `${id} IN (${ids.join(' UNION ALL ') || of('false')})`
     },
     ({ objects, ...same }, actor) => {

@@ -55,14 +55,3 @@ test('the later runs of many objects are those of the first ones, and the page s
   await set([1], 'after')
   expect(await get(operator, `/admin/runs/${one}/`)).toContain('Later runs of the same objects')
 })
-
-test('the differences of a run that waits are a page', async () => {
-  await service.queue.pause()
-  try {
-    const sent = await answered(202, service.admin.submit('radius', name, { prefer: 'respond-async' }))
-    const run = String(sent.headers.location).split('/').at(-2) ?? ''
-    expect(await get(operator, `/admin/runs/${run}/differences/`)).toContain('There is no applied run before it')
-  } finally {
-    await service.queue.resume()
-  }
-})

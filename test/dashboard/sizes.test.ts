@@ -180,7 +180,6 @@ test.each([
   `/admin/runs/${ids.applied}/?start=30`,
   `/admin/runs/${ids.applied}/document/`,
   `/admin/runs/${ids.applied}/document/?page=2`,
-  `/admin/runs/${ids.applied}/differences/`,
   `/admin/runs/${ids.applied}/roll-back/?plan=${ids.plan}`,
 ])('%s is shown, and its tables and texts have an end', async (url) => {
   const { statusCode, body } = await dashboard.send({ method: 'GET', url, headers: { cookie } })

@@ -11,19 +11,17 @@ import type { Actor } from '../../permissions.ts'
 import type { Engine } from '../../plan/engine.ts'
 import { type Live, readRun } from '../../views/one-run.ts'
 import type { Run } from '../../views/run.ts'
-import { readDocumentDifference } from '../../views/run-differences.ts'
-import { differencesPath, documentPath, runPagePath, runsPath } from '../addresses.ts'
+import { documentPath, runPagePath, runsPath } from '../addresses.ts'
 import { pageRoute, sendPage } from '../frame.ts'
 import { ifInTime } from '../late.ts'
 import { namesOf } from '../words.ts'
 import { startOfPart } from './changes.ts'
-import { type Compared, differencesPage } from './differences-page.ts'
 import { documentPage } from './document-page.ts'
 import { groupByCause } from './groups.ts'
 import { mostGrouped, type Runs, runsPage } from './list-page.ts'
 import { type Asked, fields, readQuestion } from './question.ts'
 import { runPage } from './run-page.ts'
-import { type Earlier, earlierRun, laterRuns, objectsOf } from './same-objects.ts'
+import { laterRuns } from './same-objects.ts'
 
 /** The pages of runs. The declaration of the API's list, and `mayReadRun`, decide which runs a caller sees. */
 
@@ -78,38 +76,6 @@ export function runPages(app: Api, { db, engine, live, runs }: Sources): void {
   async function readOne(id: string, actor: Actor, withBlueprint = false): Promise<Run> {
     const reading = readRun(db, engine, { id, withBlueprint }, actor, live)
     return await inTime(reading, withBlueprint ? documentWithinMs : undefined)
-  }
-
-  app.get(
-    differencesPath(':id'),
-    pageRoute({ params, querystring: partQuery }),
-    async ({ actor, params: { id }, query: { start } }, reply) => {
-      const run = await readOne(id, actor)
-      const { slug, title, submitter, created_at } = run
-      const objects = objectsOf(run, registry, { withUnchanged: true })
-      const before = new Date(created_at)
-      const of = { slug, title: title.replace(/^\w+/, 'apply'), submitter, objects, before }
-      const compared = await differencesOf(id, await ifInTime(earlierRun(db, runs, actor, of)), actor)
-      return sendPage(reply, differencesPage(id, title, { compared, start, nameOf }, actor))
-    },
-  )
-
-  /** @returns a text: the reason why they cannot be compared */
-  async function differencesOf(
-    id: string,
-    earlier: Earlier | null | undefined,
-    actor: Actor,
-  ): Promise<Compared | string> {
-    if (earlier === undefined)
-      return 'There is no applied run before it of the same application, title or objects, as far as you may see.'
-    if (earlier === null) return 'The run before it could not be found in time.'
-    const found = await ifInTime(
-      readDocumentDifference(db, engine, { id, earlier: earlier.id }, actor),
-      documentWithinMs,
-    )
-    if (found === null) return 'The documents are too long to be compared in time.'
-    if (typeof found === 'string') return `They cannot be compared: one of the documents is not there. ${found}`
-    return { earlier, ...found }
   }
 
   app.get(

@@ -5,16 +5,7 @@ import { type Actor, allowsSome } from '../../permissions.ts'
 import { outcomeOf } from '../../runs/outcome.ts'
 import { mayRollBack } from '../../submissions/access.ts'
 import type { Run } from '../../views/run.ts'
-import {
-  applicationPath,
-  differencesPath,
-  documentPath,
-  jobPath,
-  rollBackPath,
-  runPagePath,
-  runsPath,
-  withQuery,
-} from '../addresses.ts'
+import { applicationPath, documentPath, jobPath, rollBackPath, runPagePath, runsPath, withQuery } from '../addresses.ts'
 import { page } from '../frame.ts'
 import { factList, table } from '../table.ts'
 import { duration, nameText, number, outcomeMark, sentenceText, time } from '../words.ts'
@@ -105,7 +96,6 @@ function facts(run: Run, seesApplications: boolean): Html {
     ['At work', run.work_ms !== null && duration(run.work_ms)],
     ['Enqueued', run.attempts === 1 ? null : `${number(run.attempts)} times`],
     ['Document', html`<a href="${documentPath(run.id)}">as it was sent, secrets masked</a>`],
-    ['Differences', html`<a href="${differencesPath(run.id)}">to the document of the run before</a>`],
     ['In the API', html`<code>${runPath(run.id)}</code>`],
     ['Job', html`<a href="${jobPath(run)}">on the queue board</a>, while the queue keeps it`],
   ]

@@ -11,14 +11,10 @@ import type { Run } from '../../views/run.ts'
 /** The most objects; more would take too long. */
 export const mostObjects = 10
 
-/** The objects that a run changed, or names, in the form of the filter `object`: `application:shop`. The first of many. */
-export function objectsOf(
-  { slug, changes }: Pick<Run, 'slug' | 'changes'>,
-  registry: Registry,
-  { withUnchanged }: { readonly withUnchanged: boolean },
-): string[] {
+/** The objects that a run changed, in the form of the filter `object`: `application:shop`. The first of many. */
+function objectsOf({ slug, changes }: Pick<Run, 'slug' | 'changes'>, registry: Registry): string[] {
   const objects = changes
-    .filter(({ action }) => withUnchanged || action !== 'unchanged')
+    .filter(({ action }) => action !== 'unchanged')
     .slice(0, mostObjects)
     .flatMap(({ model, key }) => {
       const [name] = Object.values(key)
@@ -41,7 +37,7 @@ export async function laterRuns(
 ): Promise<readonly RunRow[]> {
   const since = new Date(run.created_at)
   const same: Same = {
-    objects: objectsOf(run, registry, { withUnchanged: false }),
+    objects: objectsOf(run, registry),
     ...(run.slug !== null && { application: { slug: run.slug, since } }),
   }
   const request = { sent: { same, since, mode: ['apply'] }, ordering: 'created_at', size: mostLater }
@@ -49,40 +45,16 @@ export async function laterRuns(
   return readRunRows(db, spec, actor, ids)
 }
 
-export type Earlier = {
-  readonly id: string
-  readonly title: string
-  readonly createdAt: Date
-  readonly endedAt: Date
-  readonly submitter: number | null
-}
-
-type Of = {
-  /** The slug of an application, whose earlier runs have the same; null for a blueprint. */
-  readonly slug: string | null
-  /** The title of a blueprint. Its earlier run has the same title and submitter, or changed one of its objects. */
-  readonly title: string
-  readonly submitter: number | null
-  readonly objects: readonly string[]
-  /** Only runs that were recorded before this time. */
-  readonly before: Date
-}
-
-/** The last applied run before another one: of a blueprint, one with its title if there is one. @returns undefined when there is none */
+/** The last applied run of an application before a time. @returns undefined when there is none */
 export async function earlierRun(
   db: Db,
   spec: ListSpec<'Run'>,
   actor: Actor,
-  { slug, title, submitter, objects, before }: Of,
-): Promise<Earlier | undefined> {
+  { slug, before }: { readonly slug: string; readonly before: Date },
+) {
   const sent = { application: slug, created_before: before, applied: true, mode: ['apply'] }
-  const same: Same = { objects, document: { title, submitter } }
-  for (const each of slug === null ? [{ same, title }, { same }] : [{}]) {
-    const { ids } = await findRuns(db, spec, actor, { sent: { ...sent, ...each }, size: 1 })
-    const row = await db.run.findFirst({ where: { id: { in: ids } }, select: earlierSelect })
-    if (row !== null) return { ...row, endedAt: row.finishedAt ?? row.createdAt, submitter: row.submitterPk }
-  }
-  return undefined
+  const { ids } = await findRuns(db, spec, actor, { sent, size: 1 })
+  const select = { id: true, createdAt: true, finishedAt: true, submitterPk: true } as const
+  const row = await db.run.findFirst({ where: { id: { in: ids } }, select })
+  return row === null ? undefined : { id: row.id, endedAt: row.finishedAt ?? row.createdAt, submitter: row.submitterPk }
 }
-
-const earlierSelect = { id: true, title: true, createdAt: true, finishedAt: true, submitterPk: true } as const
