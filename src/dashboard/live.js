@@ -110,6 +110,17 @@
     here.hidden = false
   }
 
+  /* A browser lets pages copy by TLS, and on this machine. */
+  if (navigator.clipboard !== undefined) document.documentElement.classList.add('copies')
+  document.addEventListener('click', ({ target }) => {
+    const button = target.closest('button[data-copy]')
+    if (button === null) return
+    navigator.clipboard.writeText(button.dataset.copy.replace('{origin}', location.origin)).then(
+      () => (button.textContent = 'Copied'),
+      () => (button.textContent = 'Not copied'),
+    )
+  })
+
   if (main !== null && status !== null) {
     const button = document.createElement('button')
     button.type = 'button'

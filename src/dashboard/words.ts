@@ -1,7 +1,8 @@
-import { cutTo, type Html, html } from '../http/html.ts'
+import { cutTo, type Html, type HtmlValue, html } from '../http/html.ts'
 import type { RunRow } from '../lists/run-rows.ts'
 import type { Registry } from '../models/registry.ts'
 import { type Pause, pauseParts } from '../queue/pause.ts'
+import { youngS } from '../runs/queued.ts'
 import { utc, written } from './zone.ts'
 
 /** Times, amounts and states, as all pages show them. */
@@ -37,6 +38,23 @@ export const number = (of: number): string => grouped.format(of).replaceAll(',',
 /** A text that others wrote, in one place among many. Texts of normal length are shown whole. */
 export const nameText = (of: string): string => cutTo(160, of)
 export const titleText = (of: string): string => cutTo(400, of)
+/** A name on one line, which is cut where it is too long for its place, and whole in its title. */
+export const named = (of: string): Html => html`<span class="name" title="${of}">${of}</span>`
+
+/** A word that is longer than this fills its line: it would not fit in the next one either. */
+const longWord = 40
+
+/** A text whose words stay whole: a browser would break them at a hyphen, also where they fit in the next line. */
+export const whole = (text: string): readonly HtmlValue[] =>
+  text
+    .split(/(\s+)/)
+    .map((word) =>
+      word.includes('-') ? html`<span class="${word.length > longWord ? 'long' : 'whole'}">${word}</span>` : word,
+    )
+
+/** Copies a text, where there is a script. `{origin}` in it is the address of this host, as the browser has it. */
+export const copyButton = (label: string, text: string): Html =>
+  html`<button type="button" class="copy" data-copy="${text}">${label}</button>`
 export const sentenceText = (of: string): string => cutTo(500, of)
 
 /** The look of a state: a shape, and a colour. The word stands beside it. */
@@ -44,23 +62,33 @@ export type Look = 'good' | 'same' | 'changed' | 'warn' | 'bad' | 'off' | 'open'
 
 export const mark = (look: Look, word: string): Html => html`<span class="mark ${look}">${word}</span>`
 
-export const looks: Readonly<Record<RunRow['outcome'] | 'running' | 'waiting', Look>> = {
+/** The look of each word about a run: quiet when nothing changed, neutral while it goes on, amber for attention, red for a failure. */
+export const looks: Readonly<Record<RunRow['outcome'] | 'running' | 'waiting' | 'late' | 'blocked', Look>> = {
   applied: 'good',
   unchanged: 'same',
-  planned: 'same',
+  planned: 'open',
   refused: 'warn',
   failed: 'bad',
-  cancelled: 'off',
+  cancelled: 'warn',
   unknown: 'open',
   waiting: 'open',
+  late: 'warn',
   running: 'open',
+  blocked: 'warn',
 }
 
-/** The mark of a run's outcome: a queued one waits, or is at work. */
-export function outcomeMark({ outcome, state }: Pick<RunRow, 'outcome' | 'state'>): Html {
-  const word = outcome !== 'unknown' ? outcome : state === 'running' ? 'running' : 'waiting'
-  return mark(looks[word], word)
+/** @property isBlocked a lock is not given to it */
+export type Marked = Pick<RunRow, 'outcome' | 'state' | 'created_at'> & { readonly isBlocked?: boolean }
+
+/** The word of a run and its look: its outcome, or that it is blocked, at work, or waits. */
+export function stateOf({ outcome, state, created_at, isBlocked = false }: Marked): readonly [Look, string] {
+  if (outcome !== 'unknown') return [looks[outcome], outcome]
+  if (isBlocked) return [looks.blocked, 'blocked']
+  if (state === 'running') return [looks.running, 'running']
+  return [Date.now() - Date.parse(created_at) > 1_000 * youngS ? looks.late : looks.waiting, 'waiting']
 }
+
+export const outcomeMark = (run: Marked): Html => mark(...stateOf(run))
 
 /** The display names of models. */
 export const namesOf =

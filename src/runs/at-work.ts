@@ -27,9 +27,15 @@ export type Blocker = Readonly<z.output<typeof blocker>>
 
 /**
  * @property workS seconds; null between two attempts, when the last one was not given its locks
+ * @property worker the session of its worker: the process of PostgreSQL, and the address it comes from; null between two attempts
  * @property blocker the session with the lock that it waits for; null when it waits for none
  */
-const atWorkRow = z.object({ id: z.guid(), workS: z.number().nullable(), blocker: blocker.nullable() })
+const atWorkRow = z.object({
+  id: z.guid(),
+  workS: z.number().nullable(),
+  worker: z.object({ pid: z.int(), address: z.string().nullable() }).nullable(),
+  blocker: blocker.nullable(),
+})
 export type AtWork = Readonly<z.output<typeof atWorkRow>>
 
 /** Whether the run is blocked: its blocker is known, or its locks were not given. */
@@ -43,14 +49,15 @@ export const isBlocked = ({ workS, blocker }: AtWork): boolean => workS === null
 export async function readAtWork(db: Db, only?: string): Promise<AtWork[]> {
   const rows = await query(db, atWorkRow, {
     text: `WITH busy AS MATERIALIZED (
-        SELECT pid, backend_xid AS xid, extract(epoch FROM clock_timestamp() - xact_start)::float8 AS work_s
+        SELECT pid, host(client_addr) AS address, backend_xid AS xid, extract(epoch FROM clock_timestamp() - xact_start)::float8 AS work_s
         FROM pg_stat_activity WHERE datname = current_database() AND backend_xid IS NOT NULL
       ), at_work AS MATERIALIZED (
-        SELECT runs.id, busy.pid, busy.work_s, a.run_id IS NOT NULL AS was_blocked FROM runs LEFT JOIN busy ON busy.xid = runs.xmax
+        SELECT runs.id, busy.pid, busy.address, busy.work_s, a.run_id IS NOT NULL AS was_blocked FROM runs LEFT JOIN busy ON busy.xid = runs.xmax
           LEFT JOIN run_attempts a ON a.run_id = runs.id AND a.attempt = runs.attempts AND a.cause LIKE '%(SQLSTATE 55P03)'
         WHERE runs.state = 'queued' AND ($2::uuid IS NULL OR runs.id = $2::uuid) AND (busy.pid IS NOT NULL OR a.run_id IS NOT NULL)
       )
-      SELECT w.id, w.work_s AS "workS", CASE WHEN b.pid IS NOT NULL THEN jsonb_build_object('pid', b.pid, 'run', (
+      SELECT w.id, w.work_s AS "workS",
+        CASE WHEN w.pid IS NOT NULL THEN jsonb_build_object('pid', w.pid, 'address', w.address) END AS worker, CASE WHEN b.pid IS NOT NULL THEN jsonb_build_object('pid', b.pid, 'run', (
             SELECT o.id FROM busy JOIN runs o ON o.xmax = busy.xid WHERE busy.pid = b.pid AND o.state = 'queued' LIMIT 1),
           'program', coalesce(b.application_name, ''), 'state', b.state,
           'openS', extract(epoch FROM clock_timestamp() - b.xact_start)::float8,

@@ -48,7 +48,8 @@ const waitingRow = z.object({
 })
 export type Waiting = z.output<typeof waitingRow>
 
-const youngS = 2
+/** Seconds; a run that waits for longer is late. */
+export const youngS = 2
 
 /** @returns none for a run that has ended */
 export const readWaiting = (db: Db, id: string): Promise<Waiting[]> =>

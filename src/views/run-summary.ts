@@ -14,12 +14,12 @@ export type Counts = Readonly<Partial<Record<Change['action'], number>>>
 export const countsOf = (changes: readonly Change[]): Counts =>
   Object.fromEntries([...Map.groupBy(changes, ({ action }) => action)].map(([action, all]) => [action, all.length]))
 
-const words = { delete: 'deleted', update: 'changed', create: 'created', unchanged: 'unchanged' } as const
+export const changeWords = { delete: 'deleted', update: 'changed', create: 'created', unchanged: 'unchanged' } as const
 
 /** @returns `2 deleted, 1 changed`; empty for no entries */
 export const countsText = (counts: Counts, number: (of: number) => string = String): string =>
   changeOrder
-    .flatMap((action) => (counts[action] === undefined ? [] : [`${number(counts[action])} ${words[action]}`]))
+    .flatMap((action) => (counts[action] === undefined ? [] : [`${number(counts[action])} ${changeWords[action]}`]))
     .join(', ')
 
 /** The most lines of a log in a list. */

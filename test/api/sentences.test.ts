@@ -116,7 +116,7 @@ describe('an object', () => {
       `group "${name}" updated: attributes.floors.second - 3 + 4, attributes.list.1.id 2 -> 3, attributes.new + null, attributes.old - true`,
     ])
     expect(await pageOf(run)).toMatch(
-      /floors\.second 3 attributes\.floors\.second 4 attributes\.list\.1\.id 2 3 attributes\.new nothing attributes\.old true/,
+      /floors\.second: - 3 \+ 4 attributes\.list\.1\.id: 2 -> 3 attributes\.new: \+ nothing attributes\.old: - true/,
     )
   })
 
@@ -129,6 +129,6 @@ describe('an object', () => {
     await put(path, group({ note: `${'same '.repeat(60)}old`, other: 1 }))
     const run = await put(path, group({ note: `${'same '.repeat(60)}new`, other: 1 }))
     expect(run.logs).toEqual([`group "${name}" updated: attributes.note …e same same old" -> …e same same new"`])
-    expect(await pageOf(run)).toMatch(/attributes\.note …e same same old …e same same new/)
+    expect(await pageOf(run)).toMatch(/attributes\.note: …e same same old -> …e same same new/)
   })
 })

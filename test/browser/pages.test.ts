@@ -97,6 +97,10 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
       'document.documentElement.scrollWidth - document.documentElement.clientWidth',
     )
     expect([what, tooWide]).toEqual([what, 0])
+    // Where there is no room for columns, rows are blocks: nothing is cut.
+    const cut = await page.evaluate<string[]>(`innerWidth > 640 ? [] : [...document.querySelectorAll('.scroll')]
+      .filter((each) => each.scrollWidth > each.clientWidth).map((each) => each.ariaLabel)`)
+    expect([what, cut]).toEqual([what, []])
   }
 
   async function expectFineAt(page: Page, address: string, colorScheme: (typeof schemes)[number]): Promise<void> {
@@ -133,7 +137,7 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
           for (const address of ['/admin/', `/admin/runs/${held.run}/`])
             await expectFineAt(visitor.page, address, scheme)
         await untilShown(visitor.page, '/admin/', blockedIn)
-        await untilShown(visitor.page, `/admin/runs/${held.run}/`, (page) => page.getByText('running', { exact: true }))
+        await untilShown(visitor.page, `/admin/runs/${held.run}/`, (page) => page.getByText('blocked', { exact: true }))
       } finally {
         await held.release()
       }
@@ -197,6 +201,28 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
     await page.getByRole('button', { name: 'Log out' }).click()
     await page.getByLabel('Access token').waitFor()
     expect(errors).toEqual([])
+  })
+
+  test('the ids of a run are copied, and a call of curl for it, which works', async () => {
+    const { page, errors } = await logIn()
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+    await page.goto(`/admin/runs/${failedRun}/`)
+    const copied = async (name: string) => {
+      await page.getByRole('button', { name, exact: true }).click()
+      await page.getByRole('button', { name: 'Copied' }).first().waitFor()
+      return page.evaluate<string>('navigator.clipboard.readText()')
+    }
+    expect(await copied('Copy id')).toBe(failedRun)
+    const { requestId } = await service.db.run.findUniqueOrThrow({ where: { id: failedRun } })
+    expect(await copied('Copy')).toBe(requestId)
+    const curl = await copied('Copy as curl')
+    expect(curl).toBe(
+      `curl -sS -H "Authorization: Bearer $GATEWRIGHT_TOKEN" '${origin}/api/v3/blueprints/runs/${failedRun}/'`,
+    )
+    expect(errors).toEqual([])
+    const without = await logIn({ javaScriptEnabled: false })
+    await without.page.goto(`/admin/runs/${failedRun}/`)
+    expect(await without.page.getByRole('button').count()).toBe(0)
   })
 
   test('the first page says what failed, whose it is, why, and what is silent or expires', async () => {

@@ -55,7 +55,7 @@ describe('a roll back', () => {
     expect((await get(operator, `/admin/runs/${first}/`)).body).toContain(`href="${page(first)}"`)
     const { url, plan, body } = await service.untouched(() => planned(first))
     expect(textOf(body)).toContain('It would do this: 1 changed, 1 unchanged.')
-    expect(textOf(body)).toMatch(/Changed Object Field From To application \S+ group Second First/)
+    expect(textOf(body)).toMatch(/Changed application \S+ group: Second -> First/)
     expect(body.indexOf('Cancel')).toBeLessThan(body.indexOf('Apply this plan'))
     // A reload makes no other plan.
     await get(operator, url)
@@ -87,7 +87,7 @@ describe('a roll back', () => {
     const { statusCode, body } = await post(operator, page(first), { plan, message: 'kept' })
     expect([statusCode, await groupOf()]).toEqual([412, 'Third'])
     expect(textOf(body)).toContain('Something changed after the plan: nothing was applied.')
-    expect(textOf(body)).toMatch(/application \S+ group Third First/)
+    expect(textOf(body)).toMatch(/application \S+ group: Third -> First/)
     expect(body).toContain('value="kept"')
     const [, anew = ''] = /name="plan" value="([^"]+)"/.exec(body) ?? []
     expect(anew).not.toBe(plan)
@@ -101,7 +101,7 @@ describe('a roll back', () => {
     const first = await submit({ shared_secret: undefined, mfa_support: undefined })
     await submit({ shared_secret: 'another secret of it', mfa_support: false })
     const { body } = await planned(first)
-    expect(textOf(body)).toMatch(/mfa_support false true/)
+    expect(textOf(body)).toMatch(/mfa_support: false -> true/)
     expect(textOf(body)).toContain(`Will not be put back`)
     expect(textOf(body)).toContain(`provider radius "${slug}": shared_secret`)
     expect(body.indexOf('Will not be put back')).toBeLessThan(body.indexOf('Apply this plan'))
@@ -116,7 +116,7 @@ describe('a roll back', () => {
     await service.db.application.updateMany({ where: { slug }, data: { group: 'by SQL' } })
     const { body } = await planned(run)
     expect(body).toContain('Plan again')
-    expect(textOf(body)).toMatch(/It would do this: 1 changed.*group by SQL First/)
+    expect(textOf(body)).toMatch(/It would do this: 1 changed.*group: by SQL -> First/)
   })
 
   test('of many entries shows the first, and the next on the next page', async () => {
@@ -135,8 +135,8 @@ describe('a roll back', () => {
     const found = new Set<string>()
     for (let next: string | undefined = url; next !== undefined; ) {
       const { body: shown }: { body: string } = await get(as, next)
-      const [, table = ''] = /<tbody>(.*)<\/tbody>/s.exec(shown) ?? []
-      for (const [name] of table.matchAll(new RegExp(`${slug}-\\d+`, 'g'))) found.add(name)
+      const [, list = ''] = /<h3>Created<\/h3>(.*)<\/details>/s.exec(shown) ?? []
+      for (const [name] of list.matchAll(new RegExp(`${slug}-\\d+`, 'g'))) found.add(name)
       next = /href="([^"]+)">The next ones/.exec(shown)?.[1]?.replaceAll('&amp;', '&')
     }
     expect(found.size).toBe(130)

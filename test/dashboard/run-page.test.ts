@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { answered, dashboardOf, installation, type Made } from '../support/kit.ts'
+import { answered, dashboardOf, installation, type Made, textOf } from '../support/kit.ts'
 
-/** What the page of a run offers, and what it says of other runs of the same objects. */
+/** The page of a run: when what happened, what it changed, what it offers, and other runs of the same objects. */
 
 let name: string
 const groups = ['view_group', 'add_group', 'change_group']
@@ -54,4 +54,51 @@ test('the later runs of many objects are those of the first ones, and the page s
   const one = await set(upTo(11), 'second')
   await set([1], 'after')
   expect(await get(operator, `/admin/runs/${one}/`)).toContain('Later runs of the same objects')
+})
+
+describe('what a run changed', () => {
+  const shown = async (run: string) => (await dashboard.get(operator, `/admin/runs/${run}/`)).body
+  const uris = (...paths: readonly string[]) =>
+    paths.map((path) => ({ matching_mode: 'strict', url: `https://eu-central-1.example.com/${path}` }))
+
+  test('is one line for each of many objects, of which the first are open, and the page counts the others', async () => {
+    const body = await shown(await set(upTo(121), 'first'))
+    expect(body.match(/<details class="object" id="object-\d+"( open)?>/g)).toHaveLength(50)
+    expect(body.match(/<details class="object" id="object-\d+" open>/g)).toHaveLength(3)
+    expect(body).toContain('71 more of 121')
+    const next = await dashboard.get(operator, /href="([^"]+)">The next ones/.exec(body)?.[1] ?? '')
+    expect(next.body).toContain('id="object-50"')
+  })
+
+  test('of a new object is what is not a default; of a list, each item that came or went', async () => {
+    const sent = (...paths: readonly string[]) => ({ provider: { redirect_uris: uris(...paths) } })
+    const run = async (...paths: readonly string[]) =>
+      textOf(await shown((await answered(200, service.admin.submit('oauth2', name, sent(...paths)))).runId))
+    const created = await run('a', 'b')
+    expect(created).toMatch(/redirect_uris: url: https:\/\/eu-central-1\.example\.com\/a, matching_mode: strict url: /)
+    expect(created).toMatch(/client_secret: a secret .*and \d+ defaults application/)
+    for (const usual of ['issuer_mode', 'include_claims_in_id_token', 'policy_engine_mode'])
+      expect(created).not.toContain(usual)
+    const changed = await run('b', 'c')
+    expect(changed).toMatch(
+      /redirect_uris: - url: https:\/\/\S+\/a, matching_mode: strict \+ url: https:\/\/\S+\/c, matching_mode: strict /,
+    )
+    expect(changed).not.toContain('client_secret')
+    for (const text of [created, changed]) expect(text).not.toMatch(/[[{]"|"[\]}]/)
+  })
+})
+
+test('what happened is in one line of time, with the attempts that failed', async () => {
+  const run = await set([1], 'first')
+  await service.db.runAttempt.createMany({
+    data: Array.from({ length: 22 }, (_, each) => ({
+      runId: run,
+      attempt: each + 1,
+      cause: `cause ${each + 1} of it`,
+    })),
+  })
+  await service.db.run.update({ where: { id: run }, data: { attempts: 23 } })
+  expect(await get(operator, `/admin/runs/${run}/`)).toMatch(
+    /What happened .*Submitted by admin, and enqueued 23 times .*Taken by a worker, after .* in the queue Before 2 more attempts that failed, in the API .*Attempt 3 failed: cause 3 of it .*Attempt 22 failed: cause 22 of it .*Ended: applied, after .* of work/,
+  )
 })

@@ -1,14 +1,15 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { Change } from '../../apply/changes.ts'
 import { cutTo, type Html, html } from '../../http/html.ts'
+import { isObject } from '../../json-object.ts'
 import { queryInteger } from '../../lists/filters.ts'
-import { asText, type Difference, differences } from '../../sides.ts'
-import { changeOrder, countsOf, countsText } from '../../views/run-summary.ts'
-import { count, nameText, number } from '../words.ts'
+import type { Model } from '../../models/define.ts'
+import type { Registry } from '../../models/registry.ts'
+import { type Difference, differences, markerText } from '../../sides.ts'
+import { changeOrder, changeWords, countsOf, countsText } from '../../views/run-summary.ts'
+import { count, named, namesOf, nameText, number, whole } from '../words.ts'
 
-/** The changes of a run, from -> to: effects first, unchanged objects last and folded. */
-
-type Words = Readonly<Record<Change['action'], string>>
-const words: Words = { delete: 'Deleted', update: 'Changed', create: 'Created', unchanged: 'Unchanged' }
+/** The changes of a run, from -> to, an object in each line: effects first, unchanged objects last. */
 
 /** The number of entries with each action: `2 deleted, 1 changed`. */
 export const changeCounts = (changes: readonly Change[]): string => countsText(countsOf(changes), number)
@@ -16,111 +17,118 @@ export const changeCounts = (changes: readonly Change[]): string => countsText(c
 export const areUnchanged = (changes: readonly Change[]): boolean =>
   changes.every(({ action }) => action === 'unchanged')
 
-/** The most entries of a page. */
-const mostEntries = 100
-/** The most lines of a run's log, and fields of an entry. */
+/** The most objects of a page, and those of them that are open. */
+const objectsOfPage = 50
+const openObjects = 3
+/** The most lines of a run's log, and of an object. */
 const mostLines = 40
-const mostFields = 30
-
-type Names = (model: string) => string
+const mostOfObject = 30
 
 /** The member of an address: the index of the first change that is shown. */
 export const startOfPart = queryInteger(0, 1_000_000).default(0)
 
-type Part = { readonly start: number; readonly nameOf: Names; readonly called?: Words }
+type Part = { readonly start: number; readonly registry: Pick<Registry, 'byName'> }
 
 /** A part of the changes of a page, with links to the others. @param address the address of the first part */
-export function changesPart(
-  changes: readonly Change[],
-  address: string,
-  { start, nameOf, called = words }: Part,
-): Html {
+export function changesPart(changes: readonly Change[], address: string, { start, registry }: Part): Html {
   const order = ({ action }: Change) => changeOrder.indexOf(action)
-  const shown = changes.toSorted((one, other) => order(one) - order(other)).slice(start, start + mostEntries)
-  const total = changes.length
-  const next = start + shown.length
-  const nextAddress = `${address}${address.includes('?') ? '&' : '?'}start=${next}`
-  return html`${start > 0 && html`<p class="quiet">From ${number(start + 1)} on, of ${number(total)}. <a href="${address}">From the first</a></p>`}
-${[...Map.groupBy(shown, ({ action }) => action)].map(([action, all]) =>
+  const shown = changes.toSorted((one, other) => order(one) - order(other)).slice(start, start + objectsOfPage)
+  const objects = shown.map((change, index) => ({ change, id: start + index, isOpen: index < openObjects }))
+  const left = changes.length - start - shown.length
+  const nextAddress = `${address}${address.includes('?') ? '&' : '?'}start=${start + shown.length}`
+  return html`${start > 0 && html`<p class="quiet">From ${number(start + 1)} on, of ${number(changes.length)}. <a href="${address}">From the first</a></p>`}
+${[...Map.groupBy(objects, ({ change }) => change.action)].map(([action, all]) =>
   action === 'unchanged'
-    ? unchanged(all.map((each) => html`<li>${objectName(each, nameOf)}</li>`))
-    : tableOf(
-        action,
-        called[action],
-        all.map((each) => rowsOf(each, nameOf)),
-      ),
+    ? html`<details id="unchanged"><summary>Unchanged: ${count(all.length, 'object')} of this page</summary><ul class="names">${all.map(({ change }) => html`<li>${named(objectName(change, registry))}</li>`)}</ul></details>`
+    : html`<h3>${changeWords[action].replace(/^./, (first) => first.toUpperCase())}</h3>
+${all.map((each) => objectOf(each, registry))}`,
 )}
-${shown.length > 0 && next < total && html`<p class="choice"><a class="button" href="${nextAddress}">The next ones, of ${number(total)}</a></p>`}`
+${left > 0 && shown.length > 0 && html`<p class="choice"><a class="button" href="${nextAddress}">The next ones</a> <span class="quiet">${number(left)} more of ${number(changes.length)}</span></p>`}`
 }
 
-/** The columns of an action. A created object had no value before. */
-const columnsOf = (action: Change['action']) =>
-  action === 'create' ? ['Object', 'Field', 'To'] : ['Object', 'Field', 'From', 'To']
+type Shown = { readonly change: Change; readonly id: number; readonly isOpen: boolean }
 
-const tableOf = (action: Change['action'], title: string, rows: readonly Html[]): Html => html`<h3>${title}</h3>
-<div class="scroll" role="region" aria-label="${title}" tabindex="0"><table class="changes">
-<thead><tr>${columnsOf(action).map((head) => html`<th scope="col">${head}</th>`)}</tr></thead>
-<tbody>
-${rows}</tbody></table></div>`
-
-const unchanged = (names: readonly Html[]): Html =>
-  html`<details id="unchanged"><summary>Unchanged: ${count(names.length, 'object')} of this page</summary><ul class="names">${names}</ul></details>`
-
-function rowsOf(change: Change, nameOf: Names): Html {
-  const isNew = change.action === 'create'
-  const width = isNew ? 2 : 3
-  const rows = fieldRows(change.fields)
-  const left = rows.length - mostFields
-  const lines = [
-    ...rows.slice(0, mostFields).map((row) => cellsOf(row, isNew)),
-    ...(left > 0 ? [html`<td colspan="${width}">and ${count(left, 'field')} more, in the API</td>`] : []),
-  ]
-  const [first = html`<td colspan="${width}"></td>`, ...others] = lines
-  const height = Math.max(1, lines.length)
-  return html`<tr><th scope="row" class="text"${height > 1 && html` rowspan="${height}"`}>${objectName(change, nameOf)}</th>${first}</tr>
-${others.map(
-  (line) => html`<tr>${line}</tr>
-`,
-)}`
+/** An object in one line; the lines of its fields are below it. */
+function objectOf({ change, id, isOpen }: Shown, registry: Part['registry']): Html {
+  const { action, fields, model } = change
+  const name = named(objectName(change, registry))
+  if (Object.keys(fields).length === 0) return html`<p class="object">${name}</p>`
+  return html`<details class="object" id="object-${id}"${isOpen && html` open`}><summary>${name}</summary>${fieldList(fields, action === 'create', registry.byName(model))}</details>
+`
 }
 
-type FieldRow = Difference & { readonly note?: string }
+const objectName = ({ model, key }: Change, registry: Part['registry']): string =>
+  nameText(`${namesOf(registry)(model)} ${Object.values(key).map(textOf).join(', ')}`)
 
-/** The differences of each field, a line for each place in it. */
-const fieldRows = (fields: Change['fields']): FieldRow[] =>
-  Object.entries(fields).flatMap(([path, field]): FieldRow[] => {
-    if (typeof field === 'string') return [{ path, note: `a secret: ${field}` }]
-    const { listed, more } = differences(path, field, { textOf })
-    return more > 0 ? [...listed, { path, note: `and ${number(more)} more, in the API` }] : [...listed]
-  })
-
-const objectName = ({ model, key }: Change, nameOf: Names): string => {
-  const names = Object.values(key).map((value) => textOf(value))
-  return nameText(`${nameOf(model)} ${names.join(', ')}`)
+/**
+ * The fields of a change as lines: `name: from -> to`. Of lists and objects, a line for each item that was added or removed.
+ *
+ * @param isNew the fields of a created object have no value before, and those with their defaults are counted alone
+ * @param model knows the defaults
+ */
+export function fieldList(fields: Change['fields'], isNew: boolean, model?: Model): Html {
+  const changed = Object.entries(fields).filter(([, field]) => field !== 'unchanged')
+  const shown = isNew ? changed.filter(([name, field]) => !isDefault(field, model?.fields.get(name)?.initial)) : changed
+  const lines = shown.flatMap(([name, field]) => linesOf(name, field, isNew))
+  const [left, defaults] = [lines.length - mostOfObject, changed.length - shown.length]
+  return html`<ul class="lines">${lines.slice(0, mostOfObject)}${
+    left > 0 && html`<li class="quiet">and ${count(left, 'line')} more, in the API</li>`
+  }${defaults > 0 && html`<li class="quiet">and ${count(defaults, 'default')}</li>`}</ul>`
 }
 
-function cellsOf({ path, note, from = '', to = '' }: FieldRow, isNew: boolean): Html {
-  const name = html`<td>${nameText(path)}</td>`
-  if (note !== undefined) return html`${name}<td${!isNew && html` colspan="2"`}>${note}</td>`
-  return html`${name}${!isNew && html`<td class="old text">${from}</td>`}<td class="text">${to}</td>`
+type FieldChange = Change['fields'][string]
+
+const isDefault = (field: FieldChange, initial: unknown): boolean =>
+  typeof field === 'object' && (isEmpty(field.to) || isDeepStrictEqual(field.to, initial))
+
+const isEmpty = (value: unknown): boolean =>
+  value === null || value === undefined || value === '' || (Array.isArray(value) && value.length === 0)
+
+/** The lines of a field: one for each path in it. */
+function linesOf(name: string, field: FieldChange, isNew: boolean): Html[] {
+  if (typeof field === 'string') return [html`<li>${nameText(name)}: a secret${!isNew && html`: ${field}`}</li>`]
+  const { from, to } = field
+  const { listed, more } = differences(name, { from: besides(from, to), to: besides(to, from) }, { textOf })
+  const lines = [...Map.groupBy(listed, ({ path }) => path)].map(([path, all]) => lineOf(path, all, isNew))
+  return more > 0
+    ? [...lines, html`<li class="quiet">and ${number(more)} more of ${nameText(name)}, in the API</li>`]
+    : lines
 }
 
-/** Fields as lines: `name: from -> to`. */
-export function fieldList(fields: Change['fields'], isNew: boolean): Html {
-  const rows = fieldRows(fields)
-  const left = rows.length - mostFields
-  const lines = rows.slice(0, mostFields).map(({ path, note, from, to }) => {
-    const sides = isNew || from === undefined ? to : html`<span class="quiet">${from}</span> -> ${to ?? 'nothing'}`
-    return html`<li>${nameText(path)}: ${note ?? sides}</li>`
-  })
-  return html`<ul class="lines">${lines}${left > 0 && html`<li class="quiet">and ${count(left, 'field')} more</li>`}</ul>`
+/** Nothing, beside a list or an object, is an empty one: then its items are listed. */
+const besides = (value: unknown, other: unknown): unknown =>
+  value !== null && value !== undefined
+    ? value
+    : Array.isArray(other)
+      ? []
+      : isObject(other) && markerText(other) === undefined
+        ? {}
+        : value
+
+function lineOf(path: string, all: readonly Difference[], isNew: boolean): Html {
+  const [{ from, to } = {}] = all
+  const name = nameText(path)
+  if (from !== undefined && to !== undefined && !isNew)
+    return html`<li>${name}: <span class="quiet">${whole(from)}</span> -> ${whole(to)}</li>`
+  if (isNew && all.length === 1) return html`<li>${name}: ${whole(to ?? '')}</li>`
+  const items = all.map(
+    (each) => html`<li>${!isNew && (each.to === undefined ? '- ' : '+ ')}${whole(each.to ?? each.from ?? '')}</li>`,
+  )
+  return html`<li>${name}:<ul>${items}</ul></li>`
 }
 
-/** A value without the quotes of JSON. */
+/** A value in words: no JSON. */
 function textOf(value: unknown): string {
-  if (value === null || value === undefined || value === '') return 'nothing'
-  return typeof value === 'string' ? value : asText(value)
+  if (isEmpty(value)) return 'nothing'
+  if (!isObject(value) && !Array.isArray(value)) return String(value)
+  const parts = Array.isArray(value)
+    ? value.map(innerText)
+    : Object.entries(value).map(([name, each]) => `${name}: ${innerText(each)}`)
+  return markerText(value) ?? (parts.join(', ') || 'nothing')
 }
+
+const innerText = (value: unknown): string =>
+  typeof value === 'object' && !isEmpty(value) ? `(${textOf(value)})` : textOf(value)
 
 /** The first sentences of a run. */
 export function lineList(lines: readonly (string | Html)[]): Html {

@@ -1,11 +1,12 @@
 import { detailOf, Problem } from '../../errors.ts'
 import { cutTo, type Html, html } from '../../http/html.ts'
+import type { Registry } from '../../models/registry.ts'
 import type { Actor } from '../../permissions.ts'
 import { longestMessage } from '../../runs/message.ts'
 import type { Run } from '../../views/run.ts'
 import { rollBackPath, runPagePath, runsPath } from '../addresses.ts'
 import { page } from '../frame.ts'
-import { mark, nameText, time } from '../words.ts'
+import { looks, mark, nameText, time } from '../words.ts'
 import { areUnchanged, changeCounts, changesPart, lineList } from './changes.ts'
 
 /** The effect that the document of a former run would have today, and the form that applies it. Cancel comes first. */
@@ -35,7 +36,7 @@ type Shown = {
   readonly said: Said
   /** What is not put back. */
   readonly left: readonly string[]
-  readonly nameOf: (model: string) => string
+  readonly registry: Pick<Registry, 'byName'>
 }
 
 export function rollBackPage(shown: Shown, actor: Actor): string {
@@ -60,14 +61,14 @@ ${contentOf(shown)}`,
 /** Whether it waits for a worker, or is at work. */
 const isOpen = (plan: Planned): boolean => plan !== null && !(plan instanceof Problem) && plan.finished_at === null
 
-function contentOf({ former: { id }, plan, start, said, nameOf, left }: Shown): Html {
+function contentOf({ former: { id }, plan, start, said, registry, left }: Shown): Html {
   if (plan === null)
     return html`<section><h2>There is no plan yet</h2><p>A plan says what the document would change today, and changes nothing.</p>
 <form method="post" action="${rollBackPath(id)}"><div class="choice">${cancel(id)}<button type="submit">Show the plan</button></div></form></section>`
   if (plan instanceof Problem) return notPlanned(id, 'There is no plan, and nothing was changed.', sentences(plan))
   const { changes, logs, finished_at, etag } = plan
   if (finished_at === null)
-    return html`<div class="summary good"><p>${mark('open', 'planning')} <span class="says">The plan is not there yet. Without a script, load this page again.</span></p></div>
+    return html`<div class="summary"><p>${mark(looks.running, 'planning')} <span class="says">The plan is not there yet. Without a script, load this page again.</span></p></div>
 <p class="choice">${cancel(id)}</p>`
   if (etag === null)
     return notPlanned(
@@ -77,13 +78,13 @@ function contentOf({ former: { id }, plan, start, said, nameOf, left }: Shown): 
 <p><a href="${runPagePath(plan.id)}">The run of this plan</a></p>`,
     )
   const changesNothing = areUnchanged(changes)
-  return html`<div class="summary good"><p>${mark('same', 'planned')} <span class="says">${
+  return html`<div class="summary"><p>${mark(looks.planned, 'planned')} <span class="says">${
     changesNothing
       ? 'It would change nothing: all is as the document says.'
       : `It would do this: ${changeCounts(changes)}.`
   }</span></p><p>As of ${time(new Date(finished_at))}. Nothing was changed so far.</p></div>
 <section><h2>What it would do: ${changeCounts(changes)}</h2>
-${changesPart(changes, `${rollBackPath(id)}?plan=${plan.id}`, { start, nameOf })}
+${changesPart(changes, `${rollBackPath(id)}?plan=${plan.id}`, { start, registry })}
 ${
   logs.length > 0 && html`<details id="says"><summary>What the plan says</summary>${lineList(logs)}</details>`
 }</section>
@@ -93,7 +94,7 @@ ${changesNothing ? html`<p class="choice">${cancel(id, 'Back to the run')}</p>` 
 
 /** A plan that a worker refused, or that was refused before there was a run. */
 const notPlanned = (id: string, what: string, why: Html): Html =>
-  html`<div class="summary bad"><p>${mark('warn', 'not planned')} <span class="says">${what}</span></p></div>
+  html`<div class="summary warn"><p>${mark(looks.refused, 'not planned')} <span class="says">${what}</span></p></div>
 <section><h2>Why</h2>${why}</section><p class="choice">${cancel(id, 'Back to the run')}<a class="button" href="${rollBackPath(id)}">Plan it again</a></p>`
 
 const mostLeft = 50

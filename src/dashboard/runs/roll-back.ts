@@ -16,7 +16,6 @@ import { readRun } from '../../views/one-run.ts'
 import type { Run } from '../../views/run.ts'
 import { rollBackPath, runPagePath } from '../addresses.ts'
 import { messagePage, pageRoute, sendPage } from '../frame.ts'
-import { namesOf } from '../words.ts'
 import { startOfPart } from './changes.ts'
 import { type Planned, rollBackPage, type Said } from './roll-back-page.ts'
 
@@ -42,7 +41,7 @@ type Asking = FastifyRequest & { readonly params: { readonly id: string } }
 
 export function rollBackPages(app: Api, submitter: Submitter): void {
   const { db, engine } = submitter
-  const nameOf = namesOf(engine.registry)
+  const { registry } = engine
 
   app.get(rollBackPath(':id'), pageRoute({ params, querystring: planQuery }), async (request, reply) => {
     const { plan, start } = request.query
@@ -124,7 +123,7 @@ export function rollBackPages(app: Api, submitter: Submitter): void {
     if (former === null) throw new Problem('not_found', 'There is no such run.')
     const isPlanned = plan !== null && 'etag' in plan && plan.etag !== null
     const left = isPlanned ? await leftByRollBack(submitter, former.id, request.actor) : []
-    return sendPage(reply, rollBackPage({ former, plan, start, said, nameOf, left }, request.actor))
+    return sendPage(reply, rollBackPage({ former, plan, start, said, registry, left }, request.actor))
   }
 }
 

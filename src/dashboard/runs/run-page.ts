@@ -1,55 +1,71 @@
-import { cutTo, type Html, type HtmlValue, html } from '../../http/html.ts'
+import { cutTo, type Html, html } from '../../http/html.ts'
 import type { RunRow } from '../../lists/run-rows.ts'
+import type { Registry } from '../../models/registry.ts'
 import { runPath } from '../../paths.ts'
-import { type Actor, allowsSome } from '../../permissions.ts'
+import { type Actor, allows, allowsSome } from '../../permissions.ts'
+import { type AtWork, isBlocked } from '../../runs/at-work.ts'
 import { outcomeOf } from '../../runs/outcome.ts'
 import { mayRollBack } from '../../submissions/access.ts'
 import type { Run } from '../../views/run.ts'
 import { applicationPath, documentPath, jobPath, rollBackPath, runPagePath, runsPath, withQuery } from '../addresses.ts'
 import { page } from '../frame.ts'
-import { factList, table } from '../table.ts'
-import { duration, nameText, number, outcomeMark, sentenceText, time } from '../words.ts'
+import { factList } from '../table.ts'
+import {
+  copyButton,
+  count,
+  duration,
+  type Marked,
+  mark,
+  nameText,
+  number,
+  sentenceText,
+  stateOf,
+  time,
+} from '../words.ts'
 import { areUnchanged, changeCounts, changesPart, lineList } from './changes.ts'
 import { mostObjects } from './same-objects.ts'
 import { runTable } from './tables.ts'
 
-/** /admin/runs/{id}/: the outcome of a submission. */
+/** /admin/runs/{id}/: when what happened, and what it changed. */
 
 type Shown = {
   /** Runs of the same objects that came later, the next one first; null: they could not be read. */
-  readonly later: readonly RunRow[] | null
+  readonly later: readonly (RunRow & Marked)[] | null
   /** The index of the first change that is shown. */
   readonly start: number
-  /** The display name of a model. */
-  readonly nameOf: (model: string) => string
+  readonly registry: Pick<Registry, 'byName'>
+  /** What a run that has not ended waits for, as far as that is known. */
+  readonly atWork: AtWork | undefined
 }
 
-export function runPage(run: Run, { later, start, nameOf }: Shown, actor: Actor): string {
+export function runPage(run: Run, { later, start, registry, atWork }: Shown, actor: Actor): string {
   const isOver = run.finished_at !== null
+  const outcome = outcomeOf(run, run.changes.length > 0 && areUnchanged(run.changes))
+  const state = stateOf({ ...run, outcome, isBlocked: atWork !== undefined && isBlocked(atWork) })
   return page({
     title: run.title,
     actor,
     within: runsPath,
     // It may be repaired later.
     isLive: !isOver || ((run.state === 'failed' || run.state === 'cancelled') && run.repaired !== true),
-    content: html`${summary(run)}
+    content: html`${summary(run, state, says(run, outcome))}
 ${unreadable(run)}
 ${isOver && mayRollBack(actor, run.submitter) && html`<p><a class="button" href="${rollBackPath(run.id)}">${run.applied === true ? 'Plan again or roll back to this' : 'Plan it again'}</a></p>`}
 ${
   start === 0 &&
-  html`<div class="columns"><section><h2>Facts</h2>${facts(run, allowsSome(actor, 'view_application'))}</section>
-<div>${said(run)}${attempts(run)}${laterRuns(run, later)}</div></div>`
+  html`<div class="columns"><div><section><h2>What happened</h2>${timeline(run, state, allows(actor, 'view_run') ? atWork : undefined)}</section>
+${said(run)}${laterRuns(run, later)}</div>
+<section><h2>Facts</h2>${facts(run, allowsSome(actor, 'view_application'))}</section></div>`
 }
-${changed(run, start, nameOf)}`,
+${changed(run, start, registry)}`,
   })
 }
 
-function summary(run: Run): Html {
-  const { cause, repaired, repaired_by, changes } = run
-  const outcome = outcomeOf(run, changes.length > 0 && areUnchanged(changes))
-  const look = outcome === 'failed' || outcome === 'refused' || outcome === 'cancelled' ? 'bad' : 'good'
-  return html`<div class="summary ${look}"><p>${outcomeMark({ outcome, state: run.state })} <span class="says">${says(run, outcome)}</span></p>
-${cause !== null && html`<p>${run.finished_at === null ? 'Not applied yet' : 'Cause'}: ${sentenceText(cause)}</p>`}
+type State = ReturnType<typeof stateOf>
+
+function summary({ cause, repaired, repaired_by, finished_at }: Run, [look, word]: State, effect: string): Html {
+  return html`<div class="summary ${look}"><p>${mark(look, word)} <span class="says">${effect}</span></p>
+${cause !== null && html`<p>${finished_at === null ? 'Not applied yet' : 'Cause'}: ${sentenceText(cause)}</p>`}
 ${repaired === true && html`<p>Repaired by ${repaired_by === null ? 'a later run' : html`<a href="${runPagePath(repaired_by)}">a later run</a>`}.</p>`}</div>`
 }
 
@@ -74,32 +90,61 @@ function says({ progress, changes }: Run, outcome: RunRow['outcome']): string {
   }
 }
 
-function facts(run: Run, seesApplications: boolean): Html {
-  const rows: readonly (readonly [string, HtmlValue])[] = [
-    ['Who', run.submitter_name && nameText(run.submitter_name)],
-    [run.owners.length > 1 ? 'Owners' : 'Owner', run.owners.map(nameText).join(', ') || null],
-    ['Kind', run.kind],
+const mostAttempts = 20
+
+/** When what happened: submitted, taken, the attempts that failed, what it does now, ended. */
+function timeline(run: Run, [look, word]: State, atWork: AtWork | undefined): Html {
+  const { created_at, started_at, finished_at, queue_ms, work_ms, submitter_name: who, attempts } = run
+  const at = (iso: string) => time(new Date(iso))
+  const failed = run.failed_attempts.slice(-mostAttempts)
+  const earlier = run.failed_attempts.length - failed.length
+  return factList([
     [
-      'Application',
-      run.slug !== null && seesApplications ? html`<a href="${applicationPath(run.slug)}">${run.slug}</a>` : run.slug,
+      at(created_at),
+      html`Submitted${who !== null && ` by ${nameText(who)}`}${attempts > 1 && `, and enqueued ${number(attempts)} times`}`,
     ],
+    [started_at !== null && at(started_at), html`Taken by a worker, after ${duration(queue_ms ?? 0)} in the queue`],
+    ['Before', earlier > 0 && `${count(earlier, 'more attempt')} that failed, in the API`],
+    ...failed.map(
+      ({ attempt, at: iso, cause }) => [at(iso), `Attempt ${attempt} failed: ${sentenceText(cause)}`] as const,
+    ),
+    [
+      'Now',
+      finished_at === null &&
+        html`${mark(look, word)} for ${duration(Date.now() - Date.parse(started_at ?? created_at))}${workerText(atWork)}`,
+    ],
+    [
+      finished_at !== null && at(finished_at),
+      html`Ended: ${word}${work_ms !== null && `, after ${duration(work_ms)} of work`}`,
+    ],
+  ])
+}
+
+/** The session of the worker: by its address, the page of the workers has its host. */
+function workerText(atWork: AtWork | undefined): string {
+  if (atWork === undefined) return ''
+  if (atWork.worker === null) return '. No worker has it at the moment: it is tried again soon.'
+  const { pid, address } = atWork.worker
+  return `. Its worker is process ${pid} of PostgreSQL${address === null ? '' : `, from ${address}`}.`
+}
+
+function facts(run: Run, seesApplications: boolean): Html {
+  const { id, slug, owners } = run
+  const curl = `curl -sS -H "Authorization: Bearer $GATEWRIGHT_TOKEN" '{origin}${runPath(id)}'`
+  return factList([
+    [owners.length > 1 ? 'Owners' : 'Owner', owners.map(nameText).join(', ') || null],
+    ['Kind', run.kind],
+    ['Application', slug !== null && seesApplications ? html`<a href="${applicationPath(slug)}">${slug}</a>` : slug],
     ['Mode', run.mode === 'plan' ? 'a plan: nothing was kept' : null],
     ['Reason', run.reason],
     ['Cancelled by', run.cancelled_by],
     ['Message', run.message && cutTo(1_000, run.message)],
     ['Allowed', cutTo(1_000, run.allowed.join(', ')) || null],
-    ['Request', job(run)],
-    ['Recorded', time(new Date(run.created_at))],
-    ['Began', run.started_at !== null && time(new Date(run.started_at))],
-    ['Ended', run.finished_at !== null && time(new Date(run.finished_at))],
-    ['In the queue', run.queue_ms !== null && duration(run.queue_ms)],
-    ['At work', run.work_ms !== null && duration(run.work_ms)],
-    ['Enqueued', run.attempts === 1 ? null : `${number(run.attempts)} times`],
-    ['Document', html`<a href="${documentPath(run.id)}">as it was sent, secrets masked</a>`],
-    ['In the API', html`<code>${runPath(run.id)}</code>`],
+    ['Document', html`<a href="${documentPath(id)}">as it was sent, secrets masked</a>`],
+    ['Request', html`${job(run)} ${copyButton('Copy', run.request_id)}`],
+    ['Run', html`<code>${id}</code> ${copyButton('Copy id', id)} ${copyButton('Copy as curl', curl)}`],
     ['Job', html`<a href="${jobPath(run)}">on the queue board</a>, while the queue keeps it`],
-  ]
-  return factList(rows)
+  ])
 }
 
 /** The log of a run. An applied run has the same in its changes. */
@@ -108,19 +153,7 @@ function said({ logs, applied, changes }: Run): Html | false {
   return html`<section><h2>What it says</h2>${lineList(logs)}</section>`
 }
 
-const mostAttempts = 20
-
-function attempts({ failed_attempts }: Run): Html | false {
-  if (failed_attempts.length === 0) return false
-  const rows = failed_attempts.slice(-mostAttempts)
-  return html`<section><h2>Failed attempts</h2>${table(
-    'Failed attempts',
-    { Attempt: 'number', At: 'plain', Cause: 'text' },
-    rows.map(({ attempt, at, cause }) => ({ cells: [attempt, time(new Date(at)), sentenceText(cause)] })),
-  )}</section>`
-}
-
-function laterRuns(run: Run, later: readonly RunRow[] | null): Html | false {
+function laterRuns(run: Run, later: Shown['later']): Html | false {
   const isMore = run.changes.filter(({ action }) => action !== 'unchanged').length > mostObjects
   const title = `Later runs of ${isMore ? `its first ${mostObjects}` : 'the same'} objects`
   if (later === null)
@@ -138,10 +171,10 @@ const unreadable = ({ unreadable: found }: Run): Html | false =>
   found.length > 0 &&
   html`<p class="alert" role="alert">The database holds a part of this run that could not be read: ${found.map((each) => parts[each]).join('; ')}. All else is shown.</p>`
 
-function changed({ id, mode, changes }: Run, start: number, nameOf: Shown['nameOf']): Html | false {
+function changed({ id, mode, changes }: Run, start: number, registry: Shown['registry']): Html | false {
   if (changes.length === 0) return false
   return html`<section><h2>${mode === 'plan' ? 'Changes that it would make' : 'Changes'}: ${changeCounts(changes)}</h2>
-${changesPart(changes, runPagePath(id), { start, nameOf })}</section>`
+${changesPart(changes, runPagePath(id), { start, registry })}</section>`
 }
 
 /**

@@ -2,25 +2,36 @@ import { type Html, html } from '../../http/html.ts'
 import type { RunRow } from '../../lists/run-rows.ts'
 import { runPagePath } from '../addresses.ts'
 import { type Row, table } from '../table.ts'
-import { duration, looks, mark, nameText, number, outcomeMark, sentenceText, shortTime, titleText } from '../words.ts'
+import {
+  duration,
+  looks,
+  type Marked,
+  mark,
+  nameText,
+  number,
+  outcomeMark,
+  sentenceText,
+  shortTime,
+  titleText,
+} from '../words.ts'
 import type { RunGroup } from './groups.ts'
 
 /** Runs in tables: one in each row, or those of one cause. */
 
 export const runLink = ({ id, title }: Pick<RunRow, 'id' | 'title'>): Html =>
-  html`<a href="${runPagePath(id)}">${titleText(title)}</a>`
+  html`<a href="${runPagePath(id)}" title="${title}">${titleText(title)}</a>`
 
 /** A user who was deleted has no name any more. */
 export const person = ({ submitter_name }: Pick<RunRow, 'submitter_name'>): string => nameText(submitter_name ?? 'gone')
 
 /** @param at the time of the read: a time of today is shown by its clock alone */
-export const runTable = (caption: string, rows: readonly RunRow[], at: Date): Html =>
+export const runTable = (caption: string, rows: readonly (RunRow & Marked)[], at: Date): Html =>
   table(
     caption,
     {
       Recorded: 'plain',
       Outcome: 'plain',
-      Run: 'text',
+      Run: 'name',
       Who: 'name',
       Owner: 'name',
       Queue: 'number',
@@ -62,11 +73,9 @@ const groupRow = ({ outcome, cause, runs, open, last, submitters, owners }: RunG
   look: open === 0 ? 'quiet' : undefined,
   cells: [
     cause === '' ? 'none' : sentenceText(cause),
-    open === null
-      ? mark(looks[outcome], outcome)
-      : open === 0
-        ? mark('good', 'repaired')
-        : mark('bad', `${number(open)} still failing`),
+    open === 0
+      ? mark('good', 'repaired')
+      : mark(looks[outcome], open === null ? outcome : `${number(open)} still failing`),
     number(runs),
     names(submitters),
     names(owners),
