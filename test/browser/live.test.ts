@@ -82,6 +82,18 @@ describe.runIf(needs('chromium'))("the operators' pages, which wait for changes"
     for (const page of [run, applications]) await page.close()
   })
 
+  test('a page that is left while it waits logs nothing that calls for attention', async () => {
+    const page = await open()
+    await until(async () => (await waiting()) > 0, { what: 'the page to wait' })
+    const before = service.log.length
+    await page.goto('about:blank')
+    await until(async () => (await waiting()) === 0, { what: 'the wait to end' })
+    await page.close()
+    const lines = service.log.slice(before).map((line): { level: number; msg: string } => JSON.parse(line))
+    expect(lines.filter(({ level }) => level >= 40)).toEqual([])
+    expect(lines.filter(({ msg }) => /closed|already sent|aborted/i.test(msg))).toEqual([])
+  })
+
   test('a hidden page does not wait, and waits again when it is shown', async () => {
     const page = await open()
     const hide = (isHidden: boolean) =>
