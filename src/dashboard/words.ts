@@ -77,11 +77,10 @@ export const looks: Readonly<Record<RunRow['outcome'] | 'running' | 'waiting' | 
   blocked: 'warn',
 }
 
-/** @property isBlocked a lock is not given to it */
-export type Marked = Pick<RunRow, 'outcome' | 'state' | 'created_at'> & { readonly isBlocked?: boolean }
+type Marked = Pick<RunRow, 'outcome' | 'state' | 'created_at' | 'isBlocked'>
 
 /** The word of a run and its look: its outcome, or that it is blocked, at work, or waits. */
-export function stateOf({ outcome, state, created_at, isBlocked = false }: Marked): readonly [Look, string] {
+export function stateOf({ outcome, state, created_at, isBlocked }: Marked): readonly [Look, string] {
   if (outcome !== 'unknown') return [looks[outcome], outcome]
   if (isBlocked) return [looks.blocked, 'blocked']
   if (state === 'running') return [looks.running, 'running']

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Db } from '../db/client.ts'
 import { query, Values } from '../db/raw.ts'
 import type { Actor } from '../permissions.ts'
+import { isBlocked, readAtWork } from '../runs/at-work.ts'
 import { outcomeSql, outcomes } from '../runs/outcome.ts'
 import { logNotShown, runsWithHiddenLogs } from '../views/former-owner.ts'
 import { readRepairs } from '../views/repair.ts'
@@ -24,8 +25,9 @@ const factRow = z.object({
  *
  * @property sentence the first line of the log of a run that was not applied; null for a plan that was made
  * @property outcome `planned`: it was a plan
+ * @property isBlocked a lock is not given to it
  */
-export type RunRow = RunHead & z.output<typeof factRow>
+export type RunRow = RunHead & z.output<typeof factRow> & { readonly isBlocked: boolean }
 
 /**
  * Reads runs by their ids, in this order, as far as the caller sees them.
@@ -53,6 +55,8 @@ export async function readRunRows(
     select: runHeadSelect,
     relationLoadStrategy: 'join',
   })
+  const isOver = found.every(({ finishedAt }) => finishedAt !== null)
+  const blocked = new Set((isOver ? [] : await readAtWork(db)).filter(isBlocked).map(({ id }) => id))
   const seen = ids.filter((id) => byId.has(id))
   const repairOf = await readRepairs(db, found, actor)
   const hidden = await runsWithHiddenLogs(db, seen, actor)
@@ -60,7 +64,7 @@ export async function readRunRows(
     const fact = byId.get(row.id)
     if (fact === undefined) return []
     const sentence = fact.sentence !== null && hidden.has(row.id) ? logNotShown : fact.sentence
-    return { ...toRunHead(row, actor, repairOf(row.id)), ...fact, sentence }
+    return { ...toRunHead(row, actor, repairOf(row.id)), ...fact, sentence, isBlocked: blocked.has(row.id) }
   })
   return await runView.complete(db, rows)
 }

@@ -223,7 +223,6 @@ describe('/admin/runs/', () => {
     for (const page of [url, '/admin/']) expect(await row(page)).toContain('>repaired<')
     const { body } = await get(reader, `/admin/runs/${id}/`)
     expect(body).toContain(`Repaired by <a href="/admin/runs/${later}/">`)
-    expect(listed(body)).toEqual([later])
   })
 })
 

@@ -22,7 +22,7 @@ import { readUidOf } from '../../views/uid.ts'
 import { applicationPath, applicationsPath, comparePath } from '../addresses.ts'
 import { pageRoute, sendPage } from '../frame.ts'
 import { ifInTime } from '../late.ts'
-import { earlierRun } from '../runs/same-objects.ts'
+import { earlierRun } from '../runs/earlier-run.ts'
 import { namesOf } from '../words.ts'
 import { applicationPage, applicationsPage, applicationsQuery, mostCounted, rowsOfPage } from './pages.ts'
 

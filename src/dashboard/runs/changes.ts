@@ -7,6 +7,7 @@ import type { Model } from '../../models/define.ts'
 import type { Registry } from '../../models/registry.ts'
 import { type Difference, differences, markerText } from '../../sides.ts'
 import { changeOrder, changeWords, countsOf, countsText } from '../../views/run-summary.ts'
+import { runsPath, withQuery } from '../addresses.ts'
 import { count, named, namesOf, nameText, number, whole } from '../words.ts'
 
 /** The changes of a run, from -> to, an object in each line: effects first, unchanged objects last. */
@@ -52,9 +53,17 @@ type Shown = { readonly change: Change; readonly id: number; readonly isOpen: bo
 function objectOf({ change, id, isOpen }: Shown, registry: Part['registry']): Html {
   const { action, fields, model } = change
   const name = named(objectName(change, registry))
-  if (Object.keys(fields).length === 0) return html`<p class="object">${name}</p>`
-  return html`<details class="object" id="object-${id}"${isOpen && html` open`}><summary>${name}</summary>${fieldList(fields, action === 'create', registry.byName(model))}</details>
+  const runs = runsOf(change, registry)
+  if (Object.keys(fields).length === 0) return html`<p class="object">${name} ${runs}</p>`
+  return html`<details class="object" id="object-${id}"${isOpen && html` open`}><summary>${name}</summary>${fieldList(fields, action === 'create', registry.byName(model))}${runs}</details>
 `
+}
+
+/** A link to the runs that changed the object. */
+function runsOf({ model, key }: Change, registry: Part['registry']): Html | false {
+  const { resource } = registry.byName(model) ?? {}
+  const query = { period: 'month', object: `${resource}:${Object.values(key)[0]}` }
+  return resource !== undefined && html`<a href="${withQuery(runsPath, query)}">its runs</a>`
 }
 
 const objectName = ({ model, key }: Change, registry: Part['registry']): string =>
@@ -97,13 +106,7 @@ function linesOf(name: string, field: FieldChange, isNew: boolean): Html[] {
 
 /** Nothing, beside a list or an object, is an empty one: then its items are listed. */
 const besides = (value: unknown, other: unknown): unknown =>
-  value !== null && value !== undefined
-    ? value
-    : Array.isArray(other)
-      ? []
-      : isObject(other) && markerText(other) === undefined
-        ? {}
-        : value
+  value ?? (Array.isArray(other) ? [] : isObject(other) && markerText(other) === undefined ? {} : value)
 
 function lineOf(path: string, all: readonly Difference[], isNew: boolean): Html {
   const [{ from, to } = {}] = all

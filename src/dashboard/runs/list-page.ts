@@ -6,7 +6,7 @@ import { runsPath, withQuery } from '../addresses.ts'
 import { choiceField, textField } from '../filter-fields.ts'
 import { page } from '../frame.ts'
 import { moves } from '../table.ts'
-import { count, type Marked, notKnown, number } from '../words.ts'
+import { count, notKnown, number } from '../words.ts'
 import type { RunGroup } from './groups.ts'
 import { type Asked, type Field, type Place, placeText } from './question.ts'
 import { groupTable, runTable } from './tables.ts'
@@ -18,7 +18,7 @@ export const mostGrouped = 500
 
 export type Runs =
   /** @property count all that match, on all pages @property next the last run of the page, if there are more */
-  | { readonly rows: readonly (RunRow & Marked)[]; readonly count: number; readonly next: Place | null }
+  | { readonly rows: readonly RunRow[]; readonly count: number; readonly next: Place | null }
   /** @property isAll false: there are more, of which these are the newest */
   | { readonly groups: readonly RunGroup[]; readonly isAll: boolean }
 

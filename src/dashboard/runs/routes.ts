@@ -5,24 +5,22 @@ import { Problem } from '../../errors.ts'
 import type { Api } from '../../http/api.ts'
 import { queryInteger } from '../../lists/filters.ts'
 import type { ListSpec } from '../../lists/listed.ts'
-import { type RunRow, readRunRows } from '../../lists/run-rows.ts'
+import { readRunRows } from '../../lists/run-rows.ts'
 import { findRuns } from '../../lists/runs-of-operators.ts'
 import type { Actor } from '../../permissions.ts'
 import type { Engine } from '../../plan/engine.ts'
-import { isBlocked, readAtWork } from '../../runs/at-work.ts'
+import { readAtWork } from '../../runs/at-work.ts'
 import { type Live, readRun } from '../../views/one-run.ts'
 import type { Run } from '../../views/run.ts'
 import { documentPath, runPagePath, runsPath } from '../addresses.ts'
 import { pageRoute, sendPage } from '../frame.ts'
 import { ifInTime } from '../late.ts'
-import type { Marked } from '../words.ts'
 import { startOfPart } from './changes.ts'
 import { documentPage } from './document-page.ts'
 import { groupByCause } from './groups.ts'
 import { mostGrouped, type Runs, runsPage } from './list-page.ts'
 import { type Asked, fields, readQuestion } from './question.ts'
 import { runPage } from './run-page.ts'
-import { laterRuns } from './same-objects.ts'
 
 /** The pages of runs. The declaration of the API's list, and `mayReadRun`, decide which runs a caller sees. */
 
@@ -56,7 +54,7 @@ export function runPages(app: Api, { db, engine, live, runs }: Sources): void {
     const behind = isGrouped || before === null ? {} : { behind: [new Date(before.at), before.id] }
     const most = isGrouped ? mostGrouped : rowsOfPage
     const { ids, count } = await findRuns(db, runs, actor, { sent, terms, size: most + 1, ...behind })
-    const rows = await withBlocked(db, await readRunRows(db, runs, actor, ids.slice(0, most)))
+    const rows = await readRunRows(db, runs, actor, ids.slice(0, most))
     if (isGrouped) return { groups: groupByCause(rows), isAll: ids.length <= most }
     const last = ids.length > most ? rows.at(-1) : undefined
     return { rows, count, next: last === undefined ? null : { at: Date.parse(last.created_at), id: last.id } }
@@ -67,10 +65,8 @@ export function runPages(app: Api, { db, engine, live, runs }: Sources): void {
     pageRoute({ params, querystring: partQuery }),
     async ({ actor, params: { id }, query: { start } }, reply) => {
       const run = await readOne(id, actor)
-      const later =
-        start > 0 ? [] : await ifInTime(laterRuns(db, runs, registry, run, actor).then((rows) => withBlocked(db, rows)))
       const atWork = run.finished_at === null ? await ifInTime(readAtWork(db, id)) : null
-      return sendPage(reply, runPage(run, { later, start, registry, atWork: atWork?.[0] }, actor))
+      return sendPage(reply, runPage(run, { start, registry, atWork: atWork?.[0] }, actor))
     },
   )
 
@@ -89,11 +85,4 @@ export function runPages(app: Api, { db, engine, live, runs }: Sources): void {
       return sendPage(reply, shown)
     },
   )
-}
-
-/** The rows, with those that are blocked. */
-async function withBlocked(db: Db, rows: readonly RunRow[]): Promise<readonly (RunRow & Marked)[]> {
-  if (rows.every(({ finished_at }) => finished_at !== null)) return rows
-  const blocked = new Set((await readAtWork(db)).filter(isBlocked).map(({ id }) => id))
-  return rows.map((row) => ({ ...row, isBlocked: blocked.has(row.id) }))
 }

@@ -10,27 +10,12 @@ import type { Run } from '../../views/run.ts'
 import { applicationPath, documentPath, jobPath, rollBackPath, runPagePath, runsPath, withQuery } from '../addresses.ts'
 import { page } from '../frame.ts'
 import { factList } from '../table.ts'
-import {
-  copyButton,
-  count,
-  duration,
-  type Marked,
-  mark,
-  nameText,
-  number,
-  sentenceText,
-  stateOf,
-  time,
-} from '../words.ts'
+import { copyButton, count, duration, mark, nameText, number, sentenceText, stateOf, time } from '../words.ts'
 import { areUnchanged, changeCounts, changesPart, lineList } from './changes.ts'
-import { mostObjects } from './same-objects.ts'
-import { runTable } from './tables.ts'
 
 /** /admin/runs/{id}/: when what happened, and what it changed. */
 
 type Shown = {
-  /** Runs of the same objects that came later, the next one first; null: they could not be read. */
-  readonly later: readonly (RunRow & Marked)[] | null
   /** The index of the first change that is shown. */
   readonly start: number
   readonly registry: Pick<Registry, 'byName'>
@@ -38,7 +23,7 @@ type Shown = {
   readonly atWork: AtWork | undefined
 }
 
-export function runPage(run: Run, { later, start, registry, atWork }: Shown, actor: Actor): string {
+export function runPage(run: Run, { start, registry, atWork }: Shown, actor: Actor): string {
   const isOver = run.finished_at !== null
   const outcome = outcomeOf(run, run.changes.length > 0 && areUnchanged(run.changes))
   const state = stateOf({ ...run, outcome, isBlocked: atWork !== undefined && isBlocked(atWork) })
@@ -54,7 +39,7 @@ ${isOver && mayRollBack(actor, run.submitter) && html`<p><a class="button" href=
 ${
   start === 0 &&
   html`<div class="columns"><div><section><h2>What happened</h2>${timeline(run, state, allows(actor, 'view_run') ? atWork : undefined)}</section>
-${said(run)}${laterRuns(run, later)}</div>
+${said(run)}</div>
 <section><h2>Facts</h2>${facts(run, allowsSome(actor, 'view_application'))}</section></div>`
 }
 ${changed(run, start, registry)}`,
@@ -71,23 +56,12 @@ ${repaired === true && html`<p>Repaired by ${repaired_by === null ? 'a later run
 
 function says({ progress, changes }: Run, outcome: RunRow['outcome']): string {
   const counted = changeCounts(changes)
-  switch (outcome) {
-    case 'unknown':
-      return progress === null
-        ? 'It has not ended.'
-        : `${number(progress.done)} of ${number(progress.total)} entries are done.`
-    case 'planned':
-      return counted === '' ? 'Nothing was changed.' : `It would do this: ${counted}.`
-    case 'applied':
-    case 'unchanged':
-      return counted === '' ? '' : `${counted}.`
-    case 'refused':
-    case 'failed':
-    case 'cancelled':
-      return 'Nothing was changed.'
-    default:
-      return outcome satisfies never
-  }
+  if (outcome === 'unknown')
+    return progress === null
+      ? 'It has not ended.'
+      : `${number(progress.done)} of ${number(progress.total)} entries are done.`
+  if (outcome === 'applied' || outcome === 'unchanged') return counted && `${counted}.`
+  return outcome === 'planned' && counted !== '' ? `It would do this: ${counted}.` : 'Nothing was changed.'
 }
 
 const mostAttempts = 20
@@ -151,14 +125,6 @@ function facts(run: Run, seesApplications: boolean): Html {
 function said({ logs, applied, changes }: Run): Html | false {
   if (logs.length === 0 || (applied === true && changes.length > 0)) return false
   return html`<section><h2>What it says</h2>${lineList(logs)}</section>`
-}
-
-function laterRuns(run: Run, later: Shown['later']): Html | false {
-  const isMore = run.changes.filter(({ action }) => action !== 'unchanged').length > mostObjects
-  const title = `Later runs of ${isMore ? `its first ${mostObjects}` : 'the same'} objects`
-  if (later === null)
-    return html`<section><h2>${title}</h2><p class="quiet">They could not be read in time.</p></section>`
-  return later.length > 0 && html`<section><h2>${title}</h2>${runTable(title, later, new Date())}</section>`
 }
 
 const parts: Readonly<Record<Run['unreadable'][number], string>> = {

@@ -2,18 +2,7 @@ import { type Html, html } from '../../http/html.ts'
 import type { RunRow } from '../../lists/run-rows.ts'
 import { runPagePath } from '../addresses.ts'
 import { type Row, table } from '../table.ts'
-import {
-  duration,
-  looks,
-  type Marked,
-  mark,
-  nameText,
-  number,
-  outcomeMark,
-  sentenceText,
-  shortTime,
-  titleText,
-} from '../words.ts'
+import { duration, looks, mark, nameText, number, outcomeMark, sentenceText, shortTime, titleText } from '../words.ts'
 import type { RunGroup } from './groups.ts'
 
 /** Runs in tables: one in each row, or those of one cause. */
@@ -25,7 +14,7 @@ export const runLink = ({ id, title }: Pick<RunRow, 'id' | 'title'>): Html =>
 export const person = ({ submitter_name }: Pick<RunRow, 'submitter_name'>): string => nameText(submitter_name ?? 'gone')
 
 /** @param at the time of the read: a time of today is shown by its clock alone */
-export const runTable = (caption: string, rows: readonly (RunRow & Marked)[], at: Date): Html =>
+export const runTable = (caption: string, rows: readonly RunRow[], at: Date): Html =>
   table(
     caption,
     {
