@@ -55,6 +55,7 @@ import { apiPrefix, withBasePath } from './paths.ts'
 import type { ApplyQueue } from './queue/backend.ts'
 import { progressOf } from './queue/enqueue.ts'
 import type { RedisClient } from './queue/redis.ts'
+import type { Retention } from './runs/retention.ts'
 import { refuseWhileFull } from './submissions/limits.ts'
 import type { Submitter } from './submissions/submission.ts'
 import type { Live } from './views/one-run.ts'
@@ -67,6 +68,8 @@ export type Deps = {
   readonly inspect: Inspect
   readonly queue: ApplyQueue
   readonly limits: RateLimits
+  /** What a page says of the age at which workers delete records. */
+  readonly retention: Retention
   /** The port of metrics and health beside the API; null: the API has both. */
   readonly metricsAt?: { readonly port: number; readonly host: string } | null
   /** null: each process counts for itself. */
@@ -76,7 +79,8 @@ export type Deps = {
 }
 
 /** Builds the API: limits, hooks, then the routes. */
-export function buildApp({ submitter, inspect, queue, limits, metricsAt, rateStore, waits: ownWaits }: Deps): Api {
+export function buildApp({ submitter, inspect, queue, limits, retention, ...others }: Deps): Api {
+  const { metricsAt, rateStore, waits: ownWaits } = others
   const { db, engine, applyWaitMs } = submitter
   const log: FastifyBaseLogger = submitter.log
   const app: Api = Fastify({
@@ -168,7 +172,7 @@ export function buildApp({ submitter, inspect, queue, limits, metricsAt, rateSto
   if (beside !== app) healthRoutes(beside, inspect)
   metricsRoutes(beside, { db, queue, registry: engine.registry, inspect }, metrics)
   docsRoutes(app, engine.registry, describe)
-  dashboardRoutes(app, { submitter, queue, door, inspect, waits, live })
+  dashboardRoutes(app, { submitter, queue, door, inspect, retention, waits, live })
   return app
 }
 

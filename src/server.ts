@@ -76,6 +76,7 @@ export async function startServer(config: ServiceConfig, write?: (line: string) 
     queue,
     inspect,
     limits: config,
+    retention: config,
     metricsAt: config.metricsPort === null ? null : { port: config.metricsPort, host: config.host },
     rateStore,
     submitter: {

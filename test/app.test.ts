@@ -22,6 +22,7 @@ function appThatWaits(applyWaitMs: string) {
     queue,
     inspect,
     limits: config,
+    retention: config,
     rateStore: null,
     submitter: {
       ...{ db, engine, runs, enqueue, log: worker.log, applyWaitMs: config.applyWaitMs, whyNot },

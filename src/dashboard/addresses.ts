@@ -12,10 +12,9 @@ export const workersPath = `${nowPath}workers/`
 export const runsPath = `${nowPath}runs/`
 export const runPagePath = (id: string): string => `${runsPath}${id}/`
 export const refusalsPath = `${nowPath}refusals/`
+export const retentionPath = `${nowPath}retention/`
 export const auditPath = `${nowPath}audit/`
 export const applicationsPath = `${nowPath}applications/`
-/** Its button requests that all applications are compared with their recorded changes. */
-export const comparePath = `${applicationsPath}compare/`
 /** @param slug unescaped; `:slug` for the route */
 export const applicationPath = (slug: string): string =>
   `${applicationsPath}${slug.startsWith(':') ? slug : encodeURIComponent(slug)}/`

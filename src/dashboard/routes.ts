@@ -11,6 +11,7 @@ import { toProblem } from '../http/problems.ts'
 import type { Inspect } from '../http/readiness.ts'
 import { runListOfOperators } from '../lists/runs-of-operators.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
+import type { Retention } from '../runs/retention.ts'
 import type { Submitter } from '../submissions/submission.ts'
 import type { Live } from '../views/one-run.ts'
 import type { Waits } from '../waits/waits.ts'
@@ -41,6 +42,7 @@ type Parts = {
   readonly queue: ApplyQueue
   readonly door: Door
   readonly inspect: Inspect
+  readonly retention: Retention
   readonly waits: Waits
   readonly live: Live
 }
@@ -48,7 +50,7 @@ type Parts = {
 /** The hooks below require a session instead of a bearer token. */
 const config = () => ({ permission: 'anyone' }) as const
 
-export function dashboardRoutes(app: Api, { submitter, queue, door, inspect, waits, live }: Parts): void {
+export function dashboardRoutes(app: Api, { submitter, queue, door, inspect, retention, waits, live }: Parts): void {
   const { db, engine } = submitter
   app.register(async (scope: Api) => {
     await scope.register(formbody, { bodyLimit: 4_096 })
@@ -67,7 +69,7 @@ export function dashboardRoutes(app: Api, { submitter, queue, door, inspect, wai
     })
     await scope.register(async (scope: Api) => {
       scope.addHook('onRequest', requireSession(db))
-      recordRoutes(scope, db, engine.registry)
+      recordRoutes(scope, db, engine.registry, retention)
       const runs = runListOfOperators(engine.registry)
       await boardRoutes(scope, { db, queue, runs })
       const sources = { db, registry: engine.registry, queue, inspect, runs }

@@ -49,6 +49,41 @@ export async function deleteOld(db: Db, { runDays, auditDays }: Retention): Prom
   return { runs, audit }
 }
 
+/** @property oldest the time of the oldest row, or of the earliest end; null: there is none @property due rows that go within a day */
+const dueRow = z.object({ oldest: z.date().nullable(), due: z.int() })
+export type Due = z.output<typeof dueRow>
+
+/** The most audit rows that are counted: the oldest. */
+export const mostDue = 100_000
+
+/** What will be deleted within a day: finished runs, audit rows, and secrets that runs generated. */
+export async function readDue(
+  db: Db,
+  { runDays, auditDays }: Retention,
+): Promise<Record<'runs' | 'audit' | 'secrets', Due>> {
+  const one = async (text: string, values: readonly unknown[]) => (await query(db, dueRow, { text, values }))[0] ?? none
+  const [runs, audit, secrets] = await Promise.all([
+    one(
+      `SELECT (SELECT created_at FROM runs WHERE state <> 'queued' ORDER BY created_at LIMIT 1) AS oldest,
+        (SELECT count(*) FROM runs WHERE created_at < now() - make_interval(days => $1::integer - 1) AND state <> 'queued')::integer AS due`,
+      [runDays],
+    ),
+    one(
+      `SELECT min(at) AS oldest, count(*) FILTER (WHERE at < now() - make_interval(days => $1::integer - 1))::integer AS due
+        FROM (SELECT at FROM audit_rows ORDER BY pk LIMIT ${mostDue}) first`,
+      [auditDays],
+    ),
+    one(
+      `SELECT min(generated_until) AS oldest, count(*) FILTER (WHERE generated_until < now() + interval '1 day')::integer AS due
+        FROM runs WHERE generated IS NOT NULL`,
+      [],
+    ),
+  ])
+  return { runs, audit, secrets }
+}
+
+const none: Due = { oldest: null, due: 0 }
+
 async function inPortions(deleteOne: () => Promise<number>): Promise<number> {
   let total = 0
   for (let done = 0; done < portionsAtOnce; done += 1) {

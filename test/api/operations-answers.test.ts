@@ -96,8 +96,7 @@ describe("The dashboard's failed list is not empty", () => {
   shows(
     [
       'A delayed job is taken again after 0.5 to 10 s: an attempt failed, because of a lock or a lost connection, or the turn of its set has not come.',
-      'A run with several attempts has several jobs, and all of them show the same outcome.',
-      'The board shows and counts the newest of them.',
+      'A run with several attempts has several jobs: the board shows and counts the newest of them.',
     ],
     async () => {
       const letIn = await lockedOut(there.db)

@@ -154,7 +154,6 @@ function claims(queue: QueueKind): void {
     await page.getByRole('link', { name: 'Run', exact: true }).first().click()
     const runPage = await opened
     await runPage.getByText('Changes: 2 created').waitFor()
-    expect(await runPage.getByText('/api/v3/blueprints/runs/').count()).toBe(1)
     await runPage.getByRole('link', { name: 'on the queue board' }).click()
     await runPage.getByText('returnValue').waitFor()
     expect(operator.errors).toEqual([])
@@ -167,10 +166,7 @@ function claims(queue: QueueKind): void {
     await page.getByRole('link', { name: 'Pause the queue' }).click()
     await page.getByLabel('Why?').fill('new disks')
     await page.getByRole('button', { name: 'Pause the queue' }).click()
-    await page
-      .getByRole('cell', { name: `by ${manager.username} since` })
-      .first()
-      .waitFor()
+    await page.getByRole('listitem').getByText(`by ${manager.username} since`).waitFor()
     expect(await service.queue.isPaused()).toBe(true)
 
     const reader = await logIn(viewer.token)

@@ -231,7 +231,10 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
     const cause = page.getByRole('row').filter({ hasText: 'relation "x" does not exist (42P01)' })
     await cause.getByText('1 still failing').waitFor()
     await page.getByRole('row', { name: 'nightly-deploy' }).getByText(operator.username).waitFor()
-    await page.getByRole('row', { name: 'worker-b.example' }).getByText('silent').waitFor()
+    await page
+      .getByRole('listitem')
+      .getByText(/worker-b\.example, \d+: not heard for/)
+      .waitFor()
     const outcomes = page.getByRole('region', { name: 'Submissions of the last hour' })
     for (const [outcome, runs] of Object.entries({ unchanged: 1, refused: 1, failed: 1, cancelled: 1 }))
       expect(await outcomes.getByRole('row', { name: outcome }).getByRole('cell').textContent()).toBe(String(runs))

@@ -5,7 +5,7 @@ import { needs, type QueueKind, until } from '../support/kit.ts'
 import { OnCall, type Row } from './on-call.ts'
 import { openScenario, type Scenario } from './scenario.ts'
 
-/** Ten questions of an operator on call, each of which the pages answer as a whole, from the first page on, within three navigations. */
+/** Twelve questions of an operator on call, each of which the pages answer as a whole, from the first page on, within three navigations. */
 
 const ways = {
   'with its script': { javaScriptEnabled: true, width: 1_280 },
@@ -158,6 +158,33 @@ function claims(queue: QueueKind): void {
       })
     })
 
+    test('is the last deployment of a team applied?', async () => {
+      const { admin } = scenario.service
+      for (const team of ['team-shop', 'team-mail']) {
+        const { json } = await admin.get(`/api/v3/blueprints/runs/?owner=${team}&mode=apply&page_size=1`)
+        const [last] = (json as { results: { state: string; applied: boolean | null }[] }).results
+        const word = last?.applied === true ? /applied|unchanged/ : /cancelled|failed|refused/
+        const found = await one.ask(() => one.table('Teams'))
+        expect(found.find(({ Owner }) => Owner === team)?.['Last deployment']).toMatch(word)
+      }
+    })
+
+    test('what will be deleted, and when?', async () => {
+      await one.ask(async () => {
+        await one.follow('What is deleted, and when')
+        const found = await one.table('What is deleted')
+        expect(found.map(({ What, 'Kept for': kept }) => [What, kept])).toEqual(
+          expect.arrayContaining([
+            ['Finished runs, with their changes', '90 days (RUN_DAYS)'],
+            ['Audit rows', '400 days (AUDIT_DAYS)'],
+          ]),
+        )
+        const goes = Date.parse(found[0]?.['The oldest goes']?.slice(0, 10) ?? '')
+        const expected = Date.now() + (90 - 3) * 86_400_000
+        expect(Math.abs(goes - expected)).toBeLessThan(2 * 86_400_000)
+      })
+    })
+
     test('is anything stuck, and behind what?', async () => {
       const held = await scenario.holdUp()
       try {
@@ -216,7 +243,7 @@ function claims(queue: QueueKind): void {
           await one.page.getByLabel('Words of name, slug or group').fill(slug)
           await one.show()
           await one.follow(/./, one.page.getByRole('row').filter({ hasText: slug }))
-          await one.page.getByText('changed outside').waitFor()
+          await one.page.getByText('changed outside').first().waitFor()
         })
       await one.ask(async () => {
         await one.follow('Applications')
@@ -224,13 +251,13 @@ function claims(queue: QueueKind): void {
         await one.show()
         await one.follow(`What was done to one with the slug ${erased}`)
         await one.page.getByText('There is no application of this slug now').waitFor()
-        await one.page.getByText('changed outside').waitFor()
+        await one.page.getByText('changed outside').first().waitFor()
       })
     })
   })
 }
 
-describe.runIf(needs('chromium'))('ten questions', () => {
+describe.runIf(needs('chromium'))('twelve questions', () => {
   describe("with PostgreSQL's queue", () => claims('postgres'))
   describe.runIf(needs('redis-server'))('with Redis', () => claims('redis'))
 })

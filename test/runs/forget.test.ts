@@ -114,6 +114,7 @@ test('what the key does not open is cleared, and all other columns stay', async 
 
   const after = await tablesOf(url)
   const touched = [
+    'application_states',
     'audit_rows',
     'certificate_key_pairs',
     'idempotency_keys',

@@ -121,7 +121,9 @@ export async function installation({
     whyNot,
   }
   const metricsAt = metricsPort === undefined ? null : { port: metricsPort, host: '127.0.0.1' }
-  const app = buildApp({ queue, submitter, inspect, limits: { ...wide, ...limits }, metricsAt, rateStore, waits })
+  const retention = { runDays: 90, auditDays: 400 }
+  const given = { limits: { ...wide, ...limits }, retention, metricsAt, rateStore, waits }
+  const app = buildApp({ queue, submitter, inspect, ...given })
   atEnd(() => app.close())
   await app.ready()
 

@@ -322,11 +322,11 @@ export const filesAreShort: Rule = (files) =>
  * needs it, with the reason.
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
-  src: 2296,
+  src: 2301,
   'src/api': 1566,
   'src/apply': 2600,
   'src/cli': 5415,
-  'src/dashboard': 4732,
+  'src/dashboard': 4787,
   'src/db': 2303,
   'src/document': 1847,
   'src/http': 2823,
@@ -336,13 +336,13 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/plan': 4591,
   'src/queue': 1274,
   'src/rights': 1342,
-  'src/runs': 3278,
+  'src/runs': 3313,
   'src/standalone': 1292,
   'src/submissions': 1377,
   'src/tracing': 177,
   'src/views': 2519,
   'src/waits': 330,
-  test: 68_771,
+  test: 68_804,
   workers: 118,
 }
 

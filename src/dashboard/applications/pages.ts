@@ -10,15 +10,7 @@ import { mayRollBack } from '../../submissions/access.ts'
 import type { applicationView } from '../../views/application.ts'
 import type { HistoryEntry, Recorded } from '../../views/history.ts'
 import type { LastChange } from '../../views/last-changes.ts'
-import {
-  applicationPath,
-  applicationsPath,
-  comparePath,
-  rollBackPath,
-  runPagePath,
-  runsPath,
-  withQuery,
-} from '../addresses.ts'
+import { applicationPath, applicationsPath, rollBackPath, runPagePath, runsPath, withQuery } from '../addresses.ts'
 import { choiceField, sentText, textField } from '../filter-fields.ts'
 import { page } from '../frame.ts'
 import { fieldList } from '../runs/changes.ts'
@@ -86,7 +78,7 @@ ${moves({
   Next: at * rowsOfPage < found.count && withQuery(applicationsPath, { ...asked, page: at + 1 }),
 })}`
     }</section>
-<form method="post" action="${comparePath}"><p class="quiet">Workers compare all applications with their recorded changes every 10 minutes. ${allows(actor, 'manage_queue') && html`<button type="submit">Compare now</button>`}</p></form>`,
+<form method="post" action="${applicationsPath}"><p class="quiet">Workers compare all applications with their recorded changes every 10 minutes. ${allows(actor, 'manage_queue') && html`<button type="submit">Compare now</button>`}</p></form>`,
   })
 }
 

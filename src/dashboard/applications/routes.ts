@@ -19,7 +19,7 @@ import { applicationView } from '../../views/application.ts'
 import { type Recorded, readHistory, type Seen, seenBy } from '../../views/history.ts'
 import { readLastChanges } from '../../views/last-changes.ts'
 import { readUidOf } from '../../views/uid.ts'
-import { applicationPath, applicationsPath, comparePath } from '../addresses.ts'
+import { applicationPath, applicationsPath } from '../addresses.ts'
 import { pageRoute, sendPage } from '../frame.ts'
 import { ifInTime } from '../late.ts'
 import { earlierRun } from '../runs/earlier-run.ts'
@@ -70,7 +70,8 @@ export function applicationPages(
     return sendPage(reply, applicationsPage({ asked, found: shown, team: teams?.[0] }, actor))
   })
 
-  app.post(comparePath, pageRoute({}), async (_request, reply) => {
+  /** Compares all applications with their recorded changes. */
+  app.post(applicationsPath, pageRoute({}), async (_request, reply) => {
     // It goes on when it takes longer than a page waits.
     await ifInTime(compareAll(db, registry))
     return reply.redirect(applicationsPath, 303)

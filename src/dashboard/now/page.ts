@@ -4,7 +4,7 @@ import { type Actor, allows } from '../../permissions.ts'
 import { atWorkFromS, type Blocker } from '../../runs/at-work.ts'
 import { type Expiring, expiresWithinDays } from '../../views/expiries.ts'
 import { isCounted } from '../../views/refusal.ts'
-import { actPath, nowPath, refusalsPath, runPagePath, runsPath } from '../addresses.ts'
+import { actPath, nowPath, refusalsPath, retentionPath, runPagePath, runsPath } from '../addresses.ts'
 import { teamTable } from '../applications/states.ts'
 import { page } from '../frame.ts'
 import { groupTable, names, person, runLink, runTable } from '../runs/tables.ts'
@@ -35,7 +35,7 @@ ${now.teams !== undefined && html`<section><h2>Teams</h2>${teams(now.teams)}</se
 </div>
 <section><h2>Outcomes of the last hour</h2>${now.figures === null ? notKnown('The runs of the last hour could not be counted in time.') : plot(now.figures)}</section>
 <section><h2>The last ten runs</h2>${newest(now)}</section>
-${mayPause(now, actor) && html`<p class="acts"><a class="button" href="${actPath('pause')}">Pause the queue</a></p>`}`,
+<p class="acts">${mayPause(now, actor) && html`<a class="button" href="${actPath('pause')}">Pause the queue</a>`}<a class="button" href="${retentionPath}">What is deleted, and when</a></p>`,
   })
 
 const mayPause = ({ pause }: Now, actor: Actor): boolean =>
@@ -98,7 +98,7 @@ ${
 <p><a href="${runsPath}?period=week&outcome=attention">All of them</a></p>`
 }
 ${failures !== null && !failures.isAll && html`<p class="quiet">There are more: these are the newest.</p>`}
-<h3>Refused before they were recorded, in the last hour</h3>
+<h3>Refused access and submissions, in the last hour</h3>
 ${refusals(refused)}
 <h3>Expires within ${String(expiresWithinDays)} days, or has expired</h3>
 ${expiring('Access tokens', tokens)}
@@ -112,7 +112,11 @@ function refusals(found: Now['refused']): Html {
   const { rows, keptFrom } = found
   if (rows.length === 0 && isCounted(found)) return html`<p>${mark('good', 'None.')}</p>`
   const byCode = [...Map.groupBy(rows, ({ code }) => code)].toSorted(([, one], [, other]) => other.length - one.length)
-  const whoOf = (all: typeof rows) => [...new Set(all.map(({ username }) => username ?? 'not authenticated'))]
+  /** The users, the most frequent first. */
+  const whoOf = (all: typeof rows) =>
+    [...Map.groupBy(all, ({ username }) => username ?? 'not authenticated')]
+      .toSorted(([, one], [, other]) => other.length - one.length)
+      .map(([name]) => name)
   return html`<ul>${byCode
     .slice(0, mostCodes)
     .map(

@@ -8,7 +8,7 @@ import type { Now } from './read.ts'
 /** The parts of the installation in one strip, as the probes judge them, and its processes. What is not healthy says why. */
 export const parts = (now: Now): Html => html`<ul class="strip" aria-label="Parts">
 ${Object.entries(names).map(([part, name]) => partItem(name, now, part as keyof Checks))}
-${processes('worker', now.workers, now.checks.worker)}
+${processes('worker', now.workers, now.checks.pause.ok ? now.checks.worker : undefined)}
 ${processes('server', now.servers)}
 </ul>`
 
@@ -39,7 +39,7 @@ const lastSeen = ({ seenS }: KnownProcess): Date => new Date(Date.now() - seenS 
 export const missing = (all: readonly KnownProcess[]): readonly KnownProcess[] =>
   all.filter((each) => isSilent(each) && !isReplaced(each, all))
 
-/** @param check the judgement of the probes, where they have one */
+/** @param check the judgement of the probes, where it says something else than the other parts do */
 function processes(what: 'worker' | 'server', all: readonly KnownProcess[] | null, check?: Check): Html {
   const words = (text: string) => html`<a href="${workersPath}">${text}</a>`
   if (all === null) return html`<li id="part-${what}">${mark('open', `${what}s not known`)}</li>`

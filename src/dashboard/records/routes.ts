@@ -6,13 +6,16 @@ import { auditList, auditOfOperators } from '../../lists/audit.ts'
 import { findPage } from '../../lists/list.ts'
 import type { Registry } from '../../models/registry.ts'
 import { type Actor, allows } from '../../permissions.ts'
+import { type Retention, readDue } from '../../runs/retention.ts'
 import { readAuditEntries } from '../../views/audit.ts'
 import { readRefusals } from '../../views/refusal.ts'
-import { auditPath, refusalsPath } from '../addresses.ts'
+import { auditPath, refusalsPath, retentionPath } from '../addresses.ts'
 import { pageRoute, sendPage } from '../frame.ts'
+import { ifInTime } from '../late.ts'
 import { namesOf } from '../words.ts'
 import { type AuditQuestion, auditPage, auditQuery, type FoundAudit } from './audit-page.ts'
 import { refusalsPage, refusalsQuery } from './refusals-page.ts'
+import { retentionPage } from './retention-page.ts'
 
 /** The pages of records beside runs. */
 
@@ -22,7 +25,11 @@ const mostCounted = 1_000
 
 const changeActions = ['create', 'update', 'delete']
 
-export function recordRoutes(app: Api, db: Db, registry: Registry): void {
+export function recordRoutes(app: Api, db: Db, registry: Registry, retention: Retention): void {
+  app.get(retentionPath, pageRoute({}), async ({ actor }, reply) =>
+    sendPage(reply, retentionPage(retention, await ifInTime(readDue(db, retention)), actor)),
+  )
+
   const audit = auditOfOperators(auditList(registry))
   app.get(refusalsPath, pageRoute({ querystring: refusalsQuery }), async ({ actor, query }, reply) => {
     const before = query.before === null ? null : BigInt(query.before)
@@ -46,7 +53,7 @@ export function recordRoutes(app: Api, db: Db, registry: Registry): void {
     // An apply makes, changes and deletes, too.
     const acted = action !== null && { [changeActions.includes(action) ? 'change' : 'action']: action }
     const { keys } = await findPage(db, audit, actor, {
-      sent: { period, ...acted, object, id: id ?? undefined, changed: unchanged === '' || undefined },
+      sent: { period, ...acted, object, id: id ?? undefined, changed: (unchanged === '' && id === null) || undefined },
       terms: who === null ? [] : [who],
       size: rowsOfPage + 1,
       mostCounted,
