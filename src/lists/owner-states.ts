@@ -46,7 +46,7 @@ export async function readOwners(
   ]
   const counts = states.map((each) => `count(*) FILTER (WHERE state = '${each}')::integer AS ${each}`)
   const ofRuns = new Values()
-  const newest = `SELECT * FROM runs WHERE mode = 'apply' AND ${seenRuns(runs, actor, ofRuns)} ORDER BY created_at DESC LIMIT ${mostRuns}`
+  const newest = `SELECT * FROM runs WHERE mode = 'apply' AND ${seenRuns(runs, actor, ofRuns)}${owner === null ? '' : ` AND ${ofRuns.bind(owner)} = ANY (${ownersSql})`} ORDER BY created_at DESC LIMIT ${mostRuns}`
   const [all, last] = await Promise.all([
     query(
       db,

@@ -115,24 +115,29 @@ const comparing = (named: string) => `WITH named AS (${named}), objects AS (
 const allEveryS = 600
 const roundMs = 5_000
 /** Applications of one statement. */
-const portion = 100
+const portion = 50
 
 const keyRow = z.object({ pk: z.guid() })
 
 /**
- * Compares applications with their recorded changes, and keeps the names of the fields that differ in `application_states`.
+ * Compares all applications with their recorded changes, and keeps the names of the fields that differ in `application_states`.
  *
- * @param among a condition on `applications a`, in SQL
+ * @param onError gets the error of a portion; the others are compared all the same
  */
-export async function compareAll(db: Db, registry: Registry, among = 'true'): Promise<void> {
+export async function compareAll(db: Db, registry: Registry, onError: (error: unknown) => void): Promise<void> {
   for (let after = '00000000-0000-0000-0000-000000000000'; ; ) {
-    const text = `SELECT a.pk FROM applications a WHERE a.pk > $1::uuid AND ${among} ORDER BY a.pk LIMIT ${portion}`
-    const keys = (await query(db, keyRow, { text, values: [after] })).map(({ pk }) => pk)
-    if (keys.length > 0) await compare(db, registry, keys)
+    const keys = await portionOf(db, 'a.pk > $1::uuid', [after])
+    if (keys.length > 0) await compare(db, registry, keys).catch(onError)
     const last = keys.at(-1)
     if (last === undefined || keys.length < portion) return
     after = last
   }
+}
+
+/** The keys of some applications. @param among a condition on `applications a`, in SQL */
+async function portionOf(db: Db, among: string, values: readonly unknown[]): Promise<readonly string[]> {
+  const text = `SELECT a.pk FROM applications a WHERE ${among} ORDER BY a.pk LIMIT ${portion}`
+  return (await query(db, keyRow, { text, values })).map(({ pk }) => pk)
 }
 
 async function compare(db: Db, registry: Registry, keys: readonly string[]): Promise<void> {
@@ -161,24 +166,27 @@ const keptText = `WITH found AS (SELECT slug, outside FROM jsonb_to_recordset($1
 const dueText = `UPDATE installation SET compared_at = now()
   WHERE compared_at IS NULL OR compared_at < now() - interval '${allEveryS} s' RETURNING singleton`
 
-/** Requests that all applications are compared soon. */
-export const compareSoon = (db: Db) => execute(db, { text: 'UPDATE installation SET compared_at = NULL', values: [] })
-
 /** States that say nothing any more. */
 const endedText = `DELETE FROM application_states s WHERE (failing_run IS NULL AND outside = '{}')
   OR ((failing_since IS NULL OR failing_since < now() - interval '30 days') AND NOT EXISTS (SELECT FROM applications a WHERE a.slug = s.slug))`
 
-/** Compares all applications every ten minutes, and those that differ every few seconds, until it is stopped. */
-export const startComparing = (db: Db, registry: Registry, log: Logger): { stop(): Promise<void> } =>
-  repeat(async () => {
-    try {
-      const isDue = (await execute(db, { text: dueText, values: [] })) > 0
-      await compareAll(db, registry, isDue ? 'true' : differs)
-      if (isDue) await execute(db, { text: endedText, values: [] })
-    } catch (error) {
-      log.warn({ err: error }, 'applications could not be compared with their recorded changes; trying again')
+/** Compares all applications every ten minutes, and a portion of those that differ every few seconds, until it is stopped. */
+export function startComparing(db: Db, registry: Registry, log: Logger): { stop(): Promise<void> } {
+  const warn = (error: unknown) =>
+    log.warn({ err: error }, 'applications could not be compared with their recorded changes; trying again')
+  const round = async () => {
+    if ((await execute(db, { text: dueText, values: [] })) > 0) {
+      await compareAll(db, registry, warn)
+      await execute(db, { text: endedText, values: [] })
+    } else {
+      const keys = await portionOf(db, differs, [])
+      if (keys.length > 0) await compare(db, registry, keys)
     }
+  }
+  return repeat(async () => {
+    await round().catch(warn)
     return roundMs
   })
+}
 
 const differs = "a.slug IN (SELECT slug FROM application_states WHERE outside <> '{}')"

@@ -103,7 +103,8 @@ async function newRun(
     requestId,
     blueprint: text,
     owners: ownersIn(blueprint),
-    applications: slug === null && conditions.mode === 'apply' ? applicationsIn(plan) : [],
+    // A large document is not checked yet: its submitter might not be allowed to change what it names.
+    applications: slug === null && conditions.mode === 'apply' && !isLarge(plan) ? applicationsIn(plan) : [],
     conditions,
     message: delivery.message,
     trace: currentHeaders(),

@@ -84,7 +84,7 @@ test('it is changed outside, with the names of the fields, once workers have com
   await there.db.$executeRawUnsafe(
     `UPDATE providers SET settings = settings || '{"sub_mode": "user_email"}' WHERE name = '${slug}'`,
   )
-  const compare = () => compareAll(there.db, there.engine.registry)
+  const compare = () => compareAll(there.db, there.engine.registry, (error) => expect.unreachable(String(error)))
   await compare()
   expect(await stateOf(slug)).toMatchObject({
     state: 'changed_outside',

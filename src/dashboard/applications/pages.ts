@@ -72,7 +72,7 @@ ${team !== undefined && teamTable([team])}
       found === null
         ? notKnown('This takes too long: say more of what you look for.')
         : html`<h2>${found.isCut ? `${number(mostCounted)}+ applications` : count(found.count, 'application')}</h2>
-${found.rows.length > 0 ? list(found) : formerly(text ?? '')}
+${found.rows.length > 0 ? list(found, actor) : formerly(text ?? '')}
 ${moves({
   Before: at > 1 && withQuery(applicationsPath, { ...asked, page: at - 1 }),
   Next: at * rowsOfPage < found.count && withQuery(applicationsPath, { ...asked, page: at + 1 }),
@@ -87,7 +87,7 @@ const formerly = (text: string): Html | false =>
   /^[\w-]+$/.test(text) &&
   html`<p>None has it now. <a href="${applicationPath(text)}">What was done to one with the slug ${text}</a></p>`
 
-const list = ({ rows, states: found, changes }: Found): Html =>
+const list = ({ rows, states: found, changes }: Found, actor: Actor): Html =>
   table(
     'Applications',
     {
@@ -104,7 +104,7 @@ const list = ({ rows, states: found, changes }: Found): Html =>
       cells: [
         html`<a href="${applicationPath(row.slug)}">${titleText(row.name)}</a>`,
         row.slug,
-        stateText(found.get(row.slug)),
+        stateText(found.get(row.slug), actor),
         ...providerCells(row),
         row.owner !== null &&
           html`<a href="${withQuery(applicationsPath, { owner: row.owner })}">${nameText(row.owner)}</a>`,
@@ -150,15 +150,15 @@ export function applicationPage(shown: One, actor: Actor): string {
     within: applicationsPath,
     isLive: isFirst,
     content: html`${row === undefined && html`<div class="summary bad"><p>${mark('off', 'gone')} <span class="says">There is no application of this slug now: it was deleted or renamed.</span></p></div>`}
-${state?.state === 'failing' && html`<div class="summary bad"><p>${stateText(state)}</p></div>`}
-${state?.state === 'waiting' && html`<div class="summary"><p>${stateText(state)} <span class="says">A run that names it has not ended.</span></p></div>`}
+${state?.state === 'failing' && html`<div class="summary bad"><p>${stateText(state, actor)}</p></div>`}
+${state?.state === 'waiting' && html`<div class="summary"><p>${stateText(state, actor)} <span class="says">A run that names it has not ended.</span></p></div>`}
 ${
   isChanged &&
   html`<div class="summary warn"><p>${mark('warn', 'changed outside')} <span class="says">It, or its provider, is not as its recorded changes left it.</span></p>
 ${putBack !== null && html`<p><a href="${rollBackPath(putBack)}">Plan its last document again</a>: what it would put back.</p>`}</div>`
 }
 <div class="columns${isFirst && row !== undefined && ' aside'}">
-${isFirst && row !== undefined && html`<section><h2>As it stands</h2>${facts(row)}${standing === null ? notKnown() : standing.map((each) => fieldsOf(each, shown))}</section>`}
+${isFirst && row !== undefined && html`<section><h2>As it stands</h2>${facts(row, stateText(state, actor))}${standing === null ? notKnown() : standing.map((each) => fieldsOf(each, shown))}</section>`}
 <section><h2>What was done to it and to its providers</h2>
 ${entries.length === 0 ? html`<p>Nothing is recorded.</p>` : timeline(shown, actor)}
 ${moves({
@@ -169,9 +169,10 @@ ${moves({
   })
 }
 
-function facts(row: ApplicationRow): Html {
+function facts(row: ApplicationRow, state: Html): Html {
   const [provider, kind] = providerCells(row)
   return factList([
+    ['State', state],
     ['Slug', html`<code>${row.slug}</code>`],
     ['Provider', html`${provider}${kind !== '' && html`, ${kind}`}`],
     ['Backchannel', row.backchannel_providers.length > 0 && `${number(row.backchannel_providers.length)} providers`],

@@ -71,9 +71,9 @@ export function applicationPages(
   })
 
   /** Compares all applications with their recorded changes. */
-  app.post(applicationsPath, pageRoute({}), async (_request, reply) => {
+  app.post(applicationsPath, pageRoute({}), async ({ log }, reply) => {
     // It goes on when it takes longer than a page waits.
-    await ifInTime(compareAll(db, registry))
+    await ifInTime(compareAll(db, registry, (error) => log.warn({ err: error }, 'applications could not be compared')))
     return reply.redirect(applicationsPath, 303)
   })
 

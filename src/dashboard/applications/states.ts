@@ -1,6 +1,7 @@
 import { type Html, html } from '../../http/html.ts'
 import type { ApplicationState, State } from '../../lists/application-states.ts'
 import { mostRuns, type OwnerStates } from '../../lists/owner-states.ts'
+import { type Actor, allows, ownersShown } from '../../permissions.ts'
 import { applicationsPath, runPagePath, runsPath, withQuery } from '../addresses.ts'
 import { type Row, table } from '../table.ts'
 import { type Look, looks, mark, nameText, number, sentenceText, shortTime } from '../words.ts'
@@ -21,15 +22,16 @@ const looksOf: Readonly<Record<State, Look>> = {
   changed_outside: 'warn',
 }
 
-/** `failing since 12:10 (cancelled)`, `changed outside (group)` */
-export function stateText(of: ApplicationState | undefined): Html {
+/** The run is a link for those who see all runs: `failing since 12:10 (cancelled)`, `changed outside (group)` */
+export function stateText(of: ApplicationState | undefined, actor: Actor): Html {
   if (of === undefined) return mark('open', 'not known')
   const { state, failing_since: since, failing_run: run, reason, outside } = of
   const word = mark(looksOf[state], stateWords[state])
   if (state === 'changed_outside') return html`${word} (${sentenceText(outside.join(', '))})`
   if (state !== 'failing' || since === null) return word
   const cause = reason ?? 'its run is no longer kept'
-  return html`${word} since ${shortTime(since)} (${run !== null && reason !== null ? html`<a href="${runPagePath(run)}">${cause}</a>` : cause})`
+  const seesRun = reason !== null && allows(actor, 'view_run') && ownersShown(actor) === null
+  return html`${word} since ${shortTime(since)} (${run !== null && seesRun ? html`<a href="${runPagePath(run)}">${cause}</a>` : cause})`
 }
 
 /** Owners with the number of their applications in each state, each with a link to these. @param most the most rows */

@@ -45,10 +45,9 @@ function outcome({ status, headers, text, json }: Answer, { operation }: Row, { 
   const key = `${method} ${operation}`
   if (status === 303) {
     const [page = ''] = (headers.location ?? '').split('?')
-    // An act leads back to the first page; so does a login.
-    return operation.startsWith('POST ') && page === '/admin/' && !operation.endsWith(login)
-      ? 'in'
-      : (places[page] ?? '303')
+    // An act leads back to the first page, or to its own; so does a login.
+    const isBack = page === '/admin/' || operation === `POST ${page}`
+    return operation.startsWith('POST ') && isBack && !operation.endsWith(login) ? 'in' : (places[page] ?? '303')
   }
   const code = codes[status]
   if (code === undefined) return 'in'
