@@ -156,6 +156,9 @@ export const isBound = (actor: Actor): boolean =>
 export const ownersShown = (actor: Actor, permission: Permission = 'view_application'): string[] | null =>
   allows(actor, permission) || !isBound(actor) ? null : ownersFor(actor, permission)
 
+/** Whether the actor sees the runs of all users and owners, and what does not record its owner: refusals. */
+export const seesAllRuns = (actor: Actor): boolean => allows(actor, 'view_run') && ownersShown(actor) === null
+
 /** Whether one user may impersonate another. Only a superuser may impersonate a superuser. */
 export const mayActAs = (real: Actor, effective: Actor): boolean =>
   allows(real, 'impersonate') && (real.isSuperuser || !effective.isSuperuser)

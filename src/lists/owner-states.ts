@@ -39,10 +39,11 @@ export async function readOwners(
   owner: string | null = null,
 ): Promise<readonly OwnerStates[]> {
   const seen = new Values()
-  const scope = { filters: [], terms: [], ...scopeOf(applicationList(registry), actor) }
+  const applications = applicationList(registry)
+  const scope = { filters: [], terms: [], ...scopeOf(applications, actor) }
   const among = [
     `(${seen.bind(owner)}::text IS NULL OR owner = ${seen.bind(owner)})`,
-    ...conditionsOf(applicationList(registry), scope, seen.bind),
+    ...conditionsOf(applications, scope, seen.bind),
   ]
   const counts = states.map((each) => `count(*) FILTER (WHERE state = '${each}')::integer AS ${each}`)
   const ofRuns = new Values()

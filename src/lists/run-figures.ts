@@ -23,7 +23,7 @@ const barRow = z.object({
   oldest: z.date(),
   ...(Object.fromEntries(outcomes.map((each) => [each, z.int()])) as Record<Outcome, z.ZodInt>),
 })
-export type Bar = z.output<typeof barRow>
+type Bar = z.output<typeof barRow>
 
 /** @property since the oldest of `mostCounted` submissions, when there are more; null: all of the hour are counted */
 export type Figures = {

@@ -33,12 +33,14 @@ export type RunRow = RunHead & z.output<typeof factRow> & { readonly isBlocked: 
  * Reads runs by their ids, in this order, as far as the caller sees them.
  *
  * @param ids one page or less
+ * @param atWork reads what is at work, when one of them has not ended
  */
 export async function readRunRows(
   db: Db,
   spec: ListSpec<'Run'>,
   actor: Actor,
   ids: readonly string[],
+  atWork = () => readAtWork(db),
 ): Promise<readonly RunRow[]> {
   if (ids.length === 0) return []
   const values = new Values()
@@ -56,7 +58,7 @@ export async function readRunRows(
     relationLoadStrategy: 'join',
   })
   const isOver = found.every(({ finishedAt }) => finishedAt !== null)
-  const blocked = new Set((isOver ? [] : await readAtWork(db)).filter(isBlocked).map(({ id }) => id))
+  const blocked = new Set((isOver ? [] : await atWork()).filter(isBlocked).map(({ id }) => id))
   const seen = ids.filter((id) => byId.has(id))
   const repairOf = await readRepairs(db, found, actor)
   const hidden = await runsWithHiddenLogs(db, seen, actor)

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Problem } from '../errors.ts'
-import { type Actor, allows, covers, ownersShown, type Right } from '../permissions.ts'
+import { type Actor, allows, covers, ownersShown, type Right, seesAllRuns } from '../permissions.ts'
 import { acknowledgements, type Conditions, nothingAllowed } from '../plan/engine.ts'
 
 /** The options of a run: its conditions, and the rights with which it was submitted. */
@@ -97,7 +97,7 @@ export function mayReadRun(run: Stored & { readonly submitterPk: number | null }
 
 /** @param actor a caller who may not know of every run: the answer is the same, and operators see that it was refused */
 export const noSuchRun = (actor?: Actor): Problem => {
-  const isBlind = actor !== undefined && !(allows(actor, 'view_run') && ownersShown(actor) === null)
+  const isBlind = actor !== undefined && !seesAllRuns(actor)
   return new Problem('not_found', 'There is no such run.', { missing: isBlind ? ['view_run'] : [] })
 }
 

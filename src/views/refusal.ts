@@ -1,6 +1,6 @@
 import type { Db } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
-import { type Actor, allows, ownersShown } from '../permissions.ts'
+import { type Actor, seesAllRuns } from '../permissions.ts'
 
 /** Refused access and submissions, as operators see them. */
 
@@ -32,12 +32,6 @@ const select = {
 
 export type Refused = Prisma.RefusalGetPayload<{ select: typeof select }>
 
-/**
- * Whether the caller sees the refusals of all users: with `view_run`, unless its rights are bound to owners. A refusal does not
- * record to which owner it belongs.
- */
-export const seesAllRefusals = (actor: Actor): boolean => allows(actor, 'view_run') && ownersShown(actor) === null
-
 export type Refusals = {
   /** The newest first. */
   readonly rows: readonly Refused[]
@@ -65,7 +59,7 @@ export async function readRefusals(
   actor: Actor,
   { since, before = null, kind = null, who = null, id = null }: Asked = {},
 ): Promise<Refusals> {
-  const seesAll = seesAllRefusals(actor)
+  const seesAll = seesAllRuns(actor)
   const [all, ...oldest] = await Promise.all([
     db.refusal.findMany({
       where: {

@@ -322,15 +322,15 @@ export const filesAreShort: Rule = (files) =>
  * needs it, with the reason.
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
-  src: 2301,
+  src: 2304,
   'src/api': 1566,
   'src/apply': 2600,
   'src/cli': 5415,
-  'src/dashboard': 4790,
+  'src/dashboard': 4776,
   'src/db': 2303,
   'src/document': 1847,
   'src/http': 2823,
-  'src/lists': 1769,
+  'src/lists': 1772,
   'src/models': 2773,
   'src/openapi': 1418,
   'src/plan': 4591,
@@ -340,7 +340,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/standalone': 1292,
   'src/submissions': 1378,
   'src/tracing': 177,
-  'src/views': 2519,
+  'src/views': 2513,
   'src/waits': 330,
   test: 68_809,
   workers: 118,

@@ -10,19 +10,19 @@ import { queryText } from '../../lists/filters.ts'
 import { findPage, type Request } from '../../lists/list.ts'
 import type { ListSpec } from '../../lists/listed.ts'
 import { readOwners } from '../../lists/owner-states.ts'
+import { findRuns } from '../../lists/runs-of-operators.ts'
 import type { Registry } from '../../models/registry.ts'
 import { comparedName } from '../../names.ts'
-import { type Actor, ownersShown } from '../../permissions.ts'
-import { compareAll, isOutside, readStanding } from '../../runs/outside.ts'
+import { type Actor, allowsFor, ownersShown } from '../../permissions.ts'
+import { compareAll, isOutside, readStanding, type Standing } from '../../runs/outside.ts'
 import { mayRollBack } from '../../submissions/access.ts'
 import { applicationView } from '../../views/application.ts'
-import { type Recorded, readHistory, type Seen, seenBy } from '../../views/history.ts'
+import { type Recorded, readHistory } from '../../views/history.ts'
 import { readLastChanges } from '../../views/last-changes.ts'
 import { readUidOf } from '../../views/uid.ts'
 import { applicationPath, applicationsPath } from '../addresses.ts'
 import { pageRoute, sendPage } from '../frame.ts'
 import { ifInTime } from '../late.ts'
-import { earlierRun } from '../runs/earlier-run.ts'
 import { namesOf } from '../words.ts'
 import { applicationPage, applicationsPage, applicationsQuery, mostCounted, rowsOfPage } from './pages.ts'
 
@@ -36,7 +36,6 @@ const historyQuery = z.strictObject({
     .default(null),
 })
 
-const dayMs = 86_400_000
 const entriesOfPage = 20
 const mostWords = 8
 
@@ -99,8 +98,9 @@ export function applicationPages(
         ifInTime(readStanding(db, registry, of, history?.owners ?? ownersShown(actor))),
         row && ifInTime(readStates(db, { slugs: [slug] })),
       ])
-      const seen = seenBy(registry, actor)
-      const visible = standing?.filter(({ model, owner, isGone }) => isGone || isSeen(seen, model, owner)) ?? null
+      const isSeen = ({ model, owner, isGone }: Standing) =>
+        isGone || allowsFor(actor, `view_${registry.byName(model)?.resource}`, owner)
+      const visible = standing?.filter(isSeen) ?? null
       const putBack = visible && isOutside(visible) === true ? await ifInTime(lastDocument(slug, entries, actor)) : null
       const read = { slug, row, state: states?.get(slug), standing: visible, putBack }
       const initialOf = (model: string, field: string) => registry.byName(model)?.fields.get(field)?.initial
@@ -121,15 +121,16 @@ export function applicationPages(
    * again
    */
   async function lastDocument(slug: string, entries: readonly Recorded[], actor: Actor) {
-    const of = { slug, title: '', submitter: null, objects: [], before: new Date(Date.now() + dayMs) }
-    const applied = await earlierRun(db, runs, actor, of)
+    const { ids } = await findRuns(db, runs, actor, {
+      sent: { application: slug, applied: true, mode: ['apply'] },
+      size: 1,
+    })
+    const select = { id: true, createdAt: true, finishedAt: true, submitterPk: true } as const
+    const applied = await db.run.findFirst({ where: { id: { in: ids } }, select })
     const wrote = entries.find(({ run }) => run?.hasDocument === true)
-    const isNewer = applied !== undefined && !(new Date(wrote?.entry.at ?? '') > applied.endedAt)
+    const isNewer = applied !== null && !(new Date(wrote?.entry.at ?? '') > (applied.finishedAt ?? applied.createdAt))
     const id = isNewer ? applied.id : (wrote?.entry.run ?? null)
-    const submitter = isNewer ? applied.submitter : (wrote?.run?.submitterPk ?? null)
+    const submitter = isNewer ? applied.submitterPk : (wrote?.run?.submitterPk ?? null)
     return id !== null && mayRollBack(actor, submitter) ? id : null
   }
 }
-
-const isSeen = (seen: readonly Seen[], model: string, owner: string | null): boolean =>
-  seen.some((each) => each.model === model && (each.owners === null || (owner !== null && each.owners.includes(owner))))

@@ -1,7 +1,7 @@
 import { type Html, html } from '../../http/html.ts'
 import type { ApplicationState, State } from '../../lists/application-states.ts'
 import { mostRuns, type OwnerStates } from '../../lists/owner-states.ts'
-import { type Actor, allows, ownersShown } from '../../permissions.ts'
+import { type Actor, seesAllRuns } from '../../permissions.ts'
 import { applicationsPath, runPagePath, runsPath, withQuery } from '../addresses.ts'
 import { type Row, table } from '../table.ts'
 import { type Look, looks, mark, nameText, number, sentenceText, shortTime } from '../words.ts'
@@ -30,7 +30,7 @@ export function stateText(of: ApplicationState | undefined, actor: Actor): Html 
   if (state === 'changed_outside') return html`${word} (${sentenceText(outside.join(', '))})`
   if (state !== 'failing' || since === null) return word
   const cause = reason ?? 'its run is no longer kept'
-  const seesRun = reason !== null && allows(actor, 'view_run') && ownersShown(actor) === null
+  const seesRun = reason !== null && seesAllRuns(actor)
   return html`${word} since ${shortTime(since)} (${run !== null && seesRun ? html`<a href="${runPagePath(run)}">${cause}</a>` : cause})`
 }
 

@@ -14,7 +14,7 @@ import type { Registry } from '../../models/registry.ts'
 import { type Actor, allows, allowsSome } from '../../permissions.ts'
 import type { ApplyQueue } from '../../queue/backend.ts'
 import { type Pause, readPause } from '../../queue/pause.ts'
-import { readAtWork } from '../../runs/at-work.ts'
+import { type AtWork, readAtWork } from '../../runs/at-work.ts'
 import { readBacklog } from '../../runs/queued.ts'
 import { expiringCertificates, expiringTokens } from '../../views/expiries.ts'
 import { readRefusals } from '../../views/refusal.ts'
@@ -56,7 +56,10 @@ export function openNow({ db, registry, queue, inspect, runs }: Sources) {
   }
 
   return async (actor: Actor) => {
-    const newest = newestRuns(db, runs, actor, mostNewest).then((ids) => readRunRows(db, runs, actor, ids))
+    const working = readAtWork(db)
+    const newest = newestRuns(db, runs, actor, mostNewest).then((ids) =>
+      readRunRows(db, runs, actor, ids, () => working),
+    )
     const lastHour = new Date(Date.now() - 3_600_000)
     return {
       ...(await together({
@@ -66,7 +69,7 @@ export function openNow({ db, registry, queue, inspect, runs }: Sources) {
         /** The processes of the API. */
         servers: known(inTime(readProcesses(db, 'servers'))),
         backlog: known(inTime(readBacklog(db))),
-        atWork: known(inTime(readWork(db, runs, actor))),
+        atWork: known(inTime(readWork(db, runs, actor, working))),
         /** Undefined for callers who see no application. */
         teams: allowsSome(actor, 'view_application') ? known(inTime(readOwners(db, registry, runs, actor))) : undefined,
         figures: known(figuresOf(actor)),
@@ -91,13 +94,14 @@ async function together<Asked extends object>(asked: Asked): Promise<{ [Name in 
   return Object.fromEntries(Object.keys(asked).map((name, index) => [name, answers[index]])) as never
 }
 
-async function readWork(db: Db, runs: ListSpec<'Run'>, actor: Actor) {
-  const found = await readAtWork(db)
+async function readWork(db: Db, runs: ListSpec<'Run'>, actor: Actor, working: Promise<AtWork[]>) {
+  const found = await working
   const rows = await readRunRows(
     db,
     runs,
     actor,
     found.map(({ id }) => id),
+    () => working,
   )
   const byId = new Map(rows.map((row) => [row.id, row]))
   return found.flatMap((each) => {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type Html, html } from '../../http/html.ts'
-import { type Actor, allows } from '../../permissions.ts'
+import { type Actor, allows, seesAllRuns } from '../../permissions.ts'
 import {
   isCounted,
   type Refusals,
@@ -8,7 +8,6 @@ import {
   refusalKinds,
   refusalsKept,
   refusalsOfSecond,
-  seesAllRefusals,
 } from '../../views/refusal.ts'
 import { refusalsPath, withQuery } from '../addresses.ts'
 import { choiceField, sentKey, sentText, textField } from '../filter-fields.ts'
@@ -38,7 +37,7 @@ export const refusalsPage = (question: Question, found: Refusals | null, actor: 
     within: refusalsPath,
     isLive: question.before === null,
     content: html`<p>Writes that were refused, and reads of the audit, of others' runs and of token keys; failed logins; and submissions that did not become runs. The last ${number(refusalsKept)} of users are kept, and as many without a valid token, without what was sent.</p>
-${!seesAllRefusals(actor) && html`<p class="quiet">You see your own only: ${why(actor)}.</p>`}
+${!seesAllRuns(actor) && html`<p class="quiet">You see your own only: ${why(actor)}.</p>`}
 ${form(question)}
 ${found === null ? notKnown() : contentOf(question, found)}`,
   })
