@@ -79,3 +79,23 @@ export const kindsText = ({ kinds }: Pick<Registry, 'kinds'>): string =>
 export const fieldsOf = (object: string, run: string): string =>
   `coalesce(CASE WHEN jsonb_typeof(${object}.fields) = 'object' THEN ${object}.fields END,
     CASE WHEN jsonb_typeof(${run}.changes -> ${object}.change -> 'fields') = 'object' THEN ${run}.changes -> ${object}.change -> 'fields' END)`
+
+/**
+ * Common table expressions that read each apply once, however many of its objects are asked for: `changes`, rows of
+ * `object_changes`, and `field_changes`, a row for each field. IS TRUE keeps IN out of the joins: it is hashed whatever the
+ * planner expects, which does not know the objects.
+ *
+ * @param objects a table of objects, as `model` and `key` @param applies the audit rows that changed them, in SQL, as `pk`
+ */
+export const changesOf = (objects: string, applies: string): string => `changes AS MATERIALIZED (
+    SELECT c.* FROM (${applies}) a JOIN object_changes c ON c.audit_pk = a.pk
+    WHERE ((c.model, c.key) IN (SELECT model, key FROM ${objects})) IS TRUE
+  ), run_changes AS MATERIALIZED (
+    SELECT r.id AS run_id, (n.position - 1)::integer AS change, n.value->'fields' AS run_fields FROM runs r CROSS JOIN LATERAL
+      jsonb_array_elements(CASE WHEN jsonb_typeof(r.changes) = 'array' THEN r.changes END) WITH ORDINALITY AS n(value, position)
+    WHERE r.id IN (SELECT run_id FROM changes) AND ((r.id, n.position - 1) IN (SELECT run_id, change FROM changes)) IS TRUE
+  ), field_changes AS (
+    SELECT c.model, c.key, f.key AS field, f.value AS change, c.audit_pk, c.position, c.action, c.owner
+    FROM changes c LEFT JOIN run_changes n USING (run_id, change), jsonb_each(
+      CASE 'object' WHEN jsonb_typeof(c.fields) THEN c.fields WHEN jsonb_typeof(run_fields) THEN run_fields END) f
+  )`

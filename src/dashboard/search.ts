@@ -27,6 +27,7 @@ import { notKnown, outcomeMark, shortTime, titleText } from './words.ts'
 
 /** @property note what tells hits of one kind apart */
 type Hit = { readonly text: string; readonly href: string; readonly note?: Html | string }
+type Search = (actor: Actor, text: string) => Promise<readonly Hit[]>
 type Found = readonly (readonly [kind: string, hits: readonly Hit[] | null])[]
 
 /** The most hits of a kind that are shown. One more says that there are more. */
@@ -52,7 +53,7 @@ export function searchRoute(app: Api, { db, registry, runs }: Sources): void {
     return one.length > 0 ? one : find(spec, actor, {}, text.split(/\s+/u).slice(0, mostWords))
   }
 
-  const kinds: Readonly<Record<string, (actor: Actor, text: string) => Promise<readonly Hit[]>>> = {
+  const kinds: Readonly<Record<string, Search>> = {
     Applications: async (actor, text) => {
       const keys = await named(applications, actor, 'slug', text)
       const rows = await db.application.findMany({ where: { pk: { in: keys } } })
@@ -80,36 +81,39 @@ export function searchRoute(app: Api, { db, registry, runs }: Sources): void {
         return { text: username, href: at.withQuery(at.runsPath, { period: 'month', who: username }), note: name }
       })
     },
-    'Runs and requests': async (actor, text) => {
-      if (!requestIdForm.test(text)) return []
-      const id = z.guid().safeParse(text).success ? { id: [text.toLowerCase()] } : undefined
-      const end = /^[\da-f]{8}$/i.test(text) ? { period: 'month', end: text.toLowerCase() } : undefined
-      const byId = id ?? end
-      const [runsById, runsOfRequest, audited, { rows: refused }] = await Promise.all([
-        byId === undefined ? [] : find(runs, actor, byId),
-        find(runs, actor, { request_id: text }),
-        find(audit, actor, { id: text }),
-        readRefusals(db, actor, { id: text }),
-      ])
-      const rows = await readRunRows(db, runs, actor, [...runsById, ...runsOfRequest].slice(0, most + 1))
-      if (rows.length > 0)
-        return rows.map((run) => {
-          const note = html`${shortTime(new Date(run.created_at))} ${outcomeMark(run)}`
-          return { text: run.title, href: at.runPagePath(run.id), note }
-        })
-      // A request that made no run changed one object, or was refused. A run may be gone before its audit.
-      if (audited.length > 0)
-        return [{ text: 'In the audit', href: at.withQuery(at.auditPath, { period: 'all', id: text }) }]
-      return refused.length === 0 ? [] : [{ text: 'Refused', href: at.withQuery(at.refusalsPath, { id: text }) }]
+    Runs: (actor, text) => {
+      if (z.guid().safeParse(text).success) return runHits(actor, { id: [text.toLowerCase()] })
+      return /^[\da-f]{8}$/i.test(text)
+        ? runHits(actor, { period: 'month', end: text.toLowerCase() })
+        : Promise.resolve([])
     },
+  }
+  async function runHits(actor: Actor, sent: Readonly<Record<string, unknown>>): Promise<readonly Hit[]> {
+    const rows = await readRunRows(db, runs, actor, await find(runs, actor, sent))
+    return rows.map((run) => {
+      const note = html`${shortTime(new Date(run.created_at))} ${outcomeMark(run)}`
+      return { text: run.title, href: at.runPagePath(run.id), note }
+    })
+  }
+  /** The runs of a request; else the audit of one that changed one object, or what was refused. A run may be gone before its audit. */
+  async function requestHits(actor: Actor, text: string): Promise<readonly Hit[]> {
+    if (!requestIdForm.test(text)) return []
+    const [found, audited, { rows: refused }] = await Promise.all([
+      runHits(actor, { request_id: text }),
+      find(audit, actor, { id: text }),
+      readRefusals(db, actor, { id: text }),
+    ])
+    if (found.length > 0) return found
+    if (audited.length > 0)
+      return [{ text: 'In the audit', href: at.withQuery(at.auditPath, { period: 'all', id: text }) }]
+    return refused.length === 0 ? [] : [{ text: 'Refused', href: at.withQuery(at.refusalsPath, { id: text }) }]
   }
 
   app.get(at.searchPath, pageRoute({ querystring }), async ({ actor, query: { q } }, reply) => {
-    const asked =
-      q === null
-        ? []
-        : Object.entries(kinds).map(async ([kind, search]) => [kind, await ifInTime(search(actor, q))] as const)
-    const found = await Promise.all(asked)
+    const hitsOf = async (kind: string, search: Search) => [kind, await ifInTime(search(actor, q ?? ''))] as const
+    const found = q === null ? [] : await Promise.all(Object.entries(kinds).map((kind) => hitsOf(...kind)))
+    // No index has the ids of requests: they are searched where nothing else is found.
+    if (q !== null && found.every(([, hits]) => hits?.length === 0)) found.push(await hitsOf('Requests', requestHits))
     const [hit, ...others] = found.flatMap(([, hits]) => hits ?? [])
     const isAll = found.every(([, hits]) => hits !== null)
     if (hit !== undefined && others.length === 0 && isAll) return reply.redirect(hit.href, 303)
@@ -123,7 +127,7 @@ const searchPage = (q: string | null, found: Found, actor: Actor): string =>
     actor,
     q,
     content: html`${found.map(([kind, hits]) => hits?.length !== 0 && html`<section><h2>${kind}</h2>${hits === null ? notKnown() : list(hits)}</section>`)}
-${found.every(([, hits]) => hits?.length === 0) && html`<p>${q !== null && 'Nothing is found, as far as you may see. '}Searched are the slugs, names and groups of applications; owners; the names and e-mail addresses of users; runs, by the id, or by its last 8 characters within 30 days; and the ids of requests.</p>`}`,
+${found.every(([, hits]) => hits?.length === 0) && html`<p>${q !== null && 'Nothing is found, as far as you may see. '}Searched are the slugs, names and groups of applications; owners; the names and e-mail addresses of users; runs, by the id, or by its last 8 characters within 30 days; and the ids of requests, where nothing else is found.</p>`}`,
   })
 
 const list = (hits: readonly Hit[]): Html =>

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { applicationModel, fieldsOf, isOf, kindsText, objectsNamed } from '../apply/history.ts'
+import { applicationModel, changesOf, kindsText, objectsNamed } from '../apply/history.ts'
 import type { Db } from '../db/client.ts'
 import { execute, query } from '../db/raw.ts'
 import type { Logger } from '../log.ts'
@@ -93,29 +93,31 @@ function differing(model: Model, values: Fields, recorded: Fields): NonNullable<
 }
 
 /** @param named the keys of applications, in SQL, as `key` */
-const comparing = (named: string) => `WITH named AS (${named}), objects AS (
+const comparing = (named: string) => `WITH named AS MATERIALIZED (${named}), objects AS MATERIALIZED (
     SELECT $1 AS model, n.key, n.key AS application, to_jsonb(a) AS present FROM named n LEFT JOIN applications a ON a.pk = n.key::uuid
     UNION ALL SELECT k.model, p.pk::text, n.key, to_jsonb(p) FROM named n JOIN applications a ON a.pk = n.key::uuid
       JOIN providers p ON p.pk = a.provider_pk JOIN jsonb_to_recordset($2::jsonb) AS k(kind text, model text) USING (kind)
+  ), ${changesOf(
+    'objects',
+    `SELECT DISTINCT r.pk FROM objects o CROSS JOIN LATERAL (
+      SELECT pk FROM audit_rows a WHERE a.objects @> ARRAY[o.model || ' ' || o.key] ORDER BY pk DESC LIMIT ${mostRead}
+    ) r`,
+  )}, known AS MATERIALIZED (
+    SELECT model, key, jsonb_object_agg(field, value) AS recorded FROM (
+      SELECT DISTINCT ON (model, key, field) model, key, field, change->'to' AS value FROM field_changes
+      WHERE jsonb_typeof(change) = 'object' ORDER BY model, key, field, audit_pk DESC, position DESC
+    ) newest GROUP BY model, key
+  ), last AS MATERIALIZED (
+    SELECT DISTINCT ON (model, key) model, key, action, name FROM changes ORDER BY model, key, audit_pk DESC, position DESC
   )
   SELECT o.application, (SELECT slug FROM applications WHERE pk = o.application::uuid) AS slug, o.model, o.present, known.recorded,
     coalesce(last.action <> 'delete' AND NOT EXISTS (SELECT FROM applications a WHERE a.slug = last.name), false) AS "isGone"
-  FROM objects o LEFT JOIN LATERAL (
-    SELECT r.action, r.name FROM object_changes r WHERE ${isOf('r', 'o.model', 'o.key')}
-    ORDER BY r.audit_pk DESC, r.position DESC LIMIT 1
-  ) last ON true, LATERAL (
-    SELECT jsonb_object_agg(name, value) AS recorded FROM (
-      SELECT DISTINCT ON (f.key) f.key AS name, f.value->'to' AS value FROM (
-        SELECT * FROM object_changes r WHERE ${isOf('r', 'o.model', 'o.key')} ORDER BY r.audit_pk DESC LIMIT ${mostRead}
-      ) c LEFT JOIN runs ON runs.id = c.run_id, jsonb_each(${fieldsOf('c', 'runs')}) f
-      WHERE jsonb_typeof(f.value) = 'object' ORDER BY f.key, c.audit_pk DESC, c.position DESC
-    ) newest
-  ) known`
+  FROM objects o LEFT JOIN last USING (model, key) LEFT JOIN known USING (model, key)`
 
 const allEveryS = 600
 const roundMs = 5_000
 /** Applications of one statement. */
-const portion = 50
+const portion = 500
 
 const keyRow = z.object({ pk: z.guid() })
 

@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import type { Objection } from '../apply/finding.ts'
-import { hasName, isOf } from '../apply/history.ts'
 import { Refusal } from '../apply/refusal.ts'
 import { maxListed } from '../apply/words.ts'
 import type { EngineReader } from '../db/engine-tx.ts'
@@ -20,16 +19,13 @@ const lastRow = z.object({
   actorName: z.string(),
 })
 
-const lastOf = (condition: string) =>
-  `(SELECT r.audit_pk, r.at, r.run_id FROM object_changes r WHERE ${condition}
-      ORDER BY r.audit_pk DESC LIMIT 1)`
-
 /** Objects by their keys; without one by their names, which they may have lost. */
 const lastText = `SELECT (o.position - 1)::integer AS position, l.at, l.run_id AS "runId", r.submitter_pk AS "submitterPk",
-    coalesce(r.options, '{}'::jsonb) AS options, a.actor_pk AS "actorPk", a.actor_name AS "actorName"
-  FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS o(model, key, name, position),
-    LATERAL (${lastOf(isOf('r', 'o.model', 'o.key'))} UNION ALL ${lastOf(`o.key IS NULL AND ${hasName('r', 'o.model', 'o.name')}`)}) l
-    JOIN audit_rows a ON a.pk = l.audit_pk LEFT JOIN runs r ON r.id = l.run_id
+    coalesce(r.options, '{}'::jsonb) AS options, l.actor_pk AS "actorPk", l.actor_name AS "actorName"
+  FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS o(model, key, name, position), LATERAL (
+      SELECT * FROM audit_rows a WHERE a.objects @> ARRAY[coalesce(o.model || ' ' || o.key, o.model || '=' || o.name)]
+      ORDER BY a.pk DESC LIMIT 1
+    ) l LEFT JOIN runs r ON r.id = l.run_id
   WHERE l.at > $4::timestamptz`
 
 /** A refusal that names the cause of each changed object, as far as the submitter may know it. */

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { fieldsOf, hasName, isOf } from '../apply/history.ts'
+import { changesOf } from '../apply/history.ts'
 import type { Db } from '../db/client.ts'
 import { inTime } from '../db/in-time.ts'
 import { query } from '../db/raw.ts'
@@ -80,11 +80,16 @@ function split({ model, identifiers, attrs }: Entry, registry: Registry, rows: r
 
 /** The first change of each field of the objects that have, or had, these names, after a time. */
 const text = `WITH asked AS (SELECT * FROM jsonb_to_recordset($1::jsonb) AS a(entry integer, model text, name text)
-  ), objects AS (
-    SELECT DISTINCT a.entry, a.model, n.key FROM asked a JOIN object_changes n ON ${hasName('n', 'a.model', 'a.name')}
-  )
-  SELECT DISTINCT ON (o.entry, f.key) o.entry, f.key AS field, f.value AS change
-  FROM objects o JOIN jsonb_to_recordset($3::jsonb) AS v(model text, owners text[]) USING (model)
-    JOIN object_changes c ON ${isOf('c', 'o.model', 'o.key')} LEFT JOIN runs r ON r.id = c.run_id, jsonb_each(${fieldsOf('c', 'r')}) f
-  WHERE c.at > $2::timestamptz AND c.action = 'update' AND (v.owners IS NULL OR c.owner = ANY (v.owners))
-  ORDER BY o.entry, f.key, c.audit_pk, c.position`
+  ), named AS MATERIALIZED (
+    SELECT c.model, c.name, c.key FROM object_changes c
+    WHERE c.audit_pk IN (SELECT r.pk FROM asked a JOIN audit_rows r ON r.objects @> ARRAY[a.model || '=' || a.name])
+      AND ((c.model, c.name) IN (SELECT model, name FROM asked)) IS TRUE
+  ), objects AS MATERIALIZED (SELECT DISTINCT entry, model, key FROM asked JOIN named USING (model, name)
+  ), ${changesOf(
+    'objects',
+    `SELECT DISTINCT r.pk FROM objects o JOIN audit_rows r ON r.objects @> ARRAY[o.model || ' ' || o.key] WHERE r.at > $2::timestamptz`,
+  )}
+  SELECT DISTINCT ON (entry, field) entry, field, change
+  FROM objects JOIN jsonb_to_recordset($3::jsonb) AS v(model text, owners text[]) USING (model) JOIN field_changes c USING (model, key)
+  WHERE action = 'update' AND (v.owners IS NULL OR c.owner = ANY (v.owners))
+  ORDER BY entry, field, audit_pk, position`

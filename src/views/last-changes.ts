@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { applicationModel, isOf, kindsText } from '../apply/history.ts'
+import { applicationModel, kindsText } from '../apply/history.ts'
 import type { Db } from '../db/client.ts'
 import { query } from '../db/raw.ts'
 import type { Registry } from '../models/registry.ts'
@@ -42,17 +42,14 @@ export async function readLastChanges(
   )
 }
 
+/** The owner of an object as it is decides who sees its last change: no change is searched in the applies of many objects. */
 const text = `WITH objects AS (
-    SELECT a.pk AS application, $2 AS model, a.pk::text AS key FROM applications a WHERE a.pk = ANY ($1::uuid[])
-    UNION ALL SELECT a.pk, k.model, p.pk::text FROM applications a JOIN providers p ON p.pk = a.provider_pk
+    SELECT a.pk AS application, $2 AS model, a.pk::text AS key, a.owner FROM applications a WHERE a.pk = ANY ($1::uuid[])
+    UNION ALL SELECT a.pk, k.model, p.pk::text, p.owner FROM applications a JOIN providers p ON p.pk = a.provider_pk
       JOIN jsonb_to_recordset($3::jsonb) AS k(kind text, model text) USING (kind) WHERE a.pk = ANY ($1::uuid[])
-  ), last AS (
-    SELECT DISTINCT ON (objects.application) objects.application, o.audit_pk, o.at
-    FROM objects JOIN jsonb_to_recordset($4::jsonb) AS v(model text, owners text[]) USING (model), LATERAL (
-      SELECT r.audit_pk, r.at FROM object_changes r
-      WHERE ${isOf('r', 'objects.model', 'objects.key')} AND (v.owners IS NULL OR r.owner = ANY (v.owners))
-      ORDER BY r.audit_pk DESC LIMIT 1) o
-    ORDER BY objects.application, o.audit_pk DESC
   )
-  SELECT last.application, last.at, a.actor_pk AS "actorPk", a.actor_name AS "actorName", a.real_name AS "realName"
-  FROM last JOIN audit_rows a ON a.pk = last.audit_pk`
+  SELECT DISTINCT ON (application) application, r.at, r.actor_pk AS "actorPk", r.actor_name AS "actorName", r.real_name AS "realName"
+  FROM objects o JOIN jsonb_to_recordset($4::jsonb) AS v(model text, owners text[]) USING (model), LATERAL (
+    SELECT * FROM audit_rows a WHERE a.objects @> ARRAY[o.model || ' ' || o.key] ORDER BY pk DESC LIMIT 1) r
+  WHERE v.owners IS NULL OR o.owner = ANY (v.owners)
+  ORDER BY application, r.pk DESC`

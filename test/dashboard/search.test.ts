@@ -51,6 +51,12 @@ test('a run is opened by its id, by the end of it as pages show it, and by its r
   expect((await search(end.slice(1))).status).toBe(200)
 })
 
+test('a request is searched where nothing else is found', async () => {
+  await submit('nightly', 'team-docs', 'nightly-1')
+  await submit('nightly-2', 'team-docs', 'nightly')
+  expect(await search('nightly')).toMatchObject({ status: 303, to: '/admin/applications/nightly/' })
+})
+
 test('a request without a run leads to the audit, or to its refusal', async () => {
   const headers = { 'x-request-id': 'single-1', 'content-type': 'application/json' }
   const write = { method: 'POST', url: '/api/v3/core/groups/', headers, payload: { name: 'Searched' } } as const
