@@ -7,8 +7,6 @@ export const locks = {
   bootstrap: 7_201_455_301,
   /** One process at a time migrates. */
   migration: 7_201_455_302,
-  /** One worker at a time reconciles. */
-  reconciler: 7_201_455_303,
   /** One seed at a time. */
   seed: 7_201_455_304,
   /** One process at a time changes BullMQ's functions. */

@@ -1,10 +1,10 @@
 import { hash, randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import pg from 'pg'
+import type pg from 'pg'
 import { z } from 'zod'
 import { retrying } from './backoff.ts'
 import type { Db } from './client.ts'
-import { databaseProblem, failureCode } from './errors.ts'
+import { failureCode } from './errors.ts'
 import { locks } from './locks.ts'
 import {
   isOutside,
@@ -16,6 +16,7 @@ import {
 } from './migrations.ts'
 import { requireSession, type SessionSetting, sessionMark, sessionProblem } from './pooler.ts'
 import { query } from './raw.ts'
+import { inSession } from './session.ts'
 
 /** The database cannot be migrated to this version. The message says why, and what to do. */
 export class MigrationError extends Error {
@@ -49,28 +50,33 @@ export async function migrate(
   setting: SessionSetting = 'DIRECT_DATABASE_URL',
   only?: readonly string[],
 ): Promise<string[]> {
-  const client = await open(url).catch((error: unknown) => {
-    throw sessionProblem(error, setting)
-  })
+  const config = {
+    connectionString: url,
+    application_name: 'gatewright-migrate',
+    options: sessionMark,
+    connectionTimeoutMillis: 5_000,
+    statement_timeout: 0,
+    idle_in_transaction_session_timeout: 0,
+  }
   try {
-    await requireSession(client, setting)
-    await checkVersion(client)
-    const known = (await knownMigrations(folder)).filter(({ name }) => only?.includes(name) ?? true)
-    await lock(client)
-    const history = await readHistory(client)
-    const { missing, replacements } = missingMigrations(known, history)
-    if (missing.length > 0) await checkRights(client, missing)
-    if (history.length === 0) await createHistory(client)
-    for (const name of missing) {
-      const script = await migrationScript(name, folder)
-      await (replacements.has(name) ? record(client, name, script) : apply(client, name, script))
-    }
-    return missing.filter((name) => !replacements.has(name))
-  } catch (error) {
-    throw error instanceof MigrationError ? error : databaseProblem(error)
-  } finally {
     // The session's end frees the lock.
-    await client.end()
+    return await inSession(config, async (client) => {
+      await requireSession(client, setting)
+      await checkVersion(client)
+      const known = (await knownMigrations(folder)).filter(({ name }) => only?.includes(name) ?? true)
+      await lock(client)
+      const history = await readHistory(client)
+      const { missing, replacements } = missingMigrations(known, history)
+      if (missing.length > 0) await checkRights(client, missing)
+      if (history.length === 0) await createHistory(client)
+      for (const name of missing) {
+        const script = await migrationScript(name, folder)
+        await (replacements.has(name) ? record(client, name, script) : apply(client, name, script))
+      }
+      return missing.filter((name) => !replacements.has(name))
+    })
+  } catch (error) {
+    throw error instanceof MigrationError ? error : sessionProblem(error, setting)
   }
 }
 
@@ -92,22 +98,6 @@ async function lock(client: pg.Client): Promise<void> {
       )
     await delay(lockEveryMs)
   }
-}
-
-/** @throws as pg does */
-async function open(url: string): Promise<pg.Client> {
-  const client = new pg.Client({
-    connectionString: url,
-    application_name: 'gatewright-migrate',
-    options: sessionMark,
-    connectionTimeoutMillis: 5_000,
-    statement_timeout: 0,
-    idle_in_transaction_session_timeout: 0,
-  })
-  // When an idle connection breaks, the next query fails with the error.
-  client.on('error', () => {})
-  await client.connect()
-  return client
 }
 
 /** One migration of `_prisma_migrations`. */

@@ -1,7 +1,6 @@
 import pg from 'pg'
 import { StartError } from '../start-error.ts'
-import { databaseProblem } from './errors.ts'
-import { inSession } from './session.ts'
+import { inSessionTransaction } from './session.ts'
 
 /**
  * The logins of a database (docs/adr/0036-two-logins-without-superuser-rights.md). The owner of the tables migrates. API
@@ -16,6 +15,8 @@ export type Logins = { readonly owner: Login; readonly service: Login }
 export const withLogin = (url: string, { user, password }: Login): string =>
   Object.assign(new URL(url), { username: user, password }).href
 
+const program = 'gatewright-logins'
+
 /** The schemas of Gatewright and of BullMQ. */
 const schemas = ['public', 'bullmq']
 
@@ -26,7 +27,7 @@ const schemas = ['public', 'bullmq']
  * @throws {StartError} when one of them is a superuser
  */
 export function prepareLogins(adminUrl: string, { owner, service }: Logins): Promise<void> {
-  return inTransaction(adminUrl, async (client) => {
+  return inSessionTransaction(adminUrl, program, async (client) => {
     for (const login of [owner, service]) await makeLogin(client, login)
     const name = pg.escapeIdentifier(owner.user)
     // An administrator without superuser rights gives only to a role that it is a member of.
@@ -44,7 +45,7 @@ export function prepareLogins(adminUrl: string, { owner, service }: Logins): Pro
  * @param service the name of the login of API and worker
  */
 export const letSeeSessions = (adminUrl: string, service: string): Promise<void> =>
-  inTransaction(adminUrl, async (client) => {
+  inSessionTransaction(adminUrl, program, async (client) => {
     await client.query(`GRANT pg_read_all_stats TO ${pg.escapeIdentifier(service)}`)
   })
 
@@ -89,7 +90,7 @@ const othersObjects = `
  * @param service the name of the login of API and worker
  */
 export function grantToService(ownerUrl: string, service: string): Promise<void> {
-  return inTransaction(ownerUrl, async (client) => {
+  return inSessionTransaction(ownerUrl, program, async (client) => {
     const { rows } = await client.query<{ nspname: string }>(
       'SELECT nspname FROM pg_namespace WHERE nspname = ANY($1::text[])',
       [schemas],
@@ -112,12 +113,3 @@ const grantsIn = (schema: string, name: string) => `
   GRANT USAGE ON SCHEMA ${schema} TO ${name};
   GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${schema} TO ${name};
   GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA ${schema} TO ${name}`
-
-const inTransaction = (url: string, work: (client: pg.Client) => Promise<void>): Promise<void> =>
-  inSession({ connectionString: url, application_name: 'gatewright-logins' }, async (client) => {
-    await client.query('BEGIN')
-    await work(client)
-    await client.query('COMMIT')
-  }).catch((error: unknown) => {
-    throw databaseProblem(error)
-  })

@@ -16,8 +16,6 @@ export type Keyring = {
   open(envelope: string, place: SealedPlace): string
   /** Whether it was sealed as `seal` does it now. */
   isCurrent(envelope: string): boolean
-  /** Whether it was sealed under SECRET_KEY, by this version or an earlier one. */
-  isOfCurrentKey(envelope: string): boolean
   /** The first characters of an envelope of `seal`. */
   readonly prefix: string
   /** A key for another purpose, such as signing sessions: 32 bytes. */
@@ -55,7 +53,6 @@ export function keyring(secret: string, previous: string | null = null): Keyring
     },
     digests: (purpose, text) => derivers.map((derive) => createHmac('sha256', derive(purpose)).update(text).digest()),
     ids: [current.id, ...others.map(({ id }) => id)],
-    isOfCurrentKey: (envelope) => envelope.split('.')[1] === current.id,
     isCurrent: (envelope) => envelope.startsWith(prefix),
     seal(plaintext, place) {
       const nonce = randomBytes(12)

@@ -1,4 +1,5 @@
 import pg from 'pg'
+import { databaseProblem } from './errors.ts'
 
 /**
  * Runs `work` on a connection of its own, for statements that Prisma cannot express.
@@ -19,3 +20,18 @@ export async function inSession<Result>(
     await client.end().catch(() => {})
   }
 }
+
+/** The same in one transaction, which the end of the session rolls back after an error. @throws {Problem} `unavailable` */
+export const inSessionTransaction = <Result>(
+  url: string,
+  applicationName: string,
+  work: (client: pg.Client) => Promise<Result>,
+): Promise<Result> =>
+  inSession({ connectionString: url, application_name: applicationName }, async (client) => {
+    await client.query('BEGIN')
+    const result = await work(client)
+    await client.query('COMMIT')
+    return result
+  }).catch((error: unknown) => {
+    throw databaseProblem(error)
+  })

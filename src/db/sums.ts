@@ -23,13 +23,13 @@ const everyMs = 2_000
 export function openSums(db: Db): Sums {
   const own = new Map<string, number>()
   let unwritten = new Map<string, number>()
-  let writing: Promise<void> | undefined
 
   /**
    * Writes without a limit of time: a count whose write may still succeed must not be written again. The connection has its own
    * limits.
    */
   async function writeAll(): Promise<void> {
+    if (unwritten.size === 0) return
     const written = [...unwritten]
     unwritten = new Map()
     try {
@@ -46,18 +46,13 @@ export function openSums(db: Db): Sums {
     }
   }
 
-  const round = () => {
-    if (unwritten.size === 0 || writing !== undefined) return
-    writing = writeAll().finally(() => {
-      writing = undefined
-    })
+  // One statement after the other, so that a stop waits for the last.
+  let writing = Promise.resolve()
+  const write = () => {
+    writing = writing.then(writeAll)
+    return writing
   }
-  const write = async () => {
-    await writing
-    round()
-    await writing
-  }
-  const timer = setInterval(round, everyMs).unref()
+  const timer = setInterval(write, everyMs).unref()
   return {
     own,
     add: (series, by = 1) => {

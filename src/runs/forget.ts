@@ -1,8 +1,6 @@
-import type pg from 'pg'
-import { databaseProblem } from '../db/errors.ts'
 import type { Keyring } from '../db/seal.ts'
 import { sealedCheck } from '../db/sealed-check.ts'
-import { inSession } from '../db/session.ts'
+import { inSessionTransaction } from '../db/session.ts'
 import { sha256, uuid7 } from '../ids.ts'
 import type { Registry } from '../models/registry.ts'
 import { groupsOfUser } from '../rights/actor.ts'
@@ -14,6 +12,8 @@ import { type SealedColumn, sealedColumns } from './reseal.ts'
 
 /** Values of one place that no key opens. @property names what they belong to, as an operator knows it; none for runs */
 export type Lost = { readonly place: string; readonly count: number; readonly names: readonly string[] }
+
+const program = 'gatewright-secrets'
 
 type Place = Pick<SealedColumn, 'table' | 'column' | 'json'>
 
@@ -39,7 +39,7 @@ const names: Readonly<Record<string, string>> = {
 
 /** The values that are lost with each key but those of `ids`, by place. */
 export const findLost = (url: string, registry: Registry, ids: readonly string[]): Promise<Lost[]> =>
-  inTransaction(url, async (client) => {
+  inSessionTransaction(url, program, async (client) => {
     const all: Lost[] = []
     for (const place of placesOf(registry)) {
       const name = names[place.table] ?? 'NULL'
@@ -85,7 +85,7 @@ export const forget = (
   keyring: Keyring,
   { identifier, keep }: { readonly identifier: string; readonly keep: (secret: string) => void },
 ): Promise<boolean> =>
-  inTransaction(url, async (client) => {
+  inSessionTransaction(url, program, async (client) => {
     const values = [keyring.ids]
     await client.query(cancel, values)
     const changes: object[] = []
@@ -113,14 +113,4 @@ export const forget = (
       [uuid7(), identifier, user.pk, sha256(secret), keyring.ids[0]],
     )
     return true
-  })
-
-const inTransaction = <Result>(url: string, work: (client: pg.Client) => Promise<Result>): Promise<Result> =>
-  inSession({ connectionString: url, application_name: 'gatewright-secrets' }, async (client) => {
-    await client.query('BEGIN')
-    const result = await work(client)
-    await client.query('COMMIT')
-    return result
-  }).catch((error: unknown) => {
-    throw databaseProblem(error)
   })

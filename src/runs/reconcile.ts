@@ -53,7 +53,7 @@ const enqueuedAgain = (run: Overdue): Decided =>
 
 /**
  * Enqueues runs again whose job has vanished: Redis was wiped, the worker died, or the API died between recording and enqueueing.
- * A run whose job is still queued keeps it. One worker at a time does this.
+ * A run whose job is still queued keeps it. When several workers do this at once, one of them decides on a run.
  *
  * @throws when the queue did not answer, or a job could not be added; the other runs are enqueued all the same
  */

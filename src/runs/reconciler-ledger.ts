@@ -1,7 +1,6 @@
 import { z } from 'zod'
-import { type Db, type Tx, transaction } from '../db/client.ts'
-import { locks } from '../db/locks.ts'
-import { query } from '../db/raw.ts'
+import type { Db } from '../db/client.ts'
+import { query, type Statement } from '../db/raw.ts'
 import { traceHeaders } from '../tracing.ts'
 import { lostCause } from './cause.ts'
 import { notifyEnded } from './ended.ts'
@@ -11,8 +10,8 @@ import { type Life, maxAttempts, notItsTurnMs, patienceS } from './life.ts'
 /** The interface of the ledger for the reconciler. The simulation of runs has a second one, in memory (test/simulation/). */
 export type ReconcilerLedger = {
   /**
-   * Queued runs that have waited for longer than `patienceS`, the oldest first; none that a worker has locked. The list is empty
-   * while another worker reads them.
+   * Queued runs that have waited for longer than `patienceS`, the oldest first; none that a worker has locked. Several workers may
+   * read them at once: `save` lets one of them decide.
    */
   overdue(): Promise<Overdue[]>
   /**
@@ -54,19 +53,8 @@ const batch = 100
 const patience = Array.from({ length: maxAttempts + 1 }, (_, attempts) => patienceS(attempts))
 
 export const reconcilerLedger = (db: Db): ReconcilerLedger => ({
-  overdue: () => transaction(db, overdue),
-  save: (runs) =>
-    transaction(db, async (tx) => {
-      const counted = await count(
-        tx,
-        runs.filter(({ next }) => next.state === 'queued'),
-      )
-      const failed = await fail(
-        tx,
-        runs.filter(({ next }) => next.state === 'failed'),
-      )
-      return new Set([...counted, ...failed].map(({ id }) => id))
-    }),
+  overdue: () => query(db, overdueRow, { text: overdueText, values: [patience, batch] }),
+  save: async (runs) => new Set((await query(db, idRow, saving(runs))).map(({ id }) => id)),
   due: () => query(db, dueRow, { text: dueText, values: [batch, `${notItsTurnMs - leftForMs} milliseconds`] }),
   notifyEnded: (id) => notifyEnded(db, id),
 })
@@ -90,63 +78,37 @@ const dueText = `WITH waiting AS MATERIALIZED (
     ORDER BY runs.created_at LIMIT $1 FOR UPDATE OF runs SKIP LOCKED
   ) UPDATE runs SET enqueued_at = now() FROM due WHERE runs.id = due.id RETURNING runs.id, runs.attempts`
 
-async function overdue(tx: Tx): Promise<Overdue[]> {
-  if (!(await isElected(tx))) return []
-  // SKIP LOCKED: a worker works on a locked run.
-  return query(tx, overdueRow, {
-    text: `SELECT id, title, kind, mode::text AS mode, attempts, request_id AS request,
-        (SELECT username FROM users WHERE pk = submitter_pk) AS "user",
-        options -> 'impersonator' ->> 'username' AS "realUser", options -> 'trace' AS trace,
-        EXISTS (SELECT 1 FROM run_attempts a WHERE a.run_id = runs.id AND a.attempt = runs.attempts) AS "isExplained" FROM runs
-      WHERE state = 'queued' AND enqueued_at < now() - make_interval(
-        secs => ($1::float8[])[greatest(0, least(attempts, cardinality($1::float8[]) - 1)) + 1])
-      ORDER BY enqueued_at LIMIT $2 FOR UPDATE SKIP LOCKED`,
-    values: [patience, batch],
-  })
-}
-
-/** Whether this worker is the one that reconciles: one at a time does. */
-async function isElected(tx: Tx): Promise<boolean> {
-  const [election] = await query(tx, z.object({ elected: z.boolean() }), {
-    text: 'SELECT pg_try_advisory_xact_lock($1) AS elected',
-    values: [locks.reconciler],
-  })
-  return election?.elected === true
-}
-
-async function count(tx: Tx, runs: readonly Decided[]): Promise<{ id: string }[]> {
-  if (runs.length === 0) return []
-  return query(tx, idRow, {
-    text: `WITH still AS (
-        SELECT r.id, r.attempts, decided.next FROM runs r
-        JOIN unnest($1::uuid[], $2::integer[], $3::integer[]) AS decided(id, attempts, next) USING (id)
-        WHERE r.state = 'queued' AND r.attempts = decided.attempts FOR UPDATE OF r SKIP LOCKED
-      ), lost AS (
-        INSERT INTO run_attempts (run_id, attempt, cause) SELECT id, attempts, $4 FROM still WHERE next > attempts
-        ON CONFLICT DO NOTHING
-      ) UPDATE runs SET attempts = still.next, enqueued_at = now() FROM still WHERE runs.id = still.id
-      RETURNING runs.id`,
-    values: [
-      ...[runs.map(({ id }) => id), runs.map(({ attempts }) => attempts), runs.map(({ next }) => next.attempts)],
-      lostCause,
-    ],
-  })
-}
+/** SKIP LOCKED: a worker works on a locked run. */
+const overdueText = `SELECT id, title, kind, mode::text AS mode, attempts, request_id AS request,
+    (SELECT username FROM users WHERE pk = submitter_pk) AS "user",
+    options -> 'impersonator' ->> 'username' AS "realUser", options -> 'trace' AS trace,
+    EXISTS (SELECT 1 FROM run_attempts a WHERE a.run_id = runs.id AND a.attempt = runs.attempts) AS "isExplained" FROM runs
+  WHERE state = 'queued' AND enqueued_at < now() - make_interval(
+    secs => ($1::float8[])[greatest(0, least(attempts, cardinality($1::float8[]) - 1)) + 1])
+  ORDER BY enqueued_at LIMIT $2 FOR UPDATE SKIP LOCKED`
 
 /**
- * Fails runs. The cause of a run is the last one that was recorded before: the statement does not see the rows that it inserts.
+ * The cause of a run that fails is the last one that was recorded before: the statement does not see the rows that it inserts.
  */
-async function fail(tx: Tx, runs: readonly Overdue[]): Promise<{ id: string }[]> {
-  if (runs.length === 0) return []
-  return query(tx, idRow, {
-    text: `WITH still AS (
-        SELECT id, attempts FROM runs WHERE id = ANY($1::uuid[]) AND state = 'queued' FOR UPDATE SKIP LOCKED
-      ), lost AS (
-        INSERT INTO run_attempts (run_id, attempt, cause) SELECT id, attempts, $2::text FROM still ON CONFLICT DO NOTHING
-      ) UPDATE runs SET state = 'failed', applied = false, reason = 'unavailable', finished_at = now(),
+const saving = (runs: readonly Decided[]): Statement => ({
+  text: `WITH still AS (
+      SELECT r.id, r.attempts, decided.next, decided.fails FROM runs r
+      JOIN unnest($1::uuid[], $2::integer[], $3::integer[], $4::boolean[]) AS decided(id, attempts, next, fails) USING (id)
+      WHERE r.state = 'queued' AND r.attempts = decided.attempts FOR UPDATE OF r SKIP LOCKED
+    ), lost AS (
+      INSERT INTO run_attempts (run_id, attempt, cause) SELECT id, attempts, $5 FROM still WHERE fails OR next > attempts
+      ON CONFLICT DO NOTHING
+    ), counted AS (
+      UPDATE runs SET attempts = still.next, enqueued_at = now() FROM still WHERE runs.id = still.id AND NOT fails
+      RETURNING runs.id
+    ), failed AS (
+      UPDATE runs SET state = 'failed', applied = false, reason = 'unavailable', finished_at = now(),
         logs = ARRAY['not applied: enqueued ' || runs.attempts || ' times, and no worker finished it'],
-        cause = coalesce((SELECT a.cause FROM run_attempts a WHERE a.run_id = runs.id ORDER BY a.attempt DESC LIMIT 1), $2)
-      FROM still WHERE runs.id = still.id RETURNING runs.id`,
-    values: [runs.map(({ id }) => id), lostCause],
-  })
-}
+        cause = coalesce((SELECT a.cause FROM run_attempts a WHERE a.run_id = runs.id ORDER BY a.attempt DESC LIMIT 1), $5)
+      FROM still WHERE runs.id = still.id AND fails RETURNING runs.id
+    ) SELECT id FROM counted UNION ALL SELECT id FROM failed`,
+  values: [
+    ...[runs.map(({ id }) => id), runs.map(({ attempts }) => attempts)],
+    ...[runs.map(({ next }) => next.attempts), runs.map(({ next }) => next.state === 'failed'), lostCause],
+  ],
+})

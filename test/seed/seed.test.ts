@@ -131,20 +131,6 @@ test('two seeds with the same number at once write it once', async () => {
   expect(await house.db.user.count({ where: { username: { startsWith: 's4-' } } })).toBe(500)
 })
 
-test('a worker reconciles while a seed is written: each waits only for its own kind', async () => {
-  const elected = Promise.withResolvers<void>()
-  const release = Promise.withResolvers<void>()
-  const reconciling = transaction(house.db, async (tx) => {
-    await run(tx, sql`SELECT pg_advisory_xact_lock(${locks.reconciler})`)
-    elected.resolve()
-    await release.promise
-  })
-  await elected.promise
-  expect((await again(7))?.get('users')).toBe(500)
-  release.resolve()
-  await reconciling
-})
-
 test('one seed is written at a time', async () => {
   const waiting = sql`SELECT pid FROM pg_stat_activity
     WHERE application_name = 'gatewright-seed' AND wait_event = 'advisory' AND datname = current_database()`

@@ -203,7 +203,7 @@ export function reconcilerLedger(stage: Stage, process: Process): RoundLedger {
       const row = database.rows.get(id)
       if (row === undefined) continue
       const isFree = row.state === 'queued' && !database.isLocked(id)
-      const isSame = isFree && (next.state === 'failed' || row.attempts === attempts)
+      const isSame = isFree && row.attempts === attempts
       if (!isSame && flaw !== 'reconciler writes without a check') {
         // Another reconciler was quicker: the attempt without a job counts.
         if (next.attempts < attempts) watch.excused(id)
@@ -233,7 +233,6 @@ export function reconcilerLedger(stage: Stage, process: Process): RoundLedger {
     overdue: () =>
       database.ask(process, 'read overdue runs', (reply) => {
         counted.clear()
-        if (world.random.chance(world.faults.unelected)) return reply.ok([])
         const due = free().filter(
           ({ attempts, enqueuedAt }) => world.now() - enqueuedAt > patienceS(Math.min(attempts, maxAttempts)) * 1_000,
         )

@@ -8,7 +8,7 @@ import type { Faults, Process } from './world.ts'
 
 export const noFaults: Faults = {
   ...{ crash: 0, lost: 0, slow: 0, limbo: 0, silent: 0 },
-  ...{ duplicate: 0, drop: 0, delay: 0, unheard: 0, unelected: 0 },
+  ...{ duplicate: 0, drop: 0, delay: 0, unheard: 0 },
 }
 
 /** Each kind of fault is missing in some simulations, so that it does not hide what others do. */
@@ -22,7 +22,6 @@ export const randomFaults = (random: Random): Faults => ({
   drop: random.pick([0, 0.1, 0.4]),
   delay: random.pick([0, 0.1, 0.4]),
   unheard: random.pick([0, 0.5]),
-  unelected: 0.05,
 })
 
 /** Outages of queue and database. @returns when all faults are over */

@@ -28,8 +28,6 @@ export type Faults = {
   delay: number
   /** Each notification: it is lost. */
   unheard: number
-  /** Each read of overdue runs: another worker reads them. */
-  unelected: number
 }
 
 /** The answer to a call. One of the two is called, once. */
