@@ -27,7 +27,7 @@ const adminName = 'admin'
  */
 export async function bootstrap(db: Db, engine: Engine, firstToken: () => string): Promise<boolean> {
   const text = await readFile(new URL('../../blueprints/bootstrap.yaml', import.meta.url), 'utf8')
-  const plan = compile(parse(text), engine.registry)
+  const plan = compile(await parse(text), engine.registry)
   return transaction(
     db,
     async (tx) => {

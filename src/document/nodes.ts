@@ -13,7 +13,7 @@ import {
 import type { FieldPath } from '../errors.ts'
 import { isKept, mayLoseDigits } from '../numbers.ts'
 import { documentLimits } from './document.ts'
-import { eventsOf } from './short-lines.ts'
+import { countUpTo, eventsOf } from './short-lines.ts'
 
 /** The nodes of a YAML text with their paths and offsets, in one pass over the parser's events. */
 
@@ -92,13 +92,8 @@ export function placesIn(text: string): (offset: number) => LineColumn {
   const starts = [0]
   for (const { 0: lineBreak, index } of text.matchAll(/\r\n?|\n/g)) starts.push(index + lineBreak.length)
   return (offset) => {
-    let [low, high] = [0, starts.length]
-    while (high - low > 1) {
-      const middle = (low + high) >> 1
-      if ((starts[middle] ?? 0) <= offset) low = middle
-      else high = middle
-    }
-    return { line: low + 1, column: offset - (starts[low] ?? 0) + 1 }
+    const line = countUpTo(starts, offset)
+    return { line, column: offset - (starts[line - 1] ?? 0) + 1 }
   }
 }
 

@@ -63,42 +63,42 @@ function entryOf(path: FieldPath, value: unknown): Pick<Place, 'entry'> {
 
 export type Spot = Pick<Place, 'line' | 'column' | 'source'>
 
-/** A node of the document that is searched for, with the nodes below it. */
-type Target = {
-  readonly inner: Map<string, Target>
-  /** What the text has there. */
-  found?: {
-    /** The offset of its key, or of the item of a list. */
-    readonly offset: number
-    /** Whether the node is a tag: the nodes of its value have no places of their own. */
-    readonly isTag: boolean
-    /** Whether it is a secret field, or inside one. */
-    readonly isSecret: boolean
-  }
+/** What the text has at a path. */
+type Found = {
+  /** The offset of its key, or of the item of a list. */
+  readonly offset: number
+  /** Whether the node is a tag: the nodes of its value have no places of their own. */
+  readonly isTag: boolean
+  /** Whether it is a secret field, or inside one. */
+  readonly isSecret: boolean
 }
+
+/** No key of YAML holds a NUL. */
+const nameOf = (path: FieldPath): string => ['', ...path].join('\0')
+
+/** The paths of the nodes on the way to one, the root first. */
+const wayTo = (path: FieldPath): FieldPath[] => [[], ...path.map((_, index) => path.slice(0, index + 1))]
 
 /**
  * Line and column of the nodes that the pointers name: those of a field's key, and of a list's item. A missing field has the
  * place of the node that lacks it. Nodes inside of a tag, such as `!If`, have none.
  */
 export function findSpots(text: string, pointers: readonly FieldPath[], look: Look): (Spot | undefined)[] {
-  const root: Target = { inner: new Map() }
-  for (const pointer of pointers) {
-    let target = root
-    for (const part of pointer) target = target.inner.getOrInsertComputed(String(part), () => ({ inner: new Map() }))
-  }
-  const covered = find(text, root, look)
+  const { covered, found } = find(text, new Set(pointers.flatMap(wayTo).map(nameOf)), look)
   const placeAt = placesIn(text)
   return pointers.map((pointer) => {
-    const found = reach(root, pointer)
-    if (found === undefined) return undefined
-    const place = placeAt(found.offset)
-    return found.isSecret ? place : { ...place, source: lineFrom(covered, found.offset - place.column + 1) }
+    const there = wayTo(pointer).map((path) => found.get(nameOf(path)))
+    const missing = there.indexOf(undefined)
+    const last = missing < 0 ? there.at(-1) : there[missing - 1]
+    if (last === undefined || (missing >= 0 && last.isTag)) return undefined
+    const place = placeAt(last.offset)
+    return last.isSecret ? place : { ...place, source: lineFrom(covered, last.offset - place.column + 1) }
   })
 }
 
-/** Finds the targets. @returns the text with a NUL, which no YAML holds, in the place of each hidden character */
-function find(text: string, root: Target, look: Look): string {
+/** @returns `covered`: the text with a NUL in the place of each hidden character */
+function find(text: string, wanted: ReadonlySet<string>, look: Look) {
+  const found = new Map<string, Found>()
   const parts: string[] = []
   let end = 0
   for (const { event, isKey, isInTag, path, start } of nodesOf(text)) {
@@ -112,29 +112,12 @@ function find(text: string, root: Target, look: Look): string {
       )
       end = event.valueEnd
     }
-    const target = isKey || isInTag ? undefined : targetAt(root, path)
-    if (target !== undefined && start >= 0)
-      target.found = {
-        offset: start,
-        isTag: 'tagStart' in event && event.tagStart >= 0,
-        isSecret: visibility === 'secret',
-      }
+    const name = nameOf(path)
+    if (isKey || isInTag || start < 0 || !wanted.has(name)) continue
+    const isTag = 'tagStart' in event && event.tagStart >= 0
+    found.set(name, { offset: start, isTag, isSecret: visibility === 'secret' })
   }
-  return parts.join('') + text.slice(end)
-}
-
-const targetAt = (root: Target, path: FieldPath): Target | undefined =>
-  path.reduce<Target | undefined>((target, part) => target?.inner.get(String(part)), root)
-
-/** The last node on the way to a pointer that the text has; undefined where a tag stands before its end. */
-function reach(root: Target, pointer: FieldPath): Target['found'] {
-  let last = root
-  for (const part of pointer) {
-    const next = last.inner.get(String(part))
-    if (next?.found === undefined) return last.found?.isTag === true ? undefined : last.found
-    last = next
-  }
-  return last.found
+  return { covered: parts.join('') + text.slice(end), found }
 }
 
 /** @returns the offset of the first key of a mapping with this name; undefined when the text has none */

@@ -97,22 +97,26 @@ function padded(text: string, lines: Lines): string {
 
 /** Maps an offset of the text with more spaces to that of the text. */
 function offsetsIn(lines: Lines): (offset: number) => number {
-  let added = 0
-  /** The end of the spaces of each line, and the number of spaces that were added up to there. */
-  const ends = lines.map(([start, spaces]) => {
-    added += spaces
-    return { end: start + added, added }
-  })
+  const added = [0]
+  for (const [, spaces] of lines) added.push((added.at(-1) ?? 0) + spaces)
+  /** The end of the spaces of each line. */
+  const ends = lines.map(([start], index) => start + (added[index + 1] ?? 0))
   return (offset) => {
-    let [low, high] = [0, ends.length]
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if ((ends[middle]?.end ?? 0) <= offset) low = middle + 1
-      else high = middle
-    }
+    const before = countUpTo(ends, offset)
     // An offset among the spaces of a line is its start.
-    return Math.min(offset - (ends[low - 1]?.added ?? 0), lines[low]?.[0] ?? Number.POSITIVE_INFINITY)
+    return Math.min(offset - (added[before] ?? 0), lines[before]?.[0] ?? Number.POSITIVE_INFINITY)
   }
+}
+
+/** Counts the numbers that are not above a limit. @param sorted the least first */
+export function countUpTo(sorted: readonly number[], limit: number): number {
+  let [low, high] = [0, sorted.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if ((sorted[middle] ?? 0) <= limit) low = middle + 1
+    else high = middle
+  }
+  return low
 }
 
 const offsetFields = ['start', 'valueStart', 'valueEnd', 'anchorStart', 'anchorEnd', 'tagStart', 'tagEnd'] as const

@@ -93,9 +93,6 @@ export function readSentText(text: string): unknown {
   }
 }
 
-/** Parses such a text as a blueprint. @throws {Problem} `invalid` */
-export const parseSent = (text: string): Blueprint => readDocument(readSentText(text))
-
 /**
  * Parses YAML text of any form, with the limits of a blueprint, and evaluates its tags.
  *
@@ -132,29 +129,26 @@ function readDocuments(text: string, origin: 'sent' | 'foreign'): unknown[] {
   return construct(text, countingDepth, origin)
 }
 
-/**
- * Parses the YAML text of a checked document. Aliases are refused: it was printed without them.
- *
- * @throws {Problem} `invalid`, with line and column where there is one
- */
-export const parse = (text: string): Blueprint =>
-  readDocument(placed(text, () => evaluateStored(theOnly(construct(text, storedDepth, 'stored')))))
-
 /** The start of the entries of a document that `printOnLines` printed. `dump` would have indented them. */
 const linesBegin = '\nentries:\n- {'
 /** Entries that are parsed in one piece. */
 const atATime = 20
 
-/** Parses a checked document as `parse` does, with turns for other work when the document is large. */
-export async function parseInTurns(text: string): Promise<Blueprint> {
+/**
+ * Parses the YAML text of a checked document, with turns for other work when it is large. Aliases are refused: it was printed
+ * without them.
+ *
+ * @throws {Problem} `invalid`, with line and column where there is one
+ */
+export async function parse(text: string): Promise<Blueprint> {
+  const stored = (part: string) => theOnly(construct(part, storedDepth, 'stored'))
   const end = text.indexOf(linesBegin)
-  if (end === -1) return parse(text)
+  if (end === -1) return readDocument(placed(text, () => evaluateStored(stored(text))))
   const lines = text
     .slice(end + linesBegin.indexOf('- {'))
     .trimEnd()
     .split('\n')
   const takeTurns = turns()
-  const stored = (part: string) => theOnly(construct(part, storedDepth, 'stored'))
   const written = { ...(stored(text.slice(0, end)) as object), entries: [] as unknown[] }
   for (let from = 0; from < lines.length; from += atATime) {
     await takeTurns()

@@ -140,8 +140,9 @@ export const references = (target: string, max: number = listLimits.keys) =>
 export const integerReferences = (target: string, max: number = listLimits.keys) =>
   withoutTwice(z.array(integerReference(target)).max(max))
 
-function withoutTwice<Item extends z.ZodType>(list: z.ZodArray<Item>): z.ZodArray<Item> {
-  const isValid = (item: unknown) => list.element.safeParse(item).success
+/** @param item what an item is, in the message: `a key` */
+export function withoutTwice<Item extends z.ZodType>(list: z.ZodArray<Item>, item = 'a key'): z.ZodArray<Item> {
+  const isValid = (each: unknown) => list.element.safeParse(each).success
   const isDistinct = (items: readonly unknown[]) => {
     if (new Set(items).size === items.length) return true
     const valid = items.filter(isValid)
@@ -149,7 +150,7 @@ function withoutTwice<Item extends z.ZodType>(list: z.ZodArray<Item>): z.ZodArra
   }
   // Doubled keys are reported together with the errors of single keys.
   return list.refine(isDistinct, {
-    error: 'Must not hold a key twice.',
+    error: `Must not hold ${item} twice.`,
     params: { code: 'duplicate' },
     when: ({ value }) => Array.isArray(value),
   })

@@ -1,15 +1,14 @@
 import { z } from 'zod'
+import { withExample } from '../example.ts'
 import { unknownName } from '../messages.ts'
 import type { Permission } from '../permissions.ts'
 import { defineModel } from './define.ts'
-import { filledLine, name, ownerLabel, unordered } from './fields.ts'
+import { filledLine, name, ownerLabel, unordered, withoutTwice } from './fields.ts'
 
 /** The most errors with a suggestion: as many as an answer lists. */
 const maxSuggestions = 100
 /** The most owners of a role. Each of its permissions counts once for each owner. */
 const maxOwners = 100
-
-const hasEachOnce = (sent: readonly unknown[]): boolean => new Set(sent).size === sent.length
 
 /** @param permissions the closed list of all models' permissions: a role may hold no others */
 export const defineRole = (permissions: readonly Permission[]) => {
@@ -32,28 +31,20 @@ export const defineRole = (permissions: readonly Permission[]) => {
     attrs: z.object({
       name: name(),
       permissions: unordered(
-        z
-          .array(filledLine(100))
-          .max(known.size)
-          .superRefine(reportUnknown, { when: ({ value }) => Array.isArray(value) })
-          .refine(hasEachOnce, {
-            error: 'Must not hold a permission twice.',
-            params: { code: 'duplicate' },
-          }),
+        withoutTwice(
+          z
+            .array(filledLine(100))
+            .max(known.size)
+            .superRefine(reportUnknown, { when: ({ value }) => Array.isArray(value) }),
+          'a permission',
+        ),
       ).default([]),
       owners: unordered(
-        z
-          .array(ownerLabel())
-          .max(maxOwners)
-          .refine(hasEachOnce, {
-            error: 'Must not hold an owner twice.',
-            params: { code: 'duplicate' },
-          })
-          .meta({
-            description:
-              'Owners of applications and providers: its permissions for these hold only for their rows. Empty: for all rows.',
-            examples: [['team-a']],
-          }),
+        withExample(
+          withoutTwice(z.array(ownerLabel()).max(maxOwners), 'an owner'),
+          ['team-a'],
+          'Owners of applications and providers: its permissions for these hold only for their rows. Empty: for all rows.',
+        ),
       ).default([]),
     }),
     unique: ['name'],

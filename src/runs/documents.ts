@@ -36,7 +36,7 @@ export async function readDocument(db: Db, { id, blueprint, document }: Stored):
 export const openDocument = (
   keyring: Keyring,
   { holder, blueprint }: { readonly holder: string; readonly blueprint: string },
-): Blueprint => parse(keyring.open(blueprint, sealedColumn(holder, 'blueprint')))
+): Promise<Blueprint> => parse(keyring.open(blueprint, sealedColumn(holder, 'blueprint')))
 
 const formerSelect = {
   id: true,
@@ -76,7 +76,7 @@ export async function documentOf(
   const { holder, blueprint } = await readDocument(db, run)
   if (blueprint === null) throw new Problem('conflict', 'The document of this run is no longer stored: send it again.')
   try {
-    const opened = openDocument(keyring, { holder, blueprint })
+    const opened = await openDocument(keyring, { holder, blueprint })
     return { blueprint: opened, conditions: conditionsOf(run), without: notExecuted(opened, run) }
   } catch (cause) {
     const why = 'it was sealed under another SECRET_KEY, or by another version'

@@ -10,7 +10,7 @@ import type { Conditions } from '../plan/engine.ts'
 import type { TraceHeaders } from '../tracing.ts'
 import { runFormat } from './format.ts'
 import type { RetryKey } from './idempotency.ts'
-import { isFinished, staleAfterS } from './life.ts'
+import { staleAfterS } from './life.ts'
 import { storedAuthors, storedOptions } from './options.ts'
 import { laneOfSets } from './queued.ts'
 import type { Why } from './why.ts'
@@ -157,10 +157,11 @@ const workerRow = z.object({
   queueMs: z.number(),
   /** The time-out of the transaction from now on. */
   lockTimeout: z.string(),
+  /** None while it is queued. */
+  logs: z.array(z.string()),
 })
 
-/** @property logs none while it is queued */
-export type WorkerRun = z.output<typeof workerRow> & { readonly logs: string[] }
+export type WorkerRun = z.output<typeof workerRow>
 
 /** The longest wait of a run for locks while another run of its submitter may wait longer: waiting holds a slot. */
 const shortWait = '300ms'
@@ -172,22 +173,14 @@ export async function lockRun(tx: EngineTx, id: string): Promise<WorkerRun | und
       SELECT id, title, kind, mode::text AS mode, state::text AS state, attempts, submitter_pk AS "submitterPk",
       (SELECT username FROM users WHERE pk = submitter_pk) AS "submitterName", request_id AS "requestId",
       blueprint, created_at < now() - make_interval(secs => $2) AS "isStale", format, options, applied,
-      reason, round(extract(epoch FROM now() - created_at) * 1000)::float8 AS "ageMs",
+      reason, coalesce(logs, '{}') AS logs, round(extract(epoch FROM now() - created_at) * 1000)::float8 AS "ageMs",
       round(extract(epoch FROM coalesce(started_at, now()) - created_at) * 1000)::float8 AS "queueMs", set_config('lock_timeout',
         CASE WHEN pg_try_advisory_xact_lock($3::integer, coalesce(submitter_pk, 0)) THEN current_setting('lock_timeout')
           ELSE $4 END, true) AS "lockTimeout"
       FROM runs`,
     values: [id, staleAfterS, pairLocks.waits, shortWait],
   })
-  if (run === undefined) return undefined
-  if (!isFinished(run.state)) return { ...run, logs: [] }
-  // The logs are read with a snapshot behind the lock: the first statement has only the row of a run that another worker has just
-  // ended.
-  const [ended] = await tx.query(z.object({ logs: z.array(z.string()) }), {
-    text: `SELECT coalesce(logs, '{}') AS logs FROM runs WHERE id = $1::uuid`,
-    values: [id],
-  })
-  return { ...run, logs: ended?.logs ?? [] }
+  return run
 }
 
 export async function lockedRuns(db: Db, ids: readonly string[]): Promise<ReadonlySet<string>> {

@@ -3,7 +3,7 @@ import type { Finding } from '../apply/finding.ts'
 import { rowName } from '../apply/words.ts'
 import type { EngineReader } from '../db/engine-tx.ts'
 import type { Blueprint, Entry } from '../document/document.ts'
-import { parseInTurns } from '../document/yaml.ts'
+import { parse } from '../document/yaml.ts'
 import type { Actor } from '../permissions.ts'
 import type { Engine } from '../plan/engine.ts'
 import { isSame } from '../plan/same-value.ts'
@@ -43,7 +43,7 @@ export async function noLongerManaged(
   const [earlier] = await reader.query(earlierRow, { text: earlierText, values: [run.id, digest] })
   if (earlier === undefined || !mayReadRun(earlier, actor)) return []
   try {
-    const before = await parseInTurns(keyring.open(earlier.blueprint, sealedColumn(earlier.holder, 'blueprint')))
+    const before = await parse(keyring.open(earlier.blueprint, sealedColumn(earlier.holder, 'blueprint')))
     return between(before, blueprint, rows)
   } catch {
     // It was sealed under another SECRET_KEY, or by a version with another form.

@@ -5,7 +5,7 @@ import type { Db } from '../db/client.ts'
 import type { EngineTransaction, EngineTx } from '../db/engine-tx.ts'
 import { isLockTimeout } from '../db/errors.ts'
 import { execute } from '../db/raw.ts'
-import { parseInTurns } from '../document/yaml.ts'
+import { parse } from '../document/yaml.ts'
 import { compileInTurns } from '../plan/compile.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
 import { watchBlocker } from './at-work.ts'
@@ -107,7 +107,7 @@ function withDocument({ keyring }: Engine, run: WorkerRun, result: RunResult): R
 async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun, onProgress?: OnProgress): Promise<RunResult> {
   const text = engine.keyring.open(run.blueprint ?? '', sealedColumn(run.id, 'blueprint'))
   const document = digestOf(engine.keyring, text)
-  const blueprint = await parseInTurns(text)
+  const blueprint = await parse(text)
   const conditions = conditionsOf(run)
   const plan =
     conditions.reviewed === null ? undefined : await reviewedPlan(tx, conditions.reviewed, document, conditions)

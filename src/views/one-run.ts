@@ -66,7 +66,7 @@ export async function readRun(
     changes: changesShown(changes, actor),
     ...notesOf(row.notes),
     etag: row.planTag === null ? null : `"${row.planTag}"`,
-    blueprint: withBlueprint ? blueprintOf(await readDocument(db, row), opening) : '',
+    blueprint: withBlueprint ? await blueprintOf(await readDocument(db, row), opening) : '',
     generated: await generatedOf(db, opening, row, actor),
   }
   const [completed = shown] = await complete(db, [shown])
@@ -104,10 +104,10 @@ async function readAttempts(db: Db, runId: string, actor: Actor): Promise<Run['f
  * The document of a run, masked; empty when it is not stored any more. One that was sealed under another SECRET_KEY, or by a version
  * with other models, is not shown.
  */
-function blueprintOf({ holder, blueprint }: SealedDocument, { registry, keyring }: Opening): string {
+async function blueprintOf({ holder, blueprint }: SealedDocument, { registry, keyring }: Opening): Promise<string> {
   if (blueprint === null) return ''
   try {
-    return print(mask(openDocument(keyring, { holder, blueprint }), registry))
+    return print(mask(await openDocument(keyring, { holder, blueprint }), registry))
   } catch {
     return '# This document cannot be opened: it was sealed under another SECRET_KEY, or by another version.\n'
   }

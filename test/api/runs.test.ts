@@ -212,7 +212,7 @@ test.each(kinds)('the blueprint of %s is the document that was applied, its secr
   const body = await example(kind)
   const answer = await there.admin.put(applyPath, body)
   const { blueprint } = seen(await there.admin.get(answer.run))
-  const document = parse(blueprint)
+  const document = await parse(blueprint)
   expect(document.entries.map(({ model, id, identifiers }) => [model, id, identifiers])).toEqual([
     [body.provider_model, 'provider', { name: body.provider.name }],
     ['service_core.application', 'app', { slug: body.app.slug }],

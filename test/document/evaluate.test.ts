@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { documentLimits, Find, KeyOf } from '../../src/document/document.ts'
-import { parse, parseSent, print } from '../../src/document/yaml.ts'
+import { parse, print } from '../../src/document/yaml.ts'
 import { Problem } from '../../src/errors.ts'
 import { costOf } from '../support/cpu-time.ts'
+import { parseSent } from '../support/parse-sent.ts'
 
 /** Tags that need no database, forms of a document, and how much a document may become. */
 
@@ -123,11 +124,11 @@ test.each([
   )
 })
 
-test('what depends on the database is kept, and printed without secrets of conditions', () => {
+test('what depends on the database is kept, and printed without secrets of conditions', async () => {
   const there = sent(
     '[!Format ["%s-%s", !Context colour, !KeyOf x], !If [!Find [m, [a, !KeyOf x]], !Context ports, 2], !Condition [AND, !KeyOf x, s3cret]]',
   )
-  expect(parse(print(there))).toStrictEqual(there)
+  expect(await parse(print(there))).toStrictEqual(there)
   expect(print(there)).not.toMatch(/Context|s3cret/)
 })
 
@@ -165,20 +166,20 @@ describe('forms of a document', () => {
       'entries of a tag',
       `version: 1\nentries: !Enumerate [[a, b], SEQ, { model: m, identifiers: { name: !Value 0 } }]`,
     ],
-  ])('%s', (name, text) => {
+  ])('%s', async (name, text) => {
     const there = parseSent(text)
     expect(there.metadata.name).toBe(name === 'entries of a tag' ? 'm a' : 'm x')
     expect(there.entries.map(({ model }) => model)).toEqual(there.entries.map(() => 'm'))
-    expect(parse(print(there))).toStrictEqual(there)
+    expect(await parse(print(there))).toStrictEqual(there)
     expect(print(there)).not.toMatch(/s3cret|[&*]|permissions|conditions|context/)
   })
 
-  test('of true conditions it is kept that there are some, without their values', () => {
+  test('of true conditions it is kept that there are some, without their values', async () => {
     const there = parseSent(
       `version: 1\nentries: [${entry(', conditions: [true, !Context c]')}]\ncontext: { c: s3cret }`,
     )
     expect(there.entries[0]?.conditions).toEqual([true])
-    expect(parse(print(there))).toStrictEqual(there)
+    expect(await parse(print(there))).toStrictEqual(there)
     expect(print(there)).not.toMatch(/s3cret|context/)
   })
 
@@ -209,11 +210,11 @@ describe('forms of a document', () => {
     expect(valueFrom('[yes, no, on, off, 012, 1_000]')).toEqual(['yes', 'no', 'on', 'off', 12, '1_000'])
   })
 
-  test('an alias may nest as deep as what is written out', () => {
+  test('an alias may nest as deep as what is written out', async () => {
     const nested = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`
     const by = (alias: string, depth: number) => `[&a ${nested(depth)}, ${'['.repeat(10)}${alias}${']'.repeat(10)}]`
     const deepest = documentLimits.depth - 15
-    expect(parse(print(sent(by('*a', deepest - 1)))).entries).toHaveLength(1)
+    expect((await parse(print(sent(by('*a', deepest - 1))))).entries).toHaveLength(1)
     expect(() => sent(by('*a', deepest))).toThrow(
       expect.objectContaining({ fields: { blueprint: [expect.stringContaining('nested deeper')] } }),
     )

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { parseSent } from '../../src/document/yaml.ts'
 import { Problem } from '../../src/errors.ts'
 import { parseJson } from '../../src/http/body.ts'
 import { validatorCompiler } from '../../src/http/zod.ts'
@@ -9,6 +8,7 @@ import { compile } from '../../src/plan/compile.ts'
 import { unconditional } from '../../src/plan/engine.ts'
 import { toBlueprint } from '../../src/plan/submission.ts'
 import { costOf } from '../support/cpu-time.ts'
+import { parseSent } from '../support/parse-sent.ts'
 
 /** Ten thousand unknown names in one body: the search for the names that were probably meant took 250 ms. */
 

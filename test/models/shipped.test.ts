@@ -8,7 +8,7 @@ import { designations, errorsOf, ruleErrors } from './check.ts'
 
 const registry = await loadRegistry()
 const root = new URL('../../', import.meta.url)
-const bootstrap = parse(readFileSync(new URL('blueprints/bootstrap.yaml', root), 'utf8'))
+const bootstrap = await parse(readFileSync(new URL('blueprints/bootstrap.yaml', root), 'utf8'))
 const attrs = bootstrap.entries.map((entry) => entry.attrs)
 
 const fields = z.record(z.string(), z.unknown())

@@ -2,8 +2,9 @@ import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import { describe, expect, test } from 'vitest'
 import { type Blueprint, documentLimits, KeyOf } from '../../src/document/document.ts'
-import { parse, parseInTurns, parseSent, print } from '../../src/document/yaml.ts'
+import { parse, print } from '../../src/document/yaml.ts'
 import { costOf, longestTurnCost } from '../support/cpu-time.ts'
+import { parseSent } from '../support/parse-sent.ts'
 
 /** Documents of just under 8 MiB, each of which made the parser keep something for every few bytes. */
 const size = documentLimits.bytes - 200
@@ -44,7 +45,7 @@ describe('8 MiB that the parser would unfold', () => {
       import(workerData.module).then(({ parseSent }) => parentPort.on('message', (text) => {
         try { parseSent(text) } catch (error) { parentPort.postMessage(error.fields?.blueprint[0] ?? error.stack) }
       }))`
-    const workerData = { module: new URL('../../src/document/yaml.ts', import.meta.url).href }
+    const workerData = { module: new URL('../support/parse-sent.ts', import.meta.url).href }
     // An isolate that reaches the limit ends with ERR_WORKER_OUT_OF_MEMORY.
     const resourceLimits = { maxOldGenerationSizeMb: 250, maxYoungGenerationSizeMb: 6 }
     const worker = new Worker(work, { eval: true, workerData, resourceLimits, execArgv: [] })
@@ -58,11 +59,11 @@ describe('8 MiB that the parser would unfold', () => {
     }
   })
 
-  test('a stored document of many lines is parsed: it was a small JSON body', () => {
+  test('a stored document of many lines is parsed: it was a small JSON body', async () => {
     const attrs = { expressions: Array.from({ length: 5 }, () => 'x\n'.repeat(150_000)) }
     const entries = [{ model: 'm', state: 'present', identifiers: {}, attrs } as const]
     const there: Blueprint = { version: 1, metadata: { name: 'a' }, entries }
-    expect(parse(print(there))).toStrictEqual(there)
+    expect(await parse(print(there))).toStrictEqual(there)
   })
 })
 
@@ -73,14 +74,14 @@ test('a stored document of 5 000 entries is parsed in turns', async () => {
   }))
   const there: Blueprint = { version: 1, metadata: { name: 'a' }, entries }
   const text = print(there)
-  const whole = await longestTurnCost(async () => parse(text))
+  const whole = await longestTurnCost(async () => parseSent(text))
   let parsed: Blueprint | undefined
   const costs: number[] = []
   // A collection of garbage may fall into one turn.
   for (let tries = 0; tries < 3; tries += 1)
     costs.push(
       await longestTurnCost(async () => {
-        parsed = await parseInTurns(text)
+        parsed = await parse(text)
       }),
     )
   expect(parsed).toStrictEqual(there)
