@@ -30,7 +30,7 @@ export type Keyring = {
 const tagBytes = 16
 
 /** The keys of one secret. `id`: its name in an envelope. */
-type Master = { readonly id: string; readonly key: Buffer }
+type Master = { readonly id: string; readonly key: Buffer; readonly derive: (purpose: string) => Buffer }
 
 /**
  * @param secret SECRET_KEY: a text of 32 characters or more
@@ -41,17 +41,13 @@ export function keyring(secret: string, previous: string | null = null): Keyring
   const others = previous === null ? [] : [masterOf(previous)]
   const masters = [current, ...others]
   const prefix = `v2.${current.id}.`
-  const keyFor = deriver(secret)
-  const derivers = previous === null ? [keyFor] : [keyFor, deriver(previous)]
+  const hmac = ({ derive }: Master, purpose: string, parts: readonly (string | Uint8Array)[]) =>
+    parts.reduce((digest, part) => digest.update(part), createHmac('sha256', derive(purpose))).digest()
   return {
     prefix,
-    derive: keyFor,
-    digest: (purpose, ...parts) => {
-      const hmac = createHmac('sha256', keyFor(purpose))
-      for (const part of parts) hmac.update(part)
-      return hmac.digest()
-    },
-    digests: (purpose, text) => derivers.map((derive) => createHmac('sha256', derive(purpose)).update(text).digest()),
+    derive: current.derive,
+    digest: (purpose, ...parts) => hmac(current, purpose, parts),
+    digests: (purpose, text) => masters.map((master) => hmac(master, purpose, [text])),
     ids: [current.id, ...others.map(({ id }) => id)],
     isCurrent: (envelope) => envelope.startsWith(prefix),
     seal(plaintext, place) {
@@ -77,16 +73,15 @@ export function keyring(secret: string, previous: string | null = null): Keyring
   }
 }
 
-function deriver(secret: string): (purpose: string) => Buffer {
-  const derived = new Map<string, Buffer>()
-  return (purpose) => derived.getOrInsertComputed(purpose, () => derive(secret, purpose))
-}
-
-const derive = (secret: string, purpose: string) => Buffer.from(hkdfSync('sha256', secret, 'gatewright', purpose, 32))
-
 function masterOf(secret: string): Master {
-  const key = derive(secret, 'seal')
-  return { key, id: createHash('sha256').update(key).digest('base64url').slice(0, 8) }
+  const derived = new Map<string, Buffer>()
+  const hkdf = (purpose: string) => Buffer.from(hkdfSync('sha256', secret, 'gatewright', purpose, 32))
+  const key = hkdf('seal')
+  return {
+    key,
+    id: createHash('sha256').update(key).digest('base64url').slice(0, 8),
+    derive: (purpose) => derived.getOrInsertComputed(purpose, hkdf),
+  }
 }
 
 /**

@@ -31,21 +31,6 @@ const noPermissions = z
 export const wasMeaning =
   'The name (or slug) that the row had before: while the row has it, it is renamed. Ignored when the new one is there and the old one is not, so that it may stay. When both are there, a 409.'
 
-/** The form of a blueprint. @param model the schema of an entry's `model` */
-export const blueprintForm = <Model extends z.ZodType<string>>(model: Model) =>
-  formOf(model).check(({ value, issues }) => {
-    // A document that prunes deletes the last object when it names none.
-    if (value.entries.length === 0 && !prunes(value.prune))
-      issues.push({
-        code: 'too_small',
-        origin: 'array',
-        minimum: 1,
-        inclusive: true,
-        input: value.entries,
-        path: ['entries'],
-      })
-  })
-
 /** The most owners of one document whose rows are pruned. */
 const maxPruned = 1_000
 
@@ -56,40 +41,55 @@ const pruneForm = z
       'True: deletes the applications and providers that the owner of the document manages and no entry names or refers to. A list of labels: those that these owners manage. It takes `Gatewright-Allow: deletes=` with their number.',
   })
 
-const formOf = <Model extends z.ZodType<string>>(model: Model) =>
-  z.strictObject({
-    version: z.literal(1),
-    metadata: metadataForm.exactOptional(),
-    context: fields.exactOptional().meta({ description: 'Values for `!Context`, in YAML. They are not kept.' }),
-    owner: ownerLabel().exactOptional().meta({
-      description:
-        'The label under which its applications and providers are managed, as the header `Gatewright-Owner`: of entries without an `owner` of their own.',
-    }),
-    prune: pruneForm.exactOptional(),
-    entries: z
-      .array(
-        z.strictObject({
-          model,
-          id: filledLine(255).exactOptional().meta({ description: 'What later entries call it.' }),
-          state: z.enum(entryStates).default('present').meta({
-            description:
-              '`present`: created, or what is listed updated. `created`: created once, and left alone afterwards. `must_created`: refused when it is there. `absent`: deleted. Left out, it is `present`.',
-          }),
-          was: filledLine(255).exactOptional().meta({ description: wasMeaning }),
-          owner: ownerLabel().nullable().exactOptional().meta({
-            description:
-              'The label under which this application or provider is managed. Left out, it is that of the document. Null: none.',
-          }),
-          identifiers: fields.meta({ description: 'Fields that find the row.' }),
-          attrs: fields
-            .default({})
-            .meta({ description: 'The other fields, with their new values. A field that is not listed is kept.' }),
-          conditions: conditionsForm.exactOptional(),
-          permissions: noPermissions.exactOptional(),
-        }),
-      )
-      .max(documentLimits.entries)
-      .meta({
-        description: 'In their order. None at all only with `prune`, which then deletes all that the owner manages.',
+/** The form of a blueprint. @param model the schema of an entry's `model` */
+export const blueprintForm = <Model extends z.ZodType<string>>(model: Model) =>
+  z
+    .strictObject({
+      version: z.literal(1),
+      metadata: metadataForm.exactOptional(),
+      context: fields.exactOptional().meta({ description: 'Values for `!Context`, in YAML. They are not kept.' }),
+      owner: ownerLabel().exactOptional().meta({
+        description:
+          'The label under which its applications and providers are managed, as the header `Gatewright-Owner`: of entries without an `owner` of their own.',
       }),
-  })
+      prune: pruneForm.exactOptional(),
+      entries: z
+        .array(
+          z.strictObject({
+            model,
+            id: filledLine(255).exactOptional().meta({ description: 'What later entries call it.' }),
+            state: z.enum(entryStates).default('present').meta({
+              description:
+                '`present`: created, or what is listed updated. `created`: created once, and left alone afterwards. `must_created`: refused when it is there. `absent`: deleted. Left out, it is `present`.',
+            }),
+            was: filledLine(255).exactOptional().meta({ description: wasMeaning }),
+            owner: ownerLabel().nullable().exactOptional().meta({
+              description:
+                'The label under which this application or provider is managed. Left out, it is that of the document. Null: none.',
+            }),
+            identifiers: fields.meta({ description: 'Fields that find the row.' }),
+            attrs: fields
+              .default({})
+              .meta({ description: 'The other fields, with their new values. A field that is not listed is kept.' }),
+            conditions: conditionsForm.exactOptional(),
+            permissions: noPermissions.exactOptional(),
+          }),
+        )
+        .max(documentLimits.entries)
+        .meta({
+          description: 'In their order. None at all only with `prune`, which then deletes all that the owner manages.',
+        }),
+    })
+    .check(({ value, issues }) => {
+      const { entries, prune } = value
+      // A document that prunes deletes the last object when it names none.
+      if (entries.length === 0 && !prunes(prune))
+        issues.push({
+          code: 'too_small',
+          origin: 'array',
+          minimum: 1,
+          inclusive: true,
+          input: entries,
+          path: ['entries'],
+        })
+    })

@@ -45,11 +45,7 @@ export type Elsewhere = {
 }
 
 export type ProviderModel = Model & {
-  readonly provider: Pick<ProviderDeclaration, 'kind' | 'verboseName' | 'component' | 'backchannel' | 'elsewhere'> & {
-    readonly usual: boolean
-    readonly hasScopes: boolean
-    readonly launchUrl: (values: Values) => string | null
-  }
+  readonly provider: Readonly<ProviderDeclaration> & Required<Pick<ProviderDeclaration, 'launchUrl'>>
 }
 
 const flow = (designation: string) =>
@@ -75,8 +71,7 @@ const readOnly = [
 
 /** Declares a provider kind, in a file of its own in `models/providers/`, which is found at start. */
 export function defineProvider(declaration: ProviderDeclaration): ProviderModel {
-  const { kind, settings, flows, columns, rules, unique, launchUrl = () => null } = declaration
-  const { verboseName, component, backchannel, usual = false, hasScopes = false, elsewhere, fits = {} } = declaration
+  const { kind, settings, flows, columns, rules, unique, fits = {} } = declaration
   const model = defineModel({
     name: `service_providers_${kind}.${kind}provider`,
     displayName: `provider ${kind}`,
@@ -121,20 +116,7 @@ export function defineProvider(declaration: ProviderDeclaration): ProviderModel 
   const fields = new Map([...model.fields].map(([name, field]) => [name, withWhatFits(kind, field, fits[name])]))
   const unrestricted = Object.keys(fits).filter((name) => fields.get(name)?.reference?.only === undefined)
   if (unrestricted.length > 0) throw new Error(`${model.name}: ${unrestricted.join(', ')} takes all rows there are`)
-  return {
-    ...model,
-    fields,
-    provider: {
-      kind,
-      verboseName,
-      component,
-      backchannel,
-      usual,
-      hasScopes,
-      launchUrl,
-      ...(elsewhere && { elsewhere }),
-    },
-  }
+  return { ...model, fields, provider: { launchUrl: () => null, ...declaration } }
 }
 
 /** Restricts a provider's property mappings to its own kind, in all fields, unless its declaration has others. */

@@ -53,7 +53,7 @@ function submissionOf(registry: Registry): z.ZodType {
 
 /** The provider kinds, the usual one first: generators and pages show the first. */
 export const usualFirst = ({ kinds }: Registry): ProviderModel[] =>
-  [...kinds.values()].sort((one, other) => Number(other.provider.usual) - Number(one.provider.usual))
+  [...kinds.values()].sort((one, other) => Number(other.provider.usual ?? false) - Number(one.provider.usual ?? false))
 
 /** All fields of a model. */
 export function fieldsOf(registry: Registry, model: Model, use: Use): z.ZodObject {

@@ -6,6 +6,7 @@ import type { Logger } from '../log.ts'
 import { notifiedRun, type Run, readRuns, runChannel } from './ended.ts'
 import { lockedRuns } from './ledger.ts'
 import { isFinished } from './life.ts'
+import { repeat } from './rounds.ts'
 
 /**
  * Waits for the ends of runs. A waiting request gets the contents of the row: NOTIFY brings a copy that PostgreSQL made of it, or a
@@ -159,56 +160,47 @@ export async function cancelOrRead(
 const pingEveryMs = 5_000
 const pingTimeoutMs = 3_000
 
-/** Opens one connection that listens. It is opened again when it is lost. */
+/** Listens on one connection, which is opened again when it is lost. */
 function listen(url: string, log: Logger, onPayload: (payload: string) => void): { close(): Promise<void> } {
   let client: pg.Client | undefined
-  let timer: NodeJS.Timeout | undefined
-  let pinging: NodeJS.Timeout | undefined
-  let closed = false
+  let isClosed = false
 
-  async function open(): Promise<void> {
-    clearInterval(pinging)
-    const opened = new pg.Client({
+  /** Listens until the connection is lost. @returns milliseconds until the next try */
+  async function session(): Promise<number> {
+    const lost = Promise.withResolvers<never>()
+    client = new pg.Client({
       connectionString: url,
       application_name: 'gatewright-listen',
       keepAlive: true,
       connectionTimeoutMillis: 2_000,
       query_timeout: pingTimeoutMs,
     })
-    client = opened
-    opened.on('notification', ({ payload = '' }) => onPayload(payload))
-    opened.on('error', again)
-    opened.on('end', again)
+    const { reject } = lost
+    client.on('notification', ({ payload = '' }) => onPayload(payload))
+    client.on('error', reject)
+    client.on('end', reject)
+    let pinging: NodeJS.Timeout | undefined
     try {
-      await opened.connect()
-      await opened.query(`LISTEN ${runChannel}`)
+      await Promise.race([client.connect(), lost.promise])
+      await client.query(`LISTEN ${runChannel}`)
       // A connection that died silently gets nothing, and reports nothing.
-      pinging = setInterval(() => void opened.query('SELECT 1').catch(again), pingEveryMs).unref()
+      pinging = setInterval((each: pg.Client) => void each.query('SELECT 1').catch(reject), pingEveryMs, client).unref()
+      await lost.promise
     } catch (error) {
-      again(error)
+      if (!isClosed && error !== undefined)
+        log.warn({ err: error }, 'listening again shortly: until then runs are polled')
+    } finally {
+      clearInterval(pinging)
+      client.end().catch(() => {})
     }
+    return 300
   }
 
-  function again(error?: unknown): void {
-    if (closed || timer !== undefined) return
-    if (error !== undefined) log.warn({ err: error }, 'listening again shortly: until then runs are polled')
-    clearInterval(pinging)
-    client?.removeAllListeners()
-    client?.on('error', () => {})
-    client?.end().catch(() => {})
-    timer = setTimeout(() => {
-      timer = undefined
-      void open()
-    }, 300)
-    timer.unref()
-  }
-
-  void open()
+  const sessions = repeat(session)
   return {
     close: async () => {
-      closed = true
-      clearTimeout(timer)
-      clearInterval(pinging)
+      isClosed = true
+      void sessions.stop()
       await client?.end().catch(() => {})
     },
   }
