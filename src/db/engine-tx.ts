@@ -18,7 +18,7 @@ export interface EngineReader {
 }
 
 /** @property settings a statement that sets some for the transaction, by `set_config` */
-export type AttemptLimits = { readonly withinMs: number; readonly settings: Statement }
+type AttemptLimits = { readonly withinMs: number; readonly settings: Statement }
 
 /** One open transaction of the engine. It is implemented by Prisma here, and by `pipeline.ts`. */
 export interface EngineTx extends EngineReader {
@@ -47,25 +47,51 @@ export const reader = (db: Db): EngineReader => ({
   },
 })
 
-/** Runs `attempt` in an open transaction: a savepoint takes back the settings, and a failure. */
-export async function attemptIn<Row>(
-  { query, send }: Pick<EngineTx, 'query' | 'send'>,
-  row: z.ZodType<Row>,
-  statement: Statement,
-  { withinMs, settings }: AttemptLimits,
-): Promise<Row[] | null> {
-  send({ text: 'SAVEPOINT attempt', values: [] })
-  send({ text: `SELECT set_config('statement_timeout', $1, true)`, values: [String(Math.ceil(withinMs))] })
-  send(settings)
-  try {
-    return await query(row, statement)
-  } catch (error) {
-    if (failureCode(error) !== '57014') throw error
-    return null
-  } finally {
-    send({ text: 'ROLLBACK TO SAVEPOINT attempt', values: [] })
-    send({ text: 'RELEASE SAVEPOINT attempt', values: [] })
+/** The statements of an open transaction. */
+type Statements = {
+  readonly query: EngineTx['query']
+  readonly execute: (statement: Statement) => Promise<unknown>
+}
+
+/**
+ * An open transaction for the engine.
+ *
+ * @returns `settled` waits for all statements that were sent, and fails when one of them did; `reasonOf` names the failure behind
+ * an error
+ */
+export function engineTx({ query, execute }: Statements) {
+  const sent: Promise<unknown>[] = []
+  const settled = () => Promise.all(sent)
+  const send: EngineTx['send'] = (statement, explain = (error) => error) => {
+    const answer = execute(statement).catch((error: unknown) => Promise.reject(explain(error)))
+    // The end of the transaction reports it.
+    answer.catch(() => {})
+    sent.push(answer)
   }
+  // A savepoint takes back the settings, and a failure.
+  const attempt: EngineTx['attempt'] = async (row, statement, { withinMs, settings }) => {
+    send({ text: 'SAVEPOINT attempt', values: [] })
+    send({ text: `SELECT set_config('statement_timeout', $1, true)`, values: [String(Math.ceil(withinMs))] })
+    send(settings)
+    try {
+      return await query(row, statement)
+    } catch (error) {
+      if (failureCode(error) !== '57014') throw error
+      return null
+    } finally {
+      send({ text: 'ROLLBACK TO SAVEPOINT attempt', values: [] })
+      send({ text: 'RELEASE SAVEPOINT attempt', values: [] })
+    }
+  }
+  // A statement fails with 25P02 because an earlier one failed.
+  const reasonOf = async (error: unknown): Promise<unknown> =>
+    failureCode(error) === '25P02'
+      ? settled().then(
+          () => error,
+          (first: unknown) => first,
+        )
+      : error
+  return { tx: { query, send, attempt }, settled, reasonOf }
 }
 
 /** Transactions for the engine through Prisma. */
@@ -78,29 +104,18 @@ export const prismaTransaction =
   }
 
 /** Lets the engine work in a transaction of Prisma. @returns when all statements that it sent are done */
-export async function withEngine<Result>(tx: Tx, work: (engine: EngineTx) => Promise<Result>): Promise<Result> {
-  const sent: Promise<unknown>[] = []
+export async function withEngine<Result>(prisma: Tx, work: (engine: EngineTx) => Promise<Result>): Promise<Result> {
   const inTurn = oneByOne()
-  const settled = () => Promise.all(sent)
+  const { tx, settled, reasonOf } = engineTx({
+    query: (row, statement) => inTurn(() => query(prisma, row, statement)),
+    execute: (statement) => inTurn(() => execute(prisma, statement)),
+  })
   try {
-    const ordered: Pick<EngineTx, 'query' | 'send'> = {
-      query: (row, statement) => inTurn(() => query(tx, row, statement)),
-      send: (statement, explain = (error) => error) =>
-        void sent.push(
-          explained(
-            inTurn(() => execute(tx, statement)),
-            explain,
-          ),
-        ),
-    }
-    const result = await work({
-      ...ordered,
-      attempt: (row, statement, limits) => attemptIn(ordered, row, statement, limits),
-    })
+    const result = await work(tx)
     await settled()
     return result
   } catch (error) {
-    throw await firstFailure(error, settled)
+    throw await reasonOf(error)
   }
 }
 
@@ -115,20 +130,4 @@ function oneByOne(): <Result>(work: () => Promise<Result>) => Promise<Result> {
     last = next
     return next
   }
-}
-
-/** Explains a failure, and keeps it from being an unhandled rejection: the end of the transaction reports it. */
-export function explained(answer: Promise<unknown>, explain: (error: unknown) => unknown): Promise<unknown> {
-  const result = answer.catch((error: unknown) => Promise.reject(explain(error)))
-  result.catch(() => {})
-  return result
-}
-
-/** A statement fails with 25P02 because an earlier one failed: the error of the earlier one is the reason. */
-export function firstFailure(error: unknown, settled: () => Promise<unknown>): Promise<unknown> {
-  if (failureCode(error) !== '25P02') return Promise.resolve(error)
-  return settled().then(
-    () => error,
-    (first: unknown) => first,
-  )
 }

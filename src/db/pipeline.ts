@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { z } from 'zod'
 import { CommitUnknown } from './client.ts'
-import { attemptIn, type EngineTransaction, type EngineTx, explained, firstFailure } from './engine-tx.ts'
+import { type EngineTransaction, engineTx } from './engine-tx.ts'
 import { databaseProblem, isConnectionLost } from './errors.ts'
 import { checked, type Statement, statementName } from './raw.ts'
 
@@ -20,17 +20,17 @@ export const pipelinedTransaction =
       broken = error
     }
     client.on('error', onError)
-    const sent: Promise<unknown>[] = []
-    const settled = () => Promise.all(sent)
+    const { tx, settled, reasonOf } = engineTx({
+      query: async <Row>(row: z.ZodType<Row>, statement: Statement) => checked(row, await send<Row>(client, statement)),
+      execute: (statement) => send(client, statement),
+    })
     try {
-      // The name puts it into the packet of the first statement: the driver sends statements without a name at once, by
-      // themselves.
-      sent.push(explained(client.query({ name: 'begin', text: 'BEGIN' }), (error) => error))
-      const result = await work(open(client, sent))
+      tx.send({ text: 'BEGIN', values: [] })
+      const result = await work(tx)
       await commit(client, settled(), behind)
       return result
     } catch (failure) {
-      const error = await firstFailure(failure, settled)
+      const error = await reasonOf(failure)
       if (error instanceof CommitUnknown || isConnectionLost(error)) broken ??= error as Error
       if (broken === undefined) await client.query('ROLLBACK').catch(onError)
       throw error instanceof CommitUnknown ? error : databaseProblem(error)
@@ -40,14 +40,7 @@ export const pipelinedTransaction =
     }
   }
 
-function open(client: pg.PoolClient, sent: Promise<unknown>[]): EngineTx {
-  const tx: Pick<EngineTx, 'query' | 'send'> = {
-    query: async <Row>(row: z.ZodType<Row>, statement: Statement) => checked(row, await send<Row>(client, statement)),
-    send: (statement, explain = (error) => error) => void sent.push(explained(send(client, statement), explain)),
-  }
-  return { ...tx, attempt: (row, statement, limits) => attemptIn(tx, row, statement, limits) }
-}
-
+/** The name puts it into the packet of others: the driver sends a statement without a name at once, by itself. */
 async function send<Row>(client: pg.PoolClient, { text, values }: Statement): Promise<Row[]> {
   const { rows } = await client.query({ name: statementName(text), text, values: [...values] })
   return rows as Row[]

@@ -14,9 +14,7 @@ export type Keyring = {
    * @throws when the envelope belongs to another place or key, or was altered
    */
   open(envelope: string, place: SealedPlace): string
-  /** Whether it was sealed as `seal` does it now. */
-  isCurrent(envelope: string): boolean
-  /** The first characters of an envelope of `seal`. */
+  /** The first characters of each envelope that `seal` makes now. */
   readonly prefix: string
   /** A key for another purpose, such as signing sessions: 32 bytes. */
   derive(purpose: string): Buffer
@@ -49,7 +47,6 @@ export function keyring(secret: string, previous: string | null = null): Keyring
     digest: (purpose, ...parts) => hmac(current, purpose, parts),
     digests: (purpose, text) => masters.map((master) => hmac(master, purpose, [text])),
     ids: [current.id, ...others.map(({ id }) => id)],
-    isCurrent: (envelope) => envelope.startsWith(prefix),
     seal(plaintext, place) {
       const nonce = randomBytes(12)
       const cipher = createCipheriv('aes-256-gcm', recordKey(current, place), nonce).setAAD(associated(place))

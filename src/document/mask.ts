@@ -11,7 +11,9 @@ export function mask(blueprint: Blueprint, registry: Registry): Blueprint {
     // A field that the model does not have is masked too: it may hold a secret.
     const isPublic = (name: string, value: unknown) => {
       const field = model?.fields.get(name)
-      return value === null || field?.secret === false || (field?.generate !== undefined && isGenerate(value))
+      return (
+        value === null || (field !== undefined && !field.secret) || (field?.generate !== undefined && isGenerate(value))
+      )
     }
     const maskedValue = (name: string, value: unknown) => {
       const field = model?.fields.get(name)

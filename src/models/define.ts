@@ -24,13 +24,7 @@ export type Needs = {
 
 /** Facts about a field that a schema does not express. Attach them with `reference`, `secret` and `generated` of `fields.ts`. */
 export type FieldMeta = {
-  /** The reference target whose key this field holds, such as `flow` or `provider`. */
-  reference?: string
-  /** The rows of the target that fit; absent when all do. */
-  only?: Only
-  needs?: Needs
-  /** Whether the database deletes no row to which this column refers. The same holds for references that are stored in JSON. */
-  holds?: true
+  reference?: Omit<Reference, 'many'>
   /** Sealed at rest, masked in every log, plan, run, job and dashboard. */
   secret?: true
   /** Generates the value of a new row that is sent without one. The answer shows it once, as `generated`. */
@@ -72,7 +66,7 @@ export type Link = {
   many?: true
 }
 
-export type Field = {
+export type Field = Readonly<Pick<FieldMeta, 'secret' | 'generate' | 'overlap' | 'time'>> & {
   readonly name: string
   /** The schema of a sent value, without the default, which applies to new rows only. */
   readonly schema: z.ZodType
@@ -80,10 +74,6 @@ export type Field = {
   /** The value a new row gets when none is sent; undefined when the field is required. */
   readonly initial: unknown
   readonly reference: Reference | undefined
-  readonly secret: boolean
-  readonly generate: (() => string) | undefined
-  readonly overlap: boolean
-  readonly time: boolean
   /** No other row may have this value as names compare: `Admins` and `admins`. */
   readonly folded: boolean
   /** Whether another order of its items is no change. */
@@ -93,12 +83,14 @@ export type Field = {
   readonly storage: FieldStorage
 }
 
-/** The target of a field's reference: one row or several, all of them or those of `only`. */
+/** The rows to which a field refers: one row or several, all of a target or those of `only`. */
 export type Reference = {
+  /** The reference target whose key this field holds, such as `flow` or `provider`. */
   readonly target: string
   readonly many: boolean
   readonly only?: Only
   readonly needs?: Needs
+  /** Whether the database deletes no row to which this column refers. The same holds for references that are stored in JSON. */
   readonly holds?: true
 }
 
@@ -248,21 +240,18 @@ export function defineModel(declaration: ModelDeclaration): Model {
   for (const [name, declared] of Object.entries(attrs.shape)) {
     const { schema, initial, required } = withoutDefault(declared as z.ZodType)
     checkExamples(fileOf(declaration), name, schema)
-    const meta = metaOf(schema)
+    const { reference, name: isName, set, free, ...facts } = metaOf(schema)
     fields.set(name, {
+      ...facts,
       name,
       schema,
       initial,
       required,
-      reference: referenceOf(meta, isArray(schema)),
-      secret: meta.secret === true,
-      generate: meta.generate,
-      overlap: meta.overlap === true,
-      time: meta.time === true,
-      folded: meta.name === true && isUnique(declaration, name),
-      isSet: meta.set === true || (meta.reference !== undefined && isArray(schema)),
-      isFree: meta.free === true || meta.reference !== undefined,
-      storage: storageOf(name, { columns, links, storedInJson, secret: meta.secret === true, json: isJson(schema) }),
+      reference: reference && { ...reference, many: isArray(schema) },
+      folded: isName === true && isUnique(declaration, name),
+      isSet: set === true || (reference !== undefined && isArray(schema)),
+      isFree: free === true || reference !== undefined,
+      storage: storageOf(name, { columns, links, storedInJson, secret: facts.secret === true, json: isJson(schema) }),
     })
   }
   const named = [
@@ -292,11 +281,6 @@ export function defineModel(declaration: ModelDeclaration): Model {
       ...overlaps.flatMap(({ name }) => [previousOf(name), expiresOf(name)]),
     ],
   }
-}
-
-function referenceOf({ reference, only, needs, holds }: FieldMeta, many: boolean): Reference | undefined {
-  if (reference === undefined) return undefined
-  return { target: reference, many, ...(only && { only }), ...(needs && { needs }), ...(holds && { holds }) }
 }
 
 const isUnique = ({ unique = [], identifiers }: ModelDeclaration, name: string): boolean =>

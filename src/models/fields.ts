@@ -4,9 +4,10 @@ import { isObject } from '../json-object.ts'
 import '../messages.ts'
 import { comparedName } from '../names.ts'
 import { parseJson } from '../numbers.ts'
-import { type FieldMeta, fieldMeta } from './define.ts'
+import { type FieldMeta, fieldMeta, type Reference } from './define.ts'
 import { redirectPattern } from './patterns.ts'
 import {
+  duration,
   fieldName,
   type Syntax,
   storable,
@@ -39,6 +40,9 @@ export const filledLine = (max: number = textLimits.line) =>
 
 /** A text of a given form. */
 export const text = (syntax: Syntax, max: number = textLimits.line) => follow(syntax, line(max))
+
+/** How long something is valid: `hours=1;minutes=30`. */
+export const validity = (initial: string) => text(duration, 255).default(initial)
 
 /** @param code the code of the error of a text that does not follow the syntax */
 export function follow(syntax: Syntax, schema: z.ZodString, code: ErrorCode = 'wrong_format'): z.ZodString {
@@ -125,13 +129,14 @@ export const uuid = () => z.guid('Must be a UUID.').toLowerCase()
 /** UUIDs of rows that have no model yet. */
 export const uuids = () => withoutTwice(z.array(uuid()).max(listLimits.keys))
 
-type Which = Pick<FieldMeta, 'only' | 'needs' | 'holds'>
+type Which = Pick<Reference, 'only' | 'needs' | 'holds'>
 
 /** The UUID key of an existing row. @param target the reference target, checked at start; @param which the rows that fit */
-export const reference = (target: string, which: Which = {}) => marked(uuid(), { reference: target, ...which })
+export const reference = (target: string, which: Which = {}) => marked(uuid(), { reference: { target, ...which } })
 
 /** The integer key of an existing row. */
-export const integerReference = (target: string, which: Which = {}) => marked(int32(1), { reference: target, ...which })
+export const integerReference = (target: string, which: Which = {}) =>
+  marked(int32(1), { reference: { target, ...which } })
 
 /** Keys of existing rows, each at most once. */
 export const references = (target: string, max: number = listLimits.keys) =>

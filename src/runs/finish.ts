@@ -50,7 +50,7 @@ export function finishRun(tx: EngineTx, { keyring, runSecretsHours }: Ledger, ru
     notes === undefined ? null : JSON.stringify(notes),
   ]
   if (!applied) {
-    if (cause !== null) tx.send(failedAttempt(run.id, cause))
+    if (cause !== null) tx.send({ text: recordedFailure, values: [run.id, cause] })
     tx.send({ text: end, values })
     return
   }
@@ -93,8 +93,6 @@ const isOpen = "state IN ('queued', 'cancelled')"
 const recordedFailure = `INSERT INTO run_attempts (run_id, attempt, cause) SELECT id, attempts, $2 FROM runs
   WHERE id = $1::uuid AND ${isOpen} ON CONFLICT (run_id, attempt) DO UPDATE SET cause = excluded.cause, at = excluded.at
     WHERE run_attempts.cause LIKE '%(SQLSTATE 55P03)'`
-
-const failedAttempt = (id: string, cause: string): Statement => ({ text: recordedFailure, values: [id, cause] })
 
 /** @property workedMs how long the worker had the run @property afterMs when its job comes back; absent when it failed */
 export type Interruption = { readonly workedMs: number; readonly afterMs?: number }

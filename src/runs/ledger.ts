@@ -25,13 +25,7 @@ export type NewRun = {
   readonly kind: string
   /** The slug of the application; null for a blueprint. */
   readonly slug: string | null
-  readonly submitterPk: number | null
-  /** The real user, while impersonating. */
-  readonly impersonator?: Pick<Actor, 'pk' | 'username'> | undefined
-  /** The only permissions that the submitter's token carries. */
-  readonly ceiling?: ReadonlySet<string> | undefined
-  /** The submitters of the document of a former run. */
-  readonly authors?: Actor['authors']
+  readonly submitter: Pick<Actor, 'pk' | 'impersonator' | 'ceiling' | 'authors'>
   readonly requestId: string
   /** YAML text. */
   readonly blueprint: string
@@ -73,21 +67,22 @@ const placeholders = (options: string) =>
   `$1::uuid, $2::text, $3::text, $4::text, $5::integer, $6::text, $7::text, $8::run_mode, ${options}, ${runFormat}`
 
 function valuesOf(keyring: Keyring, run: NewRun): unknown[] {
-  const { id, title, kind, slug, submitterPk, requestId, blueprint, conditions, impersonator, ceiling } = run
-  const { message, former, owners, trace, authors, applications = [] } = run
+  const { id, title, kind, slug, submitter, requestId, blueprint, conditions } = run
+  const { message, former, owners, trace, applications = [] } = run
+  const { pk, impersonator, ceiling, authors } = submitter
   const real = impersonator && { pk: impersonator.pk, username: impersonator.username }
-  const submitter = { impersonator: real, ceiling: ceiling && [...ceiling].sort(), authors: storedAuthors(authors) }
+  const keys = { impersonator: real, ceiling: ceiling && [...ceiling].sort(), authors: storedAuthors(authors) }
   const again = former && { former: former.id, ...(former.left.length > 0 && { not_put_back: former.left }) }
   const named = applications.length > 0 && { applications }
   const options = JSON.stringify(
-    storedOptions(conditions, { ...submitter, ...(message && { message }), ...again, trace, ...named }, owners),
+    storedOptions(conditions, { ...keys, ...(message && { message }), ...again, trace, ...named }, owners),
   )
   return [
     id,
     title,
     kind,
     slug,
-    submitterPk,
+    pk,
     requestId,
     keyring.seal(blueprint, sealedColumn(id, 'blueprint')),
     conditions.mode,

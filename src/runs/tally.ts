@@ -62,16 +62,12 @@ const ends: readonly (readonly [Mode, Ending, string])[] = [
 
 const seconds = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60, 300] as const
 
-export type RunMetrics = Readonly<
-  Record<'ended' | 'queueSeconds' | 'workSeconds' | 'attemptsFailed' | 'workerStarts', Metric>
->
-
 /**
  * The metrics of runs.
  *
  * @param prefix `gatewright_` for the sums of all processes, `gatewright_worker_` for the counts of one worker
  */
-export function runMetrics({ kinds }: Pick<Registry, 'kinds'>, prefix: string): RunMetrics {
+export function runMetrics({ kinds }: Pick<Registry, 'kinds'>, prefix: string) {
   const allKinds = [...kinds.keys(), 'blueprint']
   const named = (name: string, help: string) => ({ name: `${prefix}${name}`, help, labels: [], fromZero: [[]] })
   return {
@@ -97,7 +93,7 @@ export function runMetrics({ kinds }: Pick<Registry, 'kinds'>, prefix: string): 
       fromZero: causeClasses.map((cause) => [cause]),
     },
     workerStarts: named('worker_starts_total', 'Starts of worker processes.'),
-  }
+  } satisfies Readonly<Record<string, Metric>>
 }
 
 /** The prefix of the names under which the sums are kept. */

@@ -49,7 +49,7 @@ export async function record(
         return cancelUnrecorded(submitter, run, { error: statementProblem(error), lastTryAt })
       }
       if (tries === maxKeyTries) throw error
-      const joined = await joinRun(submitter, run.submitterPk, run.retryKey, isAsync ? 0 : leftMs())
+      const joined = await joinRun(submitter, run.submitter.pk, run.retryKey, isAsync ? 0 : leftMs())
       if (joined !== undefined) return joined
     }
   }

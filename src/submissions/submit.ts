@@ -87,19 +87,15 @@ async function newRun(
   { id, title, kind, slug, former, plan, blueprint, conditions, actor }: Submission & { id: string; actor: Actor },
   delivery: Delivery,
 ): Promise<NewRun> {
-  const { pk: submitterPk, impersonator, ceiling, authors } = actor
   const count = blueprint.entries.length
-  const text = count > fewEntries ? await alone(submitterPk, () => print(blueprint)) : print(blueprint)
+  const text = count > fewEntries ? await alone(actor.pk, () => print(blueprint)) : print(blueprint)
   return {
     id,
     title,
     kind,
     slug,
     former,
-    submitterPk,
-    impersonator,
-    ceiling,
-    authors,
+    submitter: actor,
     requestId,
     blueprint: text,
     owners: ownersIn(blueprint),
@@ -109,7 +105,7 @@ async function newRun(
     message: delivery.message,
     trace: currentHeaders(),
     entries: count > fewEntries ? count : undefined,
-    retryKey: submitterPk === null ? undefined : retryKeyOf(engine, conditions, text, delivery),
+    retryKey: actor.pk === null ? undefined : retryKeyOf(engine, conditions, text, delivery),
   }
 }
 

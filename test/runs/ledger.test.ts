@@ -21,7 +21,7 @@ const newRun = (): NewRun => ({
   title: 'apply radius x',
   kind: 'radius',
   slug: 'x',
-  submitterPk: on.adminPk,
+  submitter: { pk: on.adminPk },
   requestId: 'r',
   blueprint: 'version: 1\nentries: []\n',
   conditions: unconditional,
@@ -78,8 +78,8 @@ test('a record that arrives after its time writes nothing', async () => {
 describe('the lane of a run', () => {
   const made: string[] = []
   /** @returns its lane */
-  const record = async (submitterPk: number, isSet = false) => {
-    const run = { ...newRun(), submitterPk, entries: isSet ? 101 : undefined }
+  const record = async (pk: number, isSet = false) => {
+    const run = { ...newRun(), submitter: { pk }, entries: isSet ? 101 : undefined }
     made.push(run.id)
     return recordRun(on.db, on.engine.keyring, run, inTime())
   }

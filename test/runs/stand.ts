@@ -56,7 +56,7 @@ export async function stand(): Promise<Stand> {
       if (actor === null) throw new Error(`no user has the key ${by}`)
       await check(reader(db), engine, plan, actor, conditions)
       const id = uuid7()
-      const written = { submitterPk: by, requestId: 'r', blueprint: print(blueprint), conditions }
+      const written = { submitter: { pk: by }, requestId: 'r', blueprint: print(blueprint), conditions }
       await recordRun(
         db,
         engine.keyring,

@@ -10,15 +10,12 @@ import {
   redirectUris,
   reference,
   secret,
-  text,
   uuids,
+  validity,
 } from '../fields.ts'
 import { defineProvider } from '../provider.ts'
 import { encrypting, signing } from '../signing.ts'
-import { duration } from '../syntax.ts'
 import { originOf } from '../urls.ts'
-
-const validity = (initial: string) => text(duration, 255).default(initial)
 
 const subModes = ['hashed_user_id', 'user_id', 'user_uuid', 'user_username', 'user_email', 'user_upn'] as const
 

@@ -1,12 +1,10 @@
 import { z } from 'zod'
-import { line, oneOf, reference, text, uuids } from '../fields.ts'
+import { line, oneOf, reference, text, uuids, validity } from '../fields.ts'
 import { regularExpressionLines } from '../patterns.ts'
 import { defineProvider } from '../provider.ts'
 import { serving } from '../signing.ts'
-import { blankOr, cookieDomain, duration } from '../syntax.ts'
+import { blankOr, cookieDomain } from '../syntax.ts'
 import { httpUrl } from '../urls.ts'
-
-const validity = (initial: string) => text(duration, 255).default(initial)
 
 const basicAuthAttributes = ['basic_auth_password_attribute', 'basic_auth_user_attribute'] as const
 

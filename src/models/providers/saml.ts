@@ -1,9 +1,8 @@
 import { z } from 'zod'
 import type { Values } from '../define.ts'
-import { filledLine, line, oneOf, reference, text } from '../fields.ts'
+import { filledLine, line, oneOf, reference, text, validity } from '../fields.ts'
 import { defineProvider } from '../provider.ts'
 import { encrypting, signing } from '../signing.ts'
-import { duration } from '../syntax.ts'
 import { httpUrl } from '../urls.ts'
 
 // https://www.w3.org/TR/xmldsig-core1/#sec-AlgID, and RFC 6931 for xmldsig-more.
@@ -34,7 +33,6 @@ function algorithmsFor(type: string): string {
   return fitting.length === 0 ? '' : ` with this signature_algorithm; this key goes with ${fitting.join(', ')}`
 }
 
-const validity = (initial: string) => text(duration, 255).default(initial)
 const key = () => reference('certificatekeypair').nullable().default(null)
 
 export default defineProvider({
