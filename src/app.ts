@@ -37,7 +37,7 @@ import { compressAnswers } from './http/compress.ts'
 import { prepareDrain } from './http/drain.ts'
 import { forbidCaching, securityHeaders } from './http/headers.ts'
 import { answerMalformed, refuseMalformed } from './http/malformed.ts'
-import { countRequests, gaugeWaits, openMetrics } from './http/metrics.ts'
+import { countRequests, openMetrics } from './http/metrics.ts'
 import { onOwnPort } from './http/own-port.ts'
 import { answerProblems, answerUnroutable } from './http/problems.ts'
 import { openRate, type RateLimits } from './http/rate-limit.ts'
@@ -138,7 +138,6 @@ export function buildApp({ submitter, inspect, queue, limits, retention, ...othe
   app.addHook('onReady', () => checkModels(db, engine.registry))
   logAccess(app)
   const waits = openWaits(app, { db, queue, log: submitter.log, metrics }, { ...waitLimits, ...ownWaits })
-  gaugeWaits(metrics, waits.open)
   const live: Live = { progressOf: (run, attempt) => progressOf(queue, run, attempt), whyNot: submitter.whyNot.run }
 
   app.register(
@@ -170,7 +169,7 @@ export function buildApp({ submitter, inspect, queue, limits, retention, ...othe
   healthRoutes(app, inspect)
   const beside = metricsAt ? onOwnPort(app, log, metricsAt) : app
   if (beside !== app) healthRoutes(beside, inspect)
-  metricsRoutes(beside, { db, queue, registry: engine.registry, inspect }, metrics)
+  metricsRoutes(beside, { db, queue, registry: engine.registry, inspect, waits }, metrics.registry)
   docsRoutes(app, engine.registry, describe)
   dashboardRoutes(app, { submitter, queue, door, inspect, retention, waits, live })
   return app

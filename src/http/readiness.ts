@@ -11,7 +11,7 @@ import type { ApplyQueue } from '../queue/backend.ts'
 import { type SeenFormat, seenFormats } from '../queue/heartbeat.ts'
 import { judgeWorkers, workersStartWithinS } from '../queue/judge-workers.ts'
 import { describePause, type Pause, readPause } from '../queue/pause.ts'
-import { probe, seldom } from './probe.ts'
+import { probe } from './probe.ts'
 
 /** Whether each part is healthy: one judgement, for probes, metrics and the page of operators. */
 
@@ -69,9 +69,9 @@ export function openInspector(db: Db, queue: ApplyQueue, keyring: Keyring, log: 
   }
 
   // Its time limit is shorter than that of the whole check: a queue that is away proves nothing about the worker.
-  const pause = probe(() => readPause(queue, db), pauseWithinMs)
-  const noChanges = seldom(() => whyNoChanges(db), writesEveryMs)
-  const noJobs = seldom(() => whyNoJobs(queue), writesEveryMs)
+  const pause = probe(() => readPause(queue, db), { withinMs: pauseWithinMs })
+  const noChanges = probe(() => whyNoChanges(db), { everyMs: writesEveryMs })
+  const noJobs = probe(() => whyNoJobs(queue), { everyMs: writesEveryMs })
   // Two parts each ask these.
   const answers = probe(() => ping(db))
   const formats = probe(() => seenFormats(db))

@@ -1,6 +1,6 @@
 import type { Db } from '../db/client.ts'
 import { inTime } from '../db/in-time.ts'
-import { probe, seldom } from '../http/probe.ts'
+import { probe } from '../http/probe.ts'
 import type { Inspect } from '../http/readiness.ts'
 import { readAtWork } from '../runs/at-work.ts'
 import { readWaiting } from '../runs/queued.ts'
@@ -27,8 +27,8 @@ const everyMs = 250
 
 export function openWhyNot(db: Db, inspect: Pick<Inspect, 'applies'>): WhyNot {
   const installation = async () => judgeParts(await inspect.applies())
-  const shared = probe(installation, whyWithinMs)
-  const recent = seldom(installation, everyMs, whyWithinMs)
+  const shared = probe(installation, { withinMs: whyWithinMs })
+  const recent = probe(installation, { everyMs, withinMs: whyWithinMs })
   return {
     installation: () => shared().catch(() => null),
     run: (id, withinMs = whyWithinMs) => {

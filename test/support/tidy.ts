@@ -322,14 +322,14 @@ export const filesAreShort: Rule = (files) =>
  * needs it, with the reason.
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
-  src: 2304,
-  'src/api': 1566,
+  src: 2303,
+  'src/api': 1602,
   'src/apply': 2620,
   'src/cli': 5415,
   'src/dashboard': 4780,
   'src/db': 2245,
   'src/document': 1825,
-  'src/http': 2823,
+  'src/http': 2686,
   'src/lists': 1772,
   'src/models': 2729,
   'src/openapi': 1418,

@@ -1,7 +1,7 @@
 import type { Db } from '../../db/client.ts'
 import { inTime, patience } from '../../db/in-time.ts'
 import { readProcesses } from '../../db/presence.ts'
-import { seldom } from '../../http/probe.ts'
+import { probe } from '../../http/probe.ts'
 import type { Inspect } from '../../http/readiness.ts'
 import { scopeOf } from '../../lists/list.ts'
 import type { ListSpec } from '../../lists/listed.ts'
@@ -44,14 +44,14 @@ export type Now = Awaited<ReturnType<ReturnType<typeof openNow>>>
 /** Opens the reader of the first page. */
 export function openNow({ db, registry, queue, inspect, runs }: Sources) {
   // They take longer to read than the rest, and are the same for all who may see them.
-  const certificatesOfAll = seldom(() => expiringCertificates(db), 60_000)
+  const certificatesOfAll = probe(() => expiringCertificates(db), { everyMs: 60_000 })
   const figures = new Map<string, () => Promise<Figures>>()
   /** Callers who see the same runs share their figures. */
   function figuresOf(actor: Actor): Promise<Figures> {
     const { own, owners, caller } = scopeOf(runs, actor)
     const key = JSON.stringify([own, owners, own === undefined && owners === undefined ? null : caller])
     if (figures.size >= mostFigures) figures.clear()
-    const ask = () => seldom(() => readFigures(db, runs, actor), figuresEveryMs, 0.9 * patience())
+    const ask = () => probe(() => readFigures(db, runs, actor), { everyMs: figuresEveryMs, withinMs: 0.9 * patience() })
     return figures.getOrInsertComputed(key, ask)()
   }
 
