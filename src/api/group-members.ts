@@ -3,7 +3,7 @@ import type { Db } from '../db/client.ts'
 import { within } from '../db/snapshot.ts'
 import { Problem } from '../errors.ts'
 import type { Api } from '../http/api.ts'
-import { answerOf, joined, objectText, patiently } from '../http/long-answer.ts'
+import { answerOf, objectText } from '../http/long-answer.ts'
 import { queryInteger } from '../lists/filters.ts'
 import { alsoNeedsOf, includeParameter, isIncluded } from '../lists/list.ts'
 import { usualPageSize } from '../lists/listed.ts'
@@ -62,8 +62,7 @@ export function groupMemberRoutes(app: Api, db: Db): void {
       const next = found.next === null ? null : nextOf(pk, found.next, query)
       const source = within(db)
       const pieces = objectText(source, { next, results: found.members })
-      const answer = joined(await answerOf(source, pieces, { takeLong: () => request.takeLongAnswer() }))
-      return reply.type('application/json; charset=utf-8').send(patiently(reply, answer))
+      return reply.type('application/json; charset=utf-8').send(await answerOf(reply, source, pieces))
     },
   )
 }

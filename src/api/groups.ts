@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { type Write, write } from '../apply/write.ts'
@@ -7,7 +8,7 @@ import { ErrorList } from '../errors.ts'
 import type { Api } from '../http/api.ts'
 import { matchHeaders, preconditionOf, sendWritten } from '../http/etag.ts'
 import type { Headers } from '../http/headers.ts'
-import { answerOf, joined, objectText, patiently, shortText } from '../http/long-answer.ts'
+import { answerOf, objectText, shortText } from '../http/long-answer.ts'
 import * as filter from '../lists/filters.ts'
 import { includeParameter, isIncluded, list } from '../lists/list.ts'
 import type { ListSpec } from '../lists/listed.ts'
@@ -95,24 +96,17 @@ export function groupRoutes(app: Api, db: Db, engine: Engine): void {
     const read = (tx: Tx, pk: string | number) => readGroup(tx, String(pk), reading)
     const group = await write(db, engine, actor, { model, requestId, ...change }, read)
     // The answer is made after the commit: a long one waits for its client, and no other request waits for the group.
-    const sending = { takeLong: () => request.takeLongAnswer(), of: 'write' } as const
-    const answer = await answered(group, sending)
-      .then(joined)
-      .catch((error: unknown) => {
-        request.log.warn({ err: error }, 'a group was saved, and is answered without users_obj')
-        return undefined
-      })
-    return sendWritten(reply, patiently(reply, answer ?? (await withoutUsers(group))))
-  }
-  const answered = (group: object, sending: Parameters<typeof answerOf>[2]) => {
     const source = separately(db)
-    return answerOf(source, objectText(source, group), sending)
+    const answer = await answerOf(reply, source, objectText(source, group), { of: 'write' }).catch((error: unknown) => {
+      request.log.warn({ err: error }, 'a group was saved, and is answered without users_obj')
+      return withoutUsers(group)
+    })
+    return sendWritten(reply, answer)
   }
   /** The group as a read with `include_users=false` answers it. The keys are read already: the rest cannot fail or wait. */
   const withoutUsers = async (group: object) => {
-    const shown = { ...group, users_obj: null }
-    const short = await shortText(separately(db), shown)
-    return short ?? answered(shown, { buffered: Number.POSITIVE_INFINITY })
+    const [source, shown] = [separately(db), { ...group, users_obj: null }]
+    return (await shortText(source, shown)) ?? Readable.from(objectText(source, shown))
   }
   /** Checks the tags of both texts that reads answer to this caller: with users, and without. */
   const precondition = async (actor: Actor, headers: Headers, pk: string) => {

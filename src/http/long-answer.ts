@@ -1,7 +1,7 @@
 import { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { setImmediate } from 'node:timers/promises'
-import type { FastifyReply } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Source } from '../db/snapshot.ts'
 import { Problem } from '../errors.ts'
 import { isStreamed, readBatch, StreamedList } from '../views/view.ts'
@@ -17,17 +17,11 @@ const itemsAtOnce = 20
 
 /** The most answers of reads that are sent at once while they are made, and as many of writes: each holds a batch in memory. */
 export const maxStreams = 8
+const tooMany = 'Too many long answers are being sent. Try again shortly, or with a smaller page_size.'
 const streams = new Share({
   max: maxStreams,
   waitMs: longWithinMs,
-  refusal: () =>
-    new Problem(
-      'unavailable',
-      'Too many long answers are being sent. Try again shortly, or with a smaller page_size.',
-      {
-        retryAfterS: 2,
-      },
-    ),
+  refuse: () => new Problem('unavailable', tooMany, { retryAfterS: 2 }),
 })
 
 /**
@@ -40,12 +34,8 @@ const maxStalledMs = 300_000
 const slowestBytesPerMs = 10
 
 type Sending = {
-  /** Takes a long answer of the caller's share, when the answer becomes one. @returns a function that returns it */
-  readonly takeLong?: () => Promise<() => void>
   /** The kind of request that it answers; the default is `read`. Neither kind takes the streams of the other. */
   readonly of?: 'read' | 'write'
-  /** Characters from which on the answer is streamed. */
-  readonly buffered?: number
   readonly stalledMs?: number
   readonly slowestBytesPerMs?: number
 }
@@ -106,27 +96,34 @@ async function* chunksOf(pieces: Pieces): AsyncGenerator<string, void> {
   if (chunk !== '') yield chunk
 }
 
+/** The reply to a request, whose client takes a long answer of its share when the answer becomes one. */
+type Reply = {
+  readonly request: Pick<FastifyRequest, 'takeLongAnswer'>
+  readonly raw: { readonly socket: FastifyReply['raw']['socket'] }
+}
+
 /**
  * Makes an answer. It is buffered until it is long. From then on it is made no faster than the client takes it, and `source` is
  * ended first: no transaction waits for the client. An error breaks the connection then: half an answer must not look like a whole
  * one.
  *
- * @returns its chunks, when that is all
+ * @returns its text, when that is all
  * @throws {Problem} `unavailable` when as many long answers are being sent as may be
  */
 export async function answerOf(
+  { request, raw: { socket } }: Reply,
   source: Source,
   pieces: Pieces,
-  { takeLong, of = 'read', buffered: most = limits.buffered, ...patience }: Sending,
-): Promise<readonly string[] | Readable> {
+  { of = 'read', ...patience }: Sending = {},
+): Promise<string | Readable> {
   const chunks = chunksOf(pieces)
   const buffered: string[] = []
   try {
-    for (let length = 0; length <= most; ) {
+    for (let length = 0; length <= limits.buffered; ) {
       const { value } = await chunks.next()
       if (value === undefined) {
         await source.end()
-        return buffered
+        return buffered.join('')
       }
       buffered.push(value)
       length += value.length
@@ -135,20 +132,22 @@ export async function answerOf(
     return source.fail(error)
   }
   await source.end()
-  const giveBack = await takeLong?.()
+  const giveBack = await request.takeLongAnswer()
   const giveStreamBack = await streams.take(of).catch((error: unknown) => {
-    giveBack?.()
+    giveBack()
     throw error
   })
   const stream = Readable.from(patient(buffered, chunks, patience, (error) => stream.destroy(error)))
   stream.once('close', () => {
     giveStreamBack()
-    giveBack?.()
+    giveBack()
   })
   // The server that sends it has a listener too; this one is for the time before.
   stream.on('error', () => {})
   // The first chunk must be taken in time, too.
   stream.read(0)
+  // The server would otherwise close each connection on which nothing moves for half a minute. A request of a test has none.
+  if (socket instanceof Socket) socket.setTimeout(maxStalledMs)
   return stream
 }
 
@@ -183,10 +182,6 @@ async function* patient(
   }
 }
 
-/** One text, unless the answer is streamed. */
-export const joined = (answer: readonly string[] | Readable): string | Readable =>
-  answer instanceof Readable ? answer : answer.join('')
-
 /**
  * The text of one object in a place where other work waits for it, as in the transaction that changes it.
  *
@@ -199,15 +194,4 @@ export async function shortText(source: Source, object: object): Promise<string 
     if (text.length > limits.buffered) return null
   }
   return text
-}
-
-/** Gives a slow client time: the server would otherwise close each connection on which nothing moves for half a minute. */
-export function patiently(
-  { raw: { socket } }: FastifyReply,
-  answer: string | readonly string[] | Readable,
-): string | Readable {
-  if (typeof answer === 'string') return answer
-  // A request of a test has no connection.
-  if (answer instanceof Readable && socket instanceof Socket) socket.setTimeout(maxStalledMs)
-  return answer instanceof Readable || answer.length < 2 ? joined(answer) : Readable.from(answer)
 }

@@ -19,7 +19,7 @@ const buckets = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 
 
 /** The limits on one user: the settings RATE_LIMIT_*, lists that wait, and waits for a change. */
 const limitNames = ['requests', 'lists', 'long_answers', 'waiting_runs', 'waits', 'writes'] as const
-type LimitName = (typeof limitNames)[number]
+export type LimitName = (typeof limitNames)[number]
 
 const doors = ['api', 'dashboard'] as const
 

@@ -1,7 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Problem } from '../errors.ts'
 import type { Actor } from '../permissions.ts'
-import type { RefusalCounts } from './metrics.ts'
+import { limitTime } from '../time-limit.ts'
+import type { LimitName, RefusalCounts } from './metrics.ts'
 import type { RateLimits } from './rate-limit.ts'
 
 declare module 'fastify' {
@@ -43,10 +44,10 @@ type Rules = {
   readonly max: number
   /** The part of it that may be taken now, up to 1; absent: 1. */
   readonly part?: () => number
-  readonly refusal: () => Problem
   /** The time that one more waits for a place; absent: 0. */
   readonly waitMs?: number
-  readonly onRefused?: () => void
+  /** Counts a refusal, and makes it. */
+  readonly refuse: () => Problem
 }
 
 /** Counts the places that each owner has taken in this process: one owner must not take all. */
@@ -64,42 +65,42 @@ export class Share {
     const { max, part = () => 1 } = this.#rules
     if (owner.taken < Math.ceil(max * part())) owner.taken += 1
     else await this.#place(owner.waiting)
-    let isTaken = true
-    return () => {
-      if (!isTaken) return
-      isTaken = false
+    return once(() => {
       const [next] = owner.waiting
       if (next !== undefined) {
+        owner.waiting.delete(next)
         next()
         return
       }
       owner.taken -= 1
       if (owner.taken === 0) this.#owners.delete(name)
-    }
+    })
   }
 
-  #place(waiting: Set<() => void>): Promise<void> {
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const { waitMs = 0, refusal, onRefused } = this.#rules
-    const refuse = () => {
-      waiting.delete(enter)
-      onRefused?.()
-      reject(refusal())
+  async #place(waiting: Set<() => void>): Promise<void> {
+    const { waitMs = 0, refuse } = this.#rules
+    if (waitMs === 0) throw refuse()
+    const { promise, resolve } = Promise.withResolvers<void>()
+    waiting.add(resolve)
+    const late = () => {
+      throw refuse()
     }
-    const timer = waitMs === 0 ? undefined : setTimeout(refuse, waitMs)
-    const enter = () => {
-      clearTimeout(timer)
-      waiting.delete(enter)
-      resolve()
-    }
-    if (timer === undefined) refuse()
-    else waiting.add(enter)
-    return promise
+    await limitTime(promise, waitMs, late).finally(() => waiting.delete(resolve))
   }
 }
 
-const givesBack = Symbol('gives back')
-type Taking = FastifyRequest & { [givesBack]?: AtEnd }
+/** A function that does the work when it is first called. */
+export function once(work: () => void): () => void {
+  let isDone = false
+  return () => {
+    if (isDone) return
+    isDone = true
+    work()
+  }
+}
+
+const answered = Symbol('answered')
+type Taking = FastifyRequest & { [answered]?: () => void }
 
 /** Half of the connections of a process. */
 const listsAtOnce = 8
@@ -119,92 +120,71 @@ export function shareOut(
   { countLimited }: RefusalCounts,
   part: () => number,
 ): void {
-  const refusal = (detail: () => string) => () => new Problem('too_many_requests', detail(), { retryAfterS: 1 })
   const { rateLimitLongAnswers: longAtOnce, rateLimitWaitingRuns: runsAtOnce } = limits
-  const shares = {
-    list: new Share({
-      max: listsAtOnce,
-      waitMs: placeWithinMs,
-      refusal: refusal(
-        () => `Each of the ${listsAtOnce} lists of this user that may be read at once takes too long. Try again.`,
-      ),
-      onRefused: () => countLimited('lists'),
-    }),
-    write: new Share({
-      max: writesAtOnce,
-      waitMs: placeWithinMs,
-      refusal: refusal(
-        () => `Each of the ${writesAtOnce} writes of this user that may be at work at once takes too long. Try again.`,
-      ),
-      onRefused: () => countLimited('writes'),
-    }),
-    run: new Share({
-      max: runsAtOnce,
-      part,
-      refusal: refusal(
-        () =>
-          `At most ${Math.ceil(runsAtOnce * part())} submissions of one user may wait at the same time. Try again shortly.`,
-      ),
-      onRefused: () => countLimited('waiting_runs'),
-    }),
+  const share = (limit: LimitName, rules: Omit<Rules, 'refuse'>, detail: () => string) => {
+    const refuse = () => {
+      countLimited(limit)
+      return new Problem('too_many_requests', detail(), { retryAfterS: 1 })
+    }
+    return new Share({ ...rules, refuse })
   }
-  const longAnswers = new Share({
-    max: longAtOnce,
-    waitMs: longWithinMs,
-    refusal: refusal(
-      () =>
-        `At most ${longAtOnce} long answers at the same time for one user. Try again shortly, or with a smaller page_size.`,
+  const shares = {
+    list: share(
+      'lists',
+      { max: listsAtOnce, waitMs: placeWithinMs },
+      () => `Each of the ${listsAtOnce} lists of this user that may be read at once takes too long. Try again.`,
     ),
-    onRefused: () => countLimited('long_answers'),
-  })
+    write: share(
+      'writes',
+      { max: writesAtOnce, waitMs: placeWithinMs },
+      () => `Each of the ${writesAtOnce} writes of this user that may be at work at once takes too long. Try again.`,
+    ),
+    run: share(
+      'waiting_runs',
+      { max: runsAtOnce, part },
+      () =>
+        `At most ${Math.ceil(runsAtOnce * part())} submissions of one user may wait at the same time. Try again shortly.`,
+    ),
+  }
+  const longAnswers = share(
+    'long_answers',
+    { max: longAtOnce, waitMs: longWithinMs },
+    () =>
+      `At most ${longAtOnce} long answers at the same time for one user. Try again shortly, or with a smaller page_size.`,
+  )
   app.decorateRequest('takeLongAnswer', function (this: FastifyRequest) {
     return longAnswers.take(userOf(this.actor))
   })
-  app.decorateRequest('keepShare', function (this: Taking, work: Promise<unknown>) {
-    this[givesBack]?.keep(work)
-  })
+  app.decorateRequest('keepShare', () => {})
   app.decorateRequest('takeShare', async function (this: Taking, reply: FastifyReply) {
     const { takes = reads.has(this.method) ? undefined : 'write', exceptBy } = this.routeOptions.config
     const isOne = exceptBy?.some((name) => Object.hasOwn(Object(this.query), name)) === true
-    if (takes !== undefined && !isOne && this.actor !== undefined)
-      this[givesBack] = atEndOf(reply, await shares[takes].take(userOf(this.actor)), takes !== 'write')
+    if (takes === undefined || isOne || this.actor === undefined) return
+    const hold = holdable(await shares[takes].take(userOf(this.actor)))
+    // A client that goes away does not end the work for it: the work ends when there is an answer to send.
+    this[answered] = hold()
+    // An answer that is read slowly keeps its share, but for that of a write.
+    if (takes !== 'write' && !reply.raw.destroyed) reply.raw.once('close', hold())
+    this.keepShare = (work) => {
+      const end = hold()
+      work.then(end, end)
+    }
   })
   app.addHook('onRequest', async (request, reply) => {
     const { laterBy } = request.routeOptions.config
     if (laterBy === undefined || !Object.hasOwn(Object(request.query), laterBy)) await request.takeShare(reply)
   })
-  app.addHook('onSend', async (request: Taking) => request[givesBack]?.answered())
+  app.addHook('onSend', async (request: Taking) => request[answered]?.())
 }
 
-type AtEnd = { answered(): void; keep(work: Promise<unknown>): void }
-
-/**
- * A client that goes away does not end the work for it: the work ends when there is an answer to send, and when nothing is left
- * that outlasts the answer.
- *
- * @param untilRead whether an answer that is read slowly keeps its share: that of a write does not
- */
-function atEndOf(reply: FastifyReply, give: () => void, untilRead: boolean): AtEnd {
-  let [isClosed, isAnswered, kept] = [reply.raw.destroyed || !untilRead, false, 0]
-  const giveAtEnd = () => {
-    if (isClosed && isAnswered && kept === 0) give()
-  }
-  reply.raw.once('close', () => {
-    isClosed = true
-    giveAtEnd()
-  })
-  return {
-    answered: () => {
-      isAnswered = true
-      giveAtEnd()
-    },
-    keep: (work) => {
-      kept += 1
-      const end = () => {
-        kept -= 1
-        giveAtEnd()
-      }
-      work.then(end, end)
-    },
+/** @returns a function that holds something; it returns one that lets go of it. `give` gives it back when nothing holds it */
+function holdable(give: () => void): () => () => void {
+  let holds = 0
+  return () => {
+    holds += 1
+    return once(() => {
+      holds -= 1
+      if (holds === 0) give()
+    })
   }
 }

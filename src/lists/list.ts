@@ -4,7 +4,7 @@ import { openSnapshot, type Source } from '../db/snapshot.ts'
 import { ErrorList } from '../errors.ts'
 import type { Api } from '../http/api.ts'
 import type { Need } from '../http/documented.ts'
-import { answerOf, pageText, patiently } from '../http/long-answer.ts'
+import { answerOf, pageText } from '../http/long-answer.ts'
 import { queryBoolean } from '../http/query.ts'
 import { checkExamples } from '../models/declared.ts'
 import { type Actor, allows, ownersFor, ownersShown } from '../permissions.ts'
@@ -60,7 +60,7 @@ export function list<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec
       const pagination = { ...toEnvelope(asked, count), ...(spec.count === 'capped' && { count_is_exact: isExact }) }
       yield* pageText(snapshot, pagination, readRows(snapshot, db, { view: spec.view, keys, reading }))
     }
-    return patiently(reply, await answerOf(snapshot, readPage(), { takeLong: () => request.takeLongAnswer() }))
+    return answerOf(reply, snapshot, readPage())
   })
 }
 

@@ -4,7 +4,7 @@ import { openSnapshot, within } from '../db/snapshot.ts'
 import { ErrorList, Problem } from '../errors.ts'
 import type { Api } from '../http/api.ts'
 import { etagHeaders, etagOf, sendTagged } from '../http/etag.ts'
-import { answerOf, joined, objectText, patiently, shortText } from '../http/long-answer.ts'
+import { answerOf, objectText, shortText } from '../http/long-answer.ts'
 import type { Actor } from '../permissions.ts'
 import { readUidOf } from '../views/uid.ts'
 import { type FieldOf, type Reading, readBatch } from '../views/view.ts'
@@ -71,8 +71,7 @@ export function one<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec<
       for await (const results of readRows(snapshot, db, { view: spec.view, keys, reading }))
         for (const result of results) yield* objectText(snapshot, result)
     }
-    const answer = joined(await answerOf(snapshot, readOne(), { takeLong: () => request.takeLongAnswer() }))
-    return sendTagged(reply, patiently(reply, answer), displayName)
+    return sendTagged(reply, await answerOf(reply, snapshot, readOne()), displayName)
   })
 }
 

@@ -4,6 +4,7 @@ import { inTime } from '../db/in-time.ts'
 import { type Load, silentAfterS } from '../db/presence.ts'
 import { query } from '../db/raw.ts'
 import { Problem } from '../errors.ts'
+import { once } from '../http/shares.ts'
 import { runFormat } from '../runs/format.ts'
 import { notApplied } from '../runs/why.ts'
 import type { WhyNot } from './why-not.ts'
@@ -192,11 +193,9 @@ export function openBacklog(db: Db, { needsWorkers, whyNot }: Workers): Backlog 
     arrive: ({ mayJoin }) => {
       refuseIfFull(inside + arriving, adaptive.limit * (mayJoin ? 2 : 1))
       arriving += 1
-      let isCounted = true
-      return () => {
-        if (isCounted) arriving -= 1
-        isCounted = false
-      }
+      return once(() => {
+        arriving -= 1
+      })
     },
     enter: async ({ waits }) => {
       refuseIfFull(inside)

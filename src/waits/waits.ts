@@ -59,12 +59,13 @@ type Parts = {
 export function openWaits(app: FastifyInstance, parts: Parts, limits: WaitLimits = waitLimits): Waits {
   const watch = new Watch(parts, limits.everyMs)
   const open = { run: 0, runs: 0, pages: 0 }
-  const onRefused = () => parts.metrics.countLimited('waits')
   const shareOf = (max: number) =>
     new Share({
       max,
-      refusal: () => new Problem('too_many_requests', tooMany(max, 'of one user'), { retryAfterS: 1 }),
-      onRefused,
+      refuse: () => {
+        parts.metrics.countLimited('waits')
+        return new Problem('too_many_requests', tooMany(max, 'of one user'), { retryAfterS: 1 })
+      },
     })
   const [api, pages] = [shareOf(limits.user), shareOf(limits.pagesOfUser)]
   app.addHook('preClose', () => watch.close())

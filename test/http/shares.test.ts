@@ -10,9 +10,9 @@ const share = (waitMs: number) =>
   new Share({
     max: 1,
     waitMs,
-    refusal: () => new Problem('too_many_requests', 'None is free.'),
-    onRefused: () => {
+    refuse: () => {
       refused += 1
+      return new Problem('too_many_requests', 'None is free.')
     },
   })
 

@@ -323,14 +323,14 @@ export const filesAreShort: Rule = (files) =>
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2303,
-  'src/api': 1602,
+  'src/api': 1595,
   'src/apply': 2620,
   'src/cli': 5415,
   'src/dashboard': 4780,
   'src/db': 2245,
   'src/document': 1825,
-  'src/http': 2686,
-  'src/lists': 1772,
+  'src/http': 2650,
+  'src/lists': 1771,
   'src/models': 2729,
   'src/openapi': 1418,
   'src/plan': 4587,
@@ -338,11 +338,11 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/rights': 1342,
   'src/runs': 3245,
   'src/standalone': 1292,
-  'src/submissions': 1379,
+  'src/submissions': 1378,
   'src/tracing': 177,
   'src/views': 2510,
-  'src/waits': 330,
-  test: 68_777,
+  'src/waits': 331,
+  test: 68_773,
   workers: 118,
 }
 
