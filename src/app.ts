@@ -4,7 +4,6 @@ import helmet from '@fastify/helmet'
 import Fastify, { type FastifyBaseLogger, LogController } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { applicationRoutes } from './api/applications.ts'
-import { auditRoutes } from './api/audit.ts'
 import { blueprintRoutes } from './api/blueprints.ts'
 import { certificateKeyPairRoutes } from './api/certificate-key-pairs.ts'
 import { consentRoutes } from './api/consents.ts'
@@ -25,7 +24,6 @@ import { runRoutes } from './api/runs.ts'
 import { tokenRoutes } from './api/tokens.ts'
 import { totpRoutes } from './api/totp.ts'
 import { transactionalRoutes } from './api/transactional.ts'
-import { userRoutes } from './api/users.ts'
 import { dashboardRoutes } from './dashboard/routes.ts'
 import { poolUse } from './db/client.ts'
 import { guardRoutes, plausibleTokens } from './http/access.ts'
@@ -47,13 +45,16 @@ import { shareOut } from './http/shares.ts'
 import { traceRequests } from './http/traced.ts'
 import { noQuery, validatorCompiler } from './http/zod.ts'
 import { requestIdForm } from './ids.ts'
+import { auditList } from './lists/audit.ts'
+import { list } from './lists/list.ts'
+import { userList } from './lists/users.ts'
 import { checkModels } from './models/check.ts'
 import { permissionNames } from './models/registry.ts'
 import { describeRoutes } from './openapi/describe.ts'
 import { docsRoutes } from './openapi/routes.ts'
 import { apiPrefix, withBasePath } from './paths.ts'
 import type { ApplyQueue } from './queue/backend.ts'
-import { progressOf } from './queue/enqueue.ts'
+import { runQueue } from './queue/enqueue.ts'
 import type { RedisClient } from './queue/redis.ts'
 import type { Retention } from './runs/retention.ts'
 import { refuseWhileFull } from './submissions/limits.ts'
@@ -138,7 +139,7 @@ export function buildApp({ submitter, inspect, queue, limits, retention, ...othe
   app.addHook('onReady', () => checkModels(db, engine.registry))
   logAccess(app)
   const waits = openWaits(app, { db, queue, log: submitter.log, metrics }, { ...waitLimits, ...ownWaits })
-  const live: Live = { progressOf: (run, attempt) => progressOf(queue, run, attempt), whyNot: submitter.whyNot.run }
+  const live: Live = { progressOf: runQueue(queue).progressOf, whyNot: submitter.whyNot.run }
 
   app.register(
     async (api: Api) => {
@@ -147,7 +148,7 @@ export function buildApp({ submitter, inspect, queue, limits, retention, ...othe
       runRoutes(api, { db, engine, live, waits })
       runApplyRoutes(api, submitter)
       runCancelRoutes(api, submitter)
-      userRoutes(api, db)
+      list(api, db, userList)
       meRoutes(api, db, engine.registry)
       groupRoutes(api, db, engine)
       groupMemberRoutes(api, db)
@@ -156,7 +157,7 @@ export function buildApp({ submitter, inspect, queue, limits, retention, ...othe
       totpRoutes(api, db)
       applicationRoutes(api, db, engine)
       historyRoutes(api, db, engine.registry)
-      auditRoutes(api, db, engine.registry)
+      list(api, db, auditList(engine.registry))
       providerRoutes(api, db, engine.registry)
       flowRoutes(api, db, engine.registry)
       propertyMappingRoutes(api, db, engine.registry)

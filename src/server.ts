@@ -19,7 +19,6 @@ import { logger } from './log.ts'
 import { openEngine } from './plan/open-engine.ts'
 import { untilStopped } from './process.ts'
 import { closeInTime, closeWithinMs, openBackend } from './queue/backend.ts'
-import { applyQueue } from './queue/define.ts'
 import { runQueue } from './queue/enqueue.ts'
 import { runFormat } from './runs/format.ts'
 import { followRuns } from './runs/subscribe.ts'
@@ -65,7 +64,7 @@ export async function startServer(config: ServiceConfig, write?: (line: string) 
   if (tooFew !== null) log.warn(tooFew)
   const tokenFile = join(config.dataDir, 'admin-token')
   const isFirst = await bootstrap(db, engine, () => config.bootstrapToken ?? keptToken(tokenFile, engine.keyring))
-  const queue = await backend.openQueue(applyQueue)
+  const queue = await backend.openQueue()
   const runs = followRuns(db, direct, log)
   const rateStore = openRateStore(redisUrl)
   const sums = openSums(db)

@@ -12,7 +12,6 @@ import { openEngine } from '../src/plan/open-engine.ts'
 import { end, untilStopped } from '../src/process.ts'
 import { closeInTime, closeWithinMs, openBackend } from '../src/queue/backend.ts'
 import { startConsumer } from '../src/queue/consumer.ts'
-import { applyQueue } from '../src/queue/define.ts'
 import { runQueue } from '../src/queue/enqueue.ts'
 import { startMaintenance } from '../src/queue/maintenance.ts'
 import { untilMigrated } from '../src/queue/migrated.ts'
@@ -77,7 +76,7 @@ export async function runWorker(transactionsOf: (connected: Connected) => Engine
     reportTaken(),
   )
   busy = consumer.busy
-  const queue = await backend.openQueue(applyQueue)
+  const queue = await backend.openQueue()
   // This is first, because a dead worker may have left runs whose submitters still wait.
   const reconciler = startReconciler(db, runQueue(queue), worker)
   const retention = startRetention(db, engine.registry, config, log)

@@ -7,8 +7,7 @@ import { matchHeaders, preconditionOf } from '../http/etag.ts'
 import { flag } from '../http/query.ts'
 import { applicationList } from '../lists/applications.ts'
 import { queryText } from '../lists/filters.ts'
-import { list } from '../lists/list.ts'
-import { one, tagsOf } from '../lists/one.ts'
+import { listAndOne, tagsOf } from '../lists/one.ts'
 import { allowsSome } from '../permissions.ts'
 import { type Engine, unconditional } from '../plan/engine.ts'
 import { ownerHeaders, readOwnership } from '../submissions/conditions.ts'
@@ -26,9 +25,8 @@ application that a provider refers to.`
 export function applicationRoutes(app: Api, db: Db, engine: Engine): void {
   const { kinds } = engine.registry
   const applications = applicationList(engine.registry)
-  list(app, db, applications)
   const named = { by: 'slug', key: 'uuid' } as const
-  one(app, db, applications, { ...named, displayName: 'application' })
+  listAndOne(app, db, applications, { ...named, displayName: 'application' })
 
   app.delete(
     '/core/applications/:slug/',

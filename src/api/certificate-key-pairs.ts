@@ -1,26 +1,27 @@
 import type { Db } from '../db/client.ts'
 import type { Api } from '../http/api.ts'
 import * as filter from '../lists/filters.ts'
-import { list } from '../lists/list.ts'
-import type { ListSpec } from '../lists/listed.ts'
-import { one } from '../lists/one.ts'
+import { listAndOne } from '../lists/one.ts'
 import { keyPairName } from '../lists/tables.ts'
 import type { Registry } from '../models/registry.ts'
 import { certificateKeyPairView } from '../views/certificate-key-pair.ts'
 
 /** GET /api/v3/crypto/certificatekeypairs/, GET /api/v3/crypto/certificatekeypairs/{name}/ */
 export function certificateKeyPairRoutes(app: Api, db: Db, registry: Registry): void {
-  const keyPairs: ListSpec<'CertificateKeyPair'> = {
-    path: '/crypto/certificatekeypairs/',
-    summary: 'List certificate key pairs',
-    permission: 'view_certificatekeypair',
-    view: certificateKeyPairView(registry),
-    count: 'rows',
-    search: keyPairName,
-    order: { name: 'name', pk: 'pk' },
-    defaultOrder: 'name',
-    filters: { name: filter.unique('name'), pk: filter.isOneOfKeys('pk', 'uuid') },
-  }
-  list(app, db, keyPairs)
-  one(app, db, keyPairs, { by: 'name', key: 'uuid', displayName: 'certificate key pair' })
+  listAndOne(
+    app,
+    db,
+    {
+      path: '/crypto/certificatekeypairs/',
+      summary: 'List certificate key pairs',
+      permission: 'view_certificatekeypair',
+      view: certificateKeyPairView(registry),
+      count: 'rows',
+      search: keyPairName,
+      order: { name: 'name', pk: 'pk' },
+      defaultOrder: 'name',
+      filters: { name: filter.unique('name'), pk: filter.isOneOfKeys('pk', 'uuid') },
+    },
+    { by: 'name', key: 'uuid', displayName: 'certificate key pair' },
+  )
 }

@@ -1,9 +1,7 @@
 import type { Db } from '../db/client.ts'
 import type { Api } from '../http/api.ts'
 import * as filter from '../lists/filters.ts'
-import { list } from '../lists/list.ts'
-import type { ListSpec } from '../lists/listed.ts'
-import { one } from '../lists/one.ts'
+import { listAndOne } from '../lists/one.ts'
 import { flowText } from '../lists/tables.ts'
 import { designations } from '../models/flow.ts'
 import type { Registry } from '../models/registry.ts'
@@ -11,28 +9,31 @@ import { flowView } from '../views/flow.ts'
 
 /** GET /api/v3/flows/instances/, GET /api/v3/flows/instances/{slug}/ */
 export function flowRoutes(app: Api, db: Db, registry: Registry): void {
-  const flows: ListSpec<'Flow'> = {
-    path: '/flows/instances/',
-    summary: 'List flows',
-    permission: 'view_flow',
-    view: flowView(registry),
-    count: 'rows',
-    search: flowText,
-    order: { slug: 'slug', name: 'name', pk: 'pk' },
-    defaultOrder: 'slug',
-    filters: {
-      pk: filter.isOneOfKeys('pk', 'uuid'),
-      name: filter.equals('name'),
-      slug: filter.unique('slug'),
-      designation: filter.isOneOf(
-        'designation',
-        'flow_designation',
-        designations,
-        'What the flow is for.',
-        'FlowDesignation',
-      ),
+  listAndOne(
+    app,
+    db,
+    {
+      path: '/flows/instances/',
+      summary: 'List flows',
+      permission: 'view_flow',
+      view: flowView(registry),
+      count: 'rows',
+      search: flowText,
+      order: { slug: 'slug', name: 'name', pk: 'pk' },
+      defaultOrder: 'slug',
+      filters: {
+        pk: filter.isOneOfKeys('pk', 'uuid'),
+        name: filter.equals('name'),
+        slug: filter.unique('slug'),
+        designation: filter.isOneOf(
+          'designation',
+          'flow_designation',
+          designations,
+          'What the flow is for.',
+          'FlowDesignation',
+        ),
+      },
     },
-  }
-  list(app, db, flows)
-  one(app, db, flows, { by: 'slug', key: 'uuid', displayName: 'flow' })
+    { by: 'slug', key: 'uuid', displayName: 'flow' },
+  )
 }

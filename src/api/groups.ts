@@ -10,9 +10,9 @@ import { matchHeaders, preconditionOf, sendWritten } from '../http/etag.ts'
 import type { Headers } from '../http/headers.ts'
 import { answerOf, objectText, shortText } from '../http/long-answer.ts'
 import * as filter from '../lists/filters.ts'
-import { includeParameter, isIncluded, list } from '../lists/list.ts'
+import { includeParameter, isIncluded } from '../lists/list.ts'
 import type { ListSpec } from '../lists/listed.ts'
-import { one, tagOf } from '../lists/one.ts'
+import { listAndOne, tagOf } from '../lists/one.ts'
 import { groupName } from '../lists/tables.ts'
 import { writable } from '../openapi/writable.ts'
 import { type Actor, allows } from '../permissions.ts'
@@ -122,8 +122,7 @@ export function groupRoutes(app: Api, db: Db, engine: Engine): void {
     return { allow: readOwnership(headers, textErrors).allow, textErrors }
   }
 
-  list(app, db, groups)
-  one(app, db, groups, { by: 'pk', parameter: 'group_uuid', key: 'uuid', displayName: 'group' })
+  listAndOne(app, db, groups, { by: 'pk', parameter: 'group_uuid', key: 'uuid', displayName: 'group' })
 
   app.post(
     '/core/groups/',

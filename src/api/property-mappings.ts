@@ -1,9 +1,7 @@
 import type { Db } from '../db/client.ts'
 import type { Api } from '../http/api.ts'
 import * as filter from '../lists/filters.ts'
-import { list } from '../lists/list.ts'
-import type { ListSpec } from '../lists/listed.ts'
-import { one } from '../lists/one.ts'
+import { listAndOne } from '../lists/one.ts'
 import { mappingText } from '../lists/tables.ts'
 import type { Registry } from '../models/registry.ts'
 import { propertyMappingView } from '../views/property-mapping.ts'
@@ -13,23 +11,26 @@ import { propertyMappingView } from '../views/property-mapping.ts'
  * documents find a mapping by name and kind.
  */
 export function propertyMappingRoutes(app: Api, db: Db, registry: Registry): void {
-  const mappings: ListSpec<'PropertyMapping'> = {
-    path: '/propertymappings/all/',
-    summary: 'List property mappings of all kinds',
-    permission: 'view_propertymapping',
-    view: propertyMappingView(registry),
-    count: 'rows',
-    search: mappingText,
-    order: { name: 'name', kind: 'kind', pk: 'pk' },
-    defaultOrder: 'name',
-    filters: {
-      pk: filter.isOneOfKeys('pk', 'uuid'),
-      name: filter.equals('name'),
-      kind: filter.equals('kind', 'Of this kind.'),
-      scope_name: filter.equals('scopeName', 'Of this scope.'),
-      managed: filter.unique('managed', 'Under this mark of what manages it.'),
+  listAndOne(
+    app,
+    db,
+    {
+      path: '/propertymappings/all/',
+      summary: 'List property mappings of all kinds',
+      permission: 'view_propertymapping',
+      view: propertyMappingView(registry),
+      count: 'rows',
+      search: mappingText,
+      order: { name: 'name', kind: 'kind', pk: 'pk' },
+      defaultOrder: 'name',
+      filters: {
+        pk: filter.isOneOfKeys('pk', 'uuid'),
+        name: filter.equals('name'),
+        kind: filter.equals('kind', 'Of this kind.'),
+        scope_name: filter.equals('scopeName', 'Of this scope.'),
+        managed: filter.unique('managed', 'Under this mark of what manages it.'),
+      },
     },
-  }
-  list(app, db, mappings)
-  one(app, db, mappings, { by: 'name', key: 'uuid', displayName: 'property mapping', apartBy: 'kind' })
+    { by: 'name', key: 'uuid', displayName: 'property mapping', apartBy: 'kind' },
+  )
 }

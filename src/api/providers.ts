@@ -1,9 +1,8 @@
 import type { Db } from '../db/client.ts'
 import type { Api } from '../http/api.ts'
 import * as filter from '../lists/filters.ts'
-import { list } from '../lists/list.ts'
 import type { ListSpec } from '../lists/listed.ts'
-import { one } from '../lists/one.ts'
+import { listAndOne } from '../lists/one.ts'
 import { providerName } from '../lists/tables.ts'
 import type { ProviderModel } from '../models/provider.ts'
 import type { Registry } from '../models/registry.ts'
@@ -24,6 +23,8 @@ const filters = {
   owner: filter.hasOwner,
   created_by: filter.hasKey('createdBy', 'Made by the user with this key.'),
 } as const
+
+const byName = { by: 'name', key: 'integer' } as const
 
 const permissionOf = ({ resource }: ProviderModel): Permission => `view_${resource}`
 
@@ -46,8 +47,7 @@ export function providerRoutes(app: Api, db: Db, { kinds }: Registry): void {
     order: { name: 'name', kind: 'kind', pk: 'pk' },
     filters: { ...filters, kind: filter.isOneOf('kind', 'text', [first, ...others], 'Of this kind.') },
   }
-  list(app, db, all)
-  one(app, db, all, { by: 'name', key: 'integer', summary: 'Read a provider of any kind', displayName: 'provider' })
+  listAndOne(app, db, all, { ...byName, summary: 'Read a provider of any kind', displayName: 'provider' })
 
   for (const { model, view } of views.ofKinds) {
     const { kind } = model.provider
@@ -62,8 +62,7 @@ export function providerRoutes(app: Api, db: Db, { kinds }: Registry): void {
       order: { name: 'name', pk: 'pk' },
       filters,
     }
-    list(app, db, ofKind)
     const { displayName } = model
-    one(app, db, ofKind, { by: 'name', key: 'integer', summary: `Read a provider of the kind ${kind}`, displayName })
+    listAndOne(app, db, ofKind, { ...byName, summary: `Read a provider of the kind ${kind}`, displayName })
   }
 }

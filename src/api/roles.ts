@@ -1,26 +1,27 @@
 import type { Db } from '../db/client.ts'
 import type { Api } from '../http/api.ts'
 import * as filter from '../lists/filters.ts'
-import { list } from '../lists/list.ts'
-import type { ListSpec } from '../lists/listed.ts'
-import { one } from '../lists/one.ts'
+import { listAndOne } from '../lists/one.ts'
 import { roleName } from '../lists/tables.ts'
 import type { Registry } from '../models/registry.ts'
 import { roleView } from '../views/role.ts'
 
 /** GET /api/v3/rbac/roles/, GET /api/v3/rbac/roles/{name}/ */
 export function roleRoutes(app: Api, db: Db, registry: Registry): void {
-  const roles: ListSpec<'Role'> = {
-    path: '/rbac/roles/',
-    summary: 'List roles',
-    permission: 'view_role',
-    view: roleView(registry),
-    count: 'rows',
-    search: roleName,
-    order: { name: 'name', pk: 'pk' },
-    defaultOrder: 'name',
-    filters: { name: filter.unique('name'), pk: filter.isOneOfKeys('pk', 'uuid') },
-  }
-  list(app, db, roles)
-  one(app, db, roles, { by: 'name', key: 'uuid', displayName: 'role' })
+  listAndOne(
+    app,
+    db,
+    {
+      path: '/rbac/roles/',
+      summary: 'List roles',
+      permission: 'view_role',
+      view: roleView(registry),
+      count: 'rows',
+      search: roleName,
+      order: { name: 'name', pk: 'pk' },
+      defaultOrder: 'name',
+      filters: { name: filter.unique('name'), pk: filter.isOneOfKeys('pk', 'uuid') },
+    },
+    { by: 'name', key: 'uuid', displayName: 'role' },
+  )
 }

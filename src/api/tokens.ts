@@ -6,9 +6,8 @@ import type { Api } from '../http/api.ts'
 import { etagOf, matchHeaders, preconditionOf, sendWritten } from '../http/etag.ts'
 import type { Headers } from '../http/headers.ts'
 import * as filter from '../lists/filters.ts'
-import { list } from '../lists/list.ts'
 import type { ListSpec } from '../lists/listed.ts'
-import { one } from '../lists/one.ts'
+import { listAndOne } from '../lists/one.ts'
 import { tokenText } from '../lists/tables.ts'
 import { ownTokens } from '../lists/tokens.ts'
 import { writable } from '../openapi/writable.ts'
@@ -92,8 +91,7 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
       expires_before: filter.isBefore('expires', 'Expires before this time.'),
     },
   }
-  list(app, db, tokens)
-  one(app, db, tokens, { by: 'identifier', summary: 'Read a token', displayName: 'token' })
+  listAndOne(app, db, tokens, { by: 'identifier', summary: 'Read a token', displayName: 'token' })
 
   app.post(
     '/core/tokens/',

@@ -10,7 +10,7 @@ import { type Access, type Actor, allows, allowsSome, type Permission } from '..
 import { actAs, actorByToken, actorOfUser, expiredToken, startsOfOthers } from '../rights/actor.ts'
 import { headerText } from './headers.ts'
 import { type Door, openPlausible } from './plausible.ts'
-import type { CountRequest, Verdict } from './rate-limit.ts'
+import type { CountRequest } from './rate-limit.ts'
 import { userOf } from './shares.ts'
 
 declare module 'fastify' {
@@ -51,22 +51,23 @@ export function guardRoutes(app: FastifyInstance, db: Db, guard: Guard): void {
     )
     if (mistyped.length > 0) throw new Error(`routes with an unknown permission do not start: ${mistyped.join(', ')}`)
   })
-  const authenticate = authenticator(db, guard)
+  const actorOf = actorsByToken(db)
   app.addHook('onRequest', async (request, reply) => {
     const { permission } = request.routeOptions.config
     if (permission === 'anyone' || request.is404) return
     const secret = readToken(request)
-    const { real, judgeRate } = secret === null ? none : await authenticate(request, secret)
+    const plausible = secret !== null && (await guard.plausible(secret)) ? secret : null
+    const real = plausible === null ? null : await actorOf(plausible)
     if (real === null) {
       guard.countFailedLogin(request)
-      judgeRate?.(reply)
+      if (plausible !== null) await guard.countRequest(request, reply, sha256(plausible).toString('base64url'))
       // Every 401 is alike, whether its token was looked up or not.
       reply.removeHeader('RateLimit-Policy').removeHeader('RateLimit')
-      throw await notAuthenticated(db, judgeRate === undefined ? null : secret)
+      throw await notAuthenticated(db, plausible)
     }
     // The real user is set first, so that the log names the user of a request that is refused.
     request.actor = real
-    judgeRate(reply)
+    await guard.countRequest(request, reply, userOf(real))
     request.actor = await impersonate(db, real, request.headers['impersonate-user'])
     if (permission !== undefined) requireAccess(request.actor, permission)
   })
@@ -136,37 +137,8 @@ export async function actorAgain(
 export const plausibleTokens = (db: Db, keyring: Keyring, againMs?: number): Door['plausible'] =>
   openPlausible(keyring, () => inTime(startsOfOthers(reader(db), keyring.ids)), againMs)
 
-type Authenticated =
-  | { readonly real: Actor; readonly judgeRate: Verdict }
-  /** `judgeRate` is there for a token that was looked up. */
-  | { readonly real: null; readonly judgeRate?: Verdict }
-
-const none: Authenticated = { real: null }
-
-/** Tokens that were valid, with their users. Beyond it, the oldest is forgotten. */
-const remembered = 10_000
-
-function authenticator(db: Db, { plausible, countRequest }: Guard) {
-  const actorOf = actorsByToken(db)
-  const owners = new Map<string, string>()
-  return async (request: FastifyRequest, secret: string): Promise<Authenticated> => {
-    const owner = owners.get(secret)
-    if (owner === undefined && !(await plausible(secret))) return none
-    // Both requests are sent at once: PostgreSQL reads the rights, and Redis counts. A token keeps its user.
-    const counting = owner === undefined ? undefined : countRequest(request, owner)
-    const [real, counted] = await Promise.all([actorOf(secret), counting])
-    if (real === null) owners.delete(secret)
-    else if (owner === undefined) owners.set(secret, userOf(real))
-    if (owners.size > remembered) for (const oldest of owners.keys().take(1)) owners.delete(oldest)
-    const unknown = () => (real === null ? sha256(secret).toString('base64url') : userOf(real))
-    return { real, judgeRate: counted ?? (await countRequest(request, unknown())) }
-  }
-}
-
-type ActorOf = (secret: string) => Promise<Actor | null>
-
 /** Simultaneous requests with the same token share one query. It starts when all of them have arrived. */
-function actorsByToken(db: Db): ActorOf {
+function actorsByToken(db: Db): (secret: string) => Promise<Actor | null> {
   const open = new Map<string, Promise<Actor | null>>()
   return (secret) => {
     const known = open.get(secret)

@@ -22,7 +22,7 @@ export const etagHeaders = z.object({
 export const etagOf = (text: string): string => `"${hash('sha256', text, 'base64url')}"`
 
 /** Whether a header, a list of tags or `*`, names this tag. A weak tag counts too (RFC 9110, section 13.1.2). */
-function names(header: string | undefined, etag: string): boolean {
+function names(header: string | undefined, etag: string | null): boolean {
   if (header === undefined) return false
   if (header.trim() === '*') return true
   return [...header.matchAll(/(?:W\/)?("[\x21\x23-\x7e\x80-\xff]*")/g)].some(([, tag]) => tag === etag)
@@ -104,36 +104,20 @@ export function sendTagged(
   noun: string,
   { type, headers }: { readonly type: string; readonly headers: Readonly<Record<string, string>> } = ofCaller,
 ): FastifyReply {
-  if (text instanceof Readable) return sendUntagged(reply, text, noun, { type, headers })
-  const etag = etagOf(text)
-  const match = reply.request.headers['if-match']
-  if (match !== undefined && !isMatched(match, [etag]))
-    throw new Problem(
-      'precondition_failed',
-      `The ${noun} is not as \`If-Match\` has it any more: leave it out to read it.`,
-    )
-  reply.headers({ etag, ...headers })
-  if (names(reply.request.headers['if-none-match'], etag)) return reply.code(304).send()
-  return reply.type(type).send(text)
-}
-
-/** Sends an answer without a tag. No tag of the request is equal to it; `*` matches it all the same. */
-function sendUntagged(
-  reply: FastifyReply,
-  text: Readable,
-  noun: string,
-  { type, headers }: NonNullable<Parameters<typeof sendTagged>[3]>,
-): FastifyReply {
+  const etag = text instanceof Readable ? null : etagOf(text)
   const { 'if-match': match, 'if-none-match': noneMatch } = reply.request.headers
-  const isRefused = match !== undefined && match.trim() !== '*'
-  const isKnown = noneMatch?.trim() === '*'
-  if (isRefused || isKnown) text.destroy()
-  if (isRefused)
-    throw new Problem(
-      'precondition_failed',
-      `The ${noun} is so long that it has no \`ETag\`: leave \`If-Match\` out to read it.`,
-    )
-  reply.headers(headers)
+  const isRefused = match !== undefined && !isMatched(match, etag === null ? [] : [etag])
+  // No tag of the request is that of a text without one; `*` matches it all the same.
+  const isKnown = names(noneMatch, etag)
+  if (text instanceof Readable && (isRefused || isKnown)) text.destroy()
+  if (isRefused) {
+    const why =
+      etag === null
+        ? `The ${noun} is so long that it has no \`ETag\`: leave \`If-Match\` out to read it.`
+        : `The ${noun} is not as \`If-Match\` has it any more: leave it out to read it.`
+    throw new Problem('precondition_failed', why)
+  }
+  reply.headers({ ...(etag !== null && { etag }), ...headers })
   return isKnown ? reply.code(304).send() : reply.type(type).send(text)
 }
 

@@ -15,11 +15,13 @@ declare module 'fastify' {
 /** The settings RATE_LIMIT_*, which docs/settings.md describes. */
 export type RateLimits = Pick<Config, 'rateLimitRequestsPerSecond' | 'rateLimitLongAnswers' | 'rateLimitWaitingRuns'>
 
-/** Sets the headers of the answer by the count. @throws {Problem} `too_many_requests` when there were too many */
-export type Verdict = (reply: FastifyReply) => void
-
-/** Counts a request, in a window of a second. @param owner the user for whom it is counted */
-export type CountRequest = (request: FastifyRequest, owner: string) => Promise<Verdict>
+/**
+ * Counts a request, in a window of a second, and sets the headers of its answer.
+ *
+ * @param owner the user for whom it is counted
+ * @throws {Problem} `too_many_requests` when there were too many
+ */
+export type CountRequest = (request: FastifyRequest, reply: FastifyReply, owner: string) => Promise<void>
 
 const windowMs = 1_000
 
@@ -41,24 +43,19 @@ export function openRate(
   void rateLimit.fastifyRateLimit(app, { global: false, skipOnError: true, ...store }, () => {})
   const count = app.createRateLimit({ max, timeWindow: windowMs, keyGenerator: ({ countedAs }) => countedAs })
   let asksAgainAt = 0
-  return async (request, owner) => {
-    if (performance.now() < asksAgainAt) return nothing
+  return async (request, reply, owner) => {
+    if (performance.now() < asksAgainAt) return
     request.countedAs = owner
     const counted = await count(request)
     // A request without a window was not counted: Redis is away, and is not asked for a while.
     if (counted.isAllowed || counted.ttl === 0) {
       asksAgainAt = performance.now() + awayMs
-      return nothing
+      return
     }
-    const { remaining, isExceeded } = counted
-    return (reply) => {
-      reply.header('RateLimit-Policy', `"user";q=${max};w=1`)
-      reply.header('RateLimit', `"user";r=${remaining};t=1`)
-      if (!isExceeded) return
-      onRefused()
-      throw new Problem('too_many_requests', 'Too many requests of this user. Try again in 1 s.', { retryAfterS: 1 })
-    }
+    reply.header('RateLimit-Policy', `"user";q=${max};w=1`)
+    reply.header('RateLimit', `"user";r=${counted.remaining};t=1`)
+    if (!counted.isExceeded) return
+    onRefused()
+    throw new Problem('too_many_requests', 'Too many requests of this user. Try again in 1 s.', { retryAfterS: 1 })
   }
 }
-
-const nothing: Verdict = () => {}

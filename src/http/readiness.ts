@@ -2,13 +2,13 @@ import type { FastifyBaseLogger } from 'fastify'
 import { whyNoChanges } from '../db/accepts-changes.ts'
 import { type Db, ping } from '../db/client.ts'
 import { isMigrated } from '../db/migrate.ts'
-import { type KnownProcess, readProcesses, silentOnes } from '../db/presence.ts'
+import { readProcesses, silentOnes } from '../db/presence.ts'
 import type { Keyring } from '../db/seal.ts'
 import { judgeSecretKey } from '../db/sealed-check.ts'
 import { dashboardPath } from '../paths.ts'
 import { acceptsNone, whyNoJobs } from '../queue/accepts-jobs.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
-import { type SeenFormat, seenFormats } from '../queue/heartbeat.ts'
+import { seenFormats } from '../queue/heartbeat.ts'
 import { judgeWorkers, workersStartWithinS } from '../queue/judge-workers.ts'
 import { describePause, type Pause, readPause } from '../queue/pause.ts'
 import { probe } from './probe.ts'
@@ -32,8 +32,7 @@ export type Inspect = {
   applies(): Promise<Checks>
 }
 
-const healthy = (detail: string): Check => ({ ok: true, detail })
-const unhealthy = (detail: string): Check => ({ ok: false, detail })
+const check = (ok: boolean, good: string, bad: string): Check => ({ ok, detail: ok ? good : bad })
 
 const isUnknown = 'is not known while the database does not answer.'
 
@@ -44,21 +43,15 @@ export function openInspector(db: Db, queue: ApplyQueue, keyring: Keyring, log: 
    * @param silent the detail when there is no answer
    * @param startsWithinS the part may start at the same time as this process: until then, it is not logged as unhealthy
    */
-  function part<Answer>(
-    name: keyof Checks,
-    silent: string,
-    ask: () => Promise<Answer>,
-    evaluate: (answer: Answer) => Check,
-    startsWithinS = 0,
-  ) {
+  function part(name: keyof Checks, silent: string, ask: () => Promise<Check>, startsWithinS = 0) {
     const question = probe(ask)
     const loggedFrom = performance.now() + startsWithinS * 1_000
     let last = true
     return async () => {
       let cause: unknown
-      const found = await question().then(evaluate, (error: unknown) => {
+      const found = await question().catch((error: unknown): Check => {
         cause = error
-        return unhealthy(silent)
+        return { ok: false, detail: silent }
       })
       if (found.ok !== last && (found.ok || performance.now() > loggedFrom)) {
         log[found.ok ? 'info' : 'warn']({ part: name, ...(cause !== undefined && { err: cause }) }, found.detail)
@@ -76,31 +69,58 @@ export function openInspector(db: Db, queue: ApplyQueue, keyring: Keyring, log: 
   const answers = probe(() => ping(db))
   const formats = probe(() => seenFormats(db))
   const serving = [
-    part('database', databaseSilent, answers, () => healthy('PostgreSQL answers.')),
-    part('migrations', `Whether all migrations are applied ${isUnknown}`, () => isMigrated(db), migrationsCheck),
-    part(
-      'secrets',
-      `Whether SECRET_KEY is the right one ${isUnknown}`,
-      () => judgeSecretKey(db, keyring),
-      secretsCheck,
+    part('database', 'PostgreSQL does not answer: does it run, and is DATABASE_URL right?', async () => {
+      await answers()
+      return { ok: true, detail: 'PostgreSQL answers.' }
+    }),
+    part('migrations', `Whether all migrations are applied ${isUnknown}`, async () =>
+      check(
+        await isMigrated(db),
+        'All migrations are applied.',
+        'Migrations of this version are missing in the database: start the API again, which applies them.',
+      ),
     ),
-    part('versions', `Whether workers of an older version take jobs ${isUnknown}`, formats, versionsCheck),
+    // The ids of the keys are for the log of the start alone.
+    part('secrets', `Whether SECRET_KEY is the right one ${isUnknown}`, async () =>
+      check(
+        (await judgeSecretKey(db, keyring)) === null,
+        'SECRET_KEY is the key of this database.',
+        'SECRET_KEY is not the key of this database: start the API with the right one.',
+      ),
+    ),
+    // While workers of an older version take jobs, an API of their version applies what this one cannot.
+    part('versions', `Whether workers of an older version take jobs ${isUnknown}`, async () => {
+      const { isBehind, detail } = judgeWorkers(await formats())
+      return check(isBehind !== true, 'No worker is of an older version that would fail.', detail)
+    }),
   ]
   const applying = [
+    part('changes', `Whether PostgreSQL accepts changes ${isUnknown}`, async () => {
+      const [why] = await Promise.all([noChanges(), answers()])
+      return check(why === null, 'PostgreSQL accepts changes.', `PostgreSQL answers, but accepts no changes: ${why}.`)
+    }),
     part(
-      'changes',
-      `Whether PostgreSQL accepts changes ${isUnknown}`,
-      () => Promise.all([noChanges(), answers()]),
-      changesCheck,
+      'queue',
+      'The queue does not answer: does its server run, and is REDIS_URL, or else DATABASE_URL, right?',
+      async () => {
+        const [why] = await Promise.all([noJobs(), queue.getJobCounts('waiting')])
+        return why === null ? { ok: true, detail: 'The queue answers.' } : { ok: false, detail: acceptsNone(why) }
+      },
     ),
-    part('queue', queueSilent, () => Promise.all([noJobs(), queue.getJobCounts('waiting')]), queueCheck),
     // What is not known of a pause is no fault of its own: the queue is unhealthy then.
-    part('pause', pauseUnknown, () => pause().catch(() => undefined), pauseCheck),
+    part('pause', pauseUnknown, () => pause().then(pauseCheck, () => ({ ok: true, detail: pauseUnknown }))),
     part(
       'worker',
       `When a worker last took a job ${isUnknown}`,
-      () => Promise.all([formats(), pause().catch(() => null), readProcesses(db, 'workers')]),
-      workerCheck,
+      async () => {
+        const ofWorkers = Promise.all([formats(), readProcesses(db, 'workers')])
+        const [paused, [seen, workers]] = await Promise.all([pause().catch(() => null), ofWorkers])
+        if (paused !== null) return pauseCheck(paused)
+        const { ok, detail } = judgeWorkers(seen)
+        const silent = silentOnes(workers, 'worker')
+        // The other workers do the work of a silent one: it is a warning.
+        return { ok, detail: ok && silent !== '' ? `${detail} ${silent} The dashboard names them.` : detail }
+      },
       workersStartWithinS,
     ),
   ]
@@ -119,51 +139,15 @@ export function openInspector(db: Db, queue: ApplyQueue, keyring: Keyring, log: 
 /** A write costs more than a question, and anyone may send probes. */
 const writesEveryMs = 2_000
 
-const workerUnknown = unhealthy(
-  'Whether a worker takes jobs is not known while the database or the queue is unhealthy.',
-)
-
-const changesCheck = ([why]: readonly [string | null, unknown]): Check =>
-  why === null
-    ? healthy('PostgreSQL accepts changes.')
-    : unhealthy(`PostgreSQL answers, but accepts no changes: ${why}.`)
-
-const queueCheck = ([why]: [string | null, unknown]): Check =>
-  why === null ? healthy('The queue answers.') : unhealthy(acceptsNone(why))
-
-const databaseSilent = 'PostgreSQL does not answer: does it run, and is DATABASE_URL right?'
-const queueSilent = 'The queue does not answer: does its server run, and is REDIS_URL, or else DATABASE_URL, right?'
-
-const migrationsCheck = (all: boolean): Check =>
-  all
-    ? healthy('All migrations are applied.')
-    : unhealthy('Migrations of this version are missing in the database: start the API again, which applies them.')
+const workerUnknown: Check = {
+  ok: false,
+  detail: 'Whether a worker takes jobs is not known while the database or the queue is unhealthy.',
+}
 
 const pauseWithinMs = 500
-
-/** The ids of the keys are for the log of the start alone. */
-const secretsCheck = (why: string | null): Check =>
-  why === null
-    ? healthy('SECRET_KEY is the key of this database.')
-    : unhealthy('SECRET_KEY is not the key of this database: start the API with the right one.')
-
-/** While workers of an older version take jobs, an API of their version applies what this one cannot. */
-function versionsCheck(seen: SeenFormat[]): Check {
-  const { isBehind, detail } = judgeWorkers(seen)
-  return isBehind === true ? unhealthy(detail) : healthy('No worker is of an older version that would fail.')
-}
-
 const pauseUnknown = 'Whether the queue is paused is not known while it does not answer.'
 
-const pauseCheck = (pause: Pause | null | undefined): Check =>
-  pause === undefined || pause === null
-    ? healthy(pause === null ? 'The queue is not paused.' : pauseUnknown)
-    : unhealthy(`${describePause(pause)}. Resume it on the dashboard, ${dashboardPath}resume/.`)
-
-function workerCheck([seen, pause, workers]: [SeenFormat[], Pause | null, KnownProcess[]]): Check {
-  if (pause !== null) return pauseCheck(pause)
-  const { ok, detail } = judgeWorkers(seen)
-  const silent = silentOnes(workers, 'worker')
-  // The other workers do the work of a silent one: it is a warning.
-  return { ok, detail: ok && silent !== '' ? `${detail} ${silent} The dashboard names them.` : detail }
-}
+const pauseCheck = (pause: Pause | null): Check =>
+  pause === null
+    ? { ok: true, detail: 'The queue is not paused.' }
+    : { ok: false, detail: `${describePause(pause)}. Resume it on the dashboard, ${dashboardPath}resume/.` }

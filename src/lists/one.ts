@@ -10,7 +10,7 @@ import { readUidOf } from '../views/uid.ts'
 import { type FieldOf, type Reading, readBatch } from '../views/view.ts'
 import { equals, hasKey, hasUuid, queryText } from './filters.ts'
 import { find } from './find.ts'
-import { alsoNeedsOf, includeParameter, isIncluded, readRows, scopeOf } from './list.ts'
+import { alsoNeedsOf, includeParameter, isIncluded, list, readRows, scopeOf } from './list.ts'
 import type { ListQuery, ListSpec } from './listed.ts'
 import type { ListedModel } from './tables.ts'
 
@@ -34,13 +34,19 @@ type One<Model extends ListedModel> = Name<Model> & {
 }
 
 /**
- * Serves one row of a list: the row that the list shows to this caller under this name or key, as the list shows it. A row that
+ * Serves a list, and each of its rows: the row that the list shows to this caller under this name or key, as the list shows it. A row that
  * the caller may not see in the list is not found here either.
  *
  * Answers 404 for no row, 400 for more than one, 304 for a client that has the current text, 412 when `If-Match` is of another. A
  * row that is long is streamed, without a tag.
  */
-export function one<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec<Model>, declared: One<Model>): void {
+export function listAndOne<Model extends ListedModel>(
+  app: Api,
+  db: Db,
+  spec: ListSpec<Model>,
+  declared: One<Model>,
+): void {
+  list(app, db, spec)
   const { by, key, displayName, apartBy, parameter = by } = declared
   const querystring = z.strictObject({
     ...(apartBy !== undefined && { [apartBy]: (spec.filters[apartBy] ?? equals(apartBy)).schema.optional() }),

@@ -14,7 +14,7 @@ import { ImpatientSocket } from '../db/socket.ts'
 import { Problem } from '../errors.ts'
 import { type RedisPlace, readRedisUrl } from '../redis-url.ts'
 import { limitTime } from '../time-limit.ts'
-import type { ApplyJob, JobResult, QueueSpec } from './define.ts'
+import { type ApplyJob, applyQueue, type JobResult } from './define.ts'
 import { migrateQueue } from './migrate.ts'
 import { PreparingClient } from './preparing-client.ts'
 import { openRedis, prefixOf, type RedisClient } from './redis.ts'
@@ -38,9 +38,8 @@ export async function closeInTime(closing: { close(): Promise<unknown> }, within
 export type Backend = {
   readonly kind: 'redis' | 'postgres'
   /** Opens a queue. Call `check` first: it waits for Redis, and a queue asks Redis for its version only once. */
-  openQueue(spec: QueueSpec): Promise<ApplyQueue>
+  openQueue(): Promise<ApplyQueue>
   openWorker(
-    spec: QueueSpec,
     work: (job: Job<ApplyJob>, token?: string) => Promise<JobResult | null>,
     options: { concurrency: number },
   ): Promise<ApplyWorker>
@@ -100,13 +99,13 @@ function openOnRedis(place: RedisPlace): Backend {
   const prefix = prefixOf(place)
   return {
     kind: 'redis',
-    openQueue: (spec) => {
-      const options = { connection: producer, defaultJobOptions: spec.jobs, skipWaitingForReady: true, ...prefix }
-      return opened(() => new Queue<ApplyJob>(spec.name, options))
+    openQueue: () => {
+      const options = { connection: producer, defaultJobOptions: applyQueue.jobs, skipWaitingForReady: true, ...prefix }
+      return opened(() => new Queue<ApplyJob>(applyQueue.name, options))
     },
-    openWorker: (spec, work, { concurrency }) => {
+    openWorker: (work, { concurrency }) => {
       const options = { connection: connect(true), concurrency, ...prefix, ...workerDefaults }
-      return opened(() => new Worker(spec.name, work, options))
+      return opened(() => new Worker(applyQueue.name, work, options))
     },
     check: () => checkRedis(producer, place),
     close: async () => {
@@ -133,15 +132,15 @@ async function openPostgres(url: string): Promise<Backend> {
   })
   return {
     kind: 'postgres',
-    openQueue: (spec) => {
+    openQueue: () => {
       const pool = connection('gatewright-queue', poolSizes.queue)
-      const options = { connection: pool, defaultJobOptions: spec.jobs, skipWaitingForReady: true }
-      return opened(() => new Queue(spec.name, options, createPostgresBackend))
+      const options = { connection: pool, defaultJobOptions: applyQueue.jobs, skipWaitingForReady: true }
+      return opened(() => new Queue(applyQueue.name, options, createPostgresBackend))
     },
-    openWorker: (spec, work, { concurrency }) => {
+    openWorker: (work, { concurrency }) => {
       const pool = connection('gatewright-queue-worker', poolSizes.queueWorker(concurrency))
       const options = { connection: pool, concurrency, ...workerDefaults }
-      return opened(() => new Worker(spec.name, work, options, createPostgresBackend))
+      return opened(() => new Worker(applyQueue.name, work, options, createPostgresBackend))
     },
     check: async () => [],
     close: async () => {},

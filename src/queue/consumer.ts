@@ -58,7 +58,6 @@ export async function startConsumer(
 
   const open = () =>
     backend.openWorker(
-      applyQueue,
       async (job, token) => {
         taken += 1
         tookAny = true

@@ -21,19 +21,42 @@ type QueuedRun = {
 }
 
 /**
- * Adds the job that wakes a worker for a run.
- *
- * @throws {Problem} `unavailable` when the queue is away; the job may have been added all the same
+ * States of a job that no worker has taken. A job of a paused queue is `waiting` too. A worker took a `delayed` one, and its
+ * attempt failed (`consumer.ts`).
  */
-export async function enqueue(queue: ApplyQueue, run: QueuedRun, attempt: number): Promise<void> {
-  // BullMQ takes jobs without a priority first, then those of a lower number.
-  const options = { jobId: jobId(run.id, attempt), ...(run.lane && { priority: run.lane }) }
-  const span = { kind: SpanKind.PRODUCER, attributes: messageAttributes('send', run.id, options.jobId) }
-  await inSpan(`send ${applyQueue.name}`, span, contextOf(run.trace), () => {
-    const trace = currentHeaders()
-    return answered(queue.add(run.title, { run: run.id, ...(trace && { trace }) }, options))
-  })
-}
+const untaken: ReadonlySet<string> = new Set(['waiting', 'prioritized'] satisfies JobState[])
+
+type Run = { readonly id: string }
+
+/** The runs in the queue. The first three throw a {@link Problem}, `unavailable`, when the queue is away. */
+export const runQueue = (queue: ApplyQueue) => ({
+  /** Adds the job that wakes a worker for a run. It may have been added all the same when this fails. */
+  enqueue: async (run: QueuedRun, attempt: number): Promise<void> => {
+    // BullMQ takes jobs without a priority first, then those of a lower number.
+    const options = { jobId: jobId(run.id, attempt), ...(run.lane && { priority: run.lane }) }
+    const span = { kind: SpanKind.PRODUCER, attributes: messageAttributes('send', run.id, options.jobId) }
+    await inSpan(`send ${applyQueue.name}`, span, contextOf(run.trace), () => {
+      const trace = currentHeaders()
+      return answered(queue.add(run.title, { run: run.id, ...(trace && { trace }) }, options))
+    })
+  },
+  /** Whether the job of this attempt still waits: no worker took it, it has not ended, and the queue has it. */
+  isQueued: async (run: Run, attempt: number): Promise<boolean> =>
+    untaken.has(await answered(queue.getJobState(jobId(run.id, attempt)))),
+  /** Makes a delayed job ready. One that has vanished, or is not delayed, is left to the reconciler. */
+  wake: async (run: Run, attempt: number): Promise<void> => {
+    const job = await answered(queue.getJob(jobId(run.id, attempt)))
+    await job?.promote().catch(() => {})
+  },
+  /**
+   * The progress of the run of this attempt, as its job shows it; null when that is not known: it has not begun, its document is
+   * small, or the queue is away.
+   */
+  progressOf: async (run: Run, attempt: number): Promise<Progress | null> => {
+    const job = await answered(queue.getJob(jobId(run.id, attempt))).catch(() => undefined)
+    return progress.safeParse(job?.progress).data ?? null
+  },
+})
 
 /** Attributes after the conventions of OpenTelemetry for messages. */
 export const messageAttributes = (operation: 'send' | 'process', run: string, job: string) => ({
@@ -43,49 +66,6 @@ export const messageAttributes = (operation: 'send' | 'process', run: string, jo
   'messaging.destination.name': applyQueue.name,
   'messaging.message.id': job,
   'gatewright.run.id': run,
-})
-
-/**
- * States of a job that no worker has taken. A job of a paused queue is `waiting` too. A worker took a `delayed` one, and its
- * attempt failed (`consumer.ts`).
- */
-const untaken: ReadonlySet<string> = new Set(['waiting', 'prioritized'] satisfies JobState[])
-
-/**
- * Whether the job of this attempt still waits for a worker.
- *
- * @returns false when a worker took it, when it ended, and when the queue has no such job
- * @throws {Problem} `unavailable` when the queue is away
- */
-export async function isQueued(queue: ApplyQueue, run: { readonly id: string }, attempt: number): Promise<boolean> {
-  return untaken.has(await answered(queue.getJobState(jobId(run.id, attempt))))
-}
-
-/** Makes a delayed job ready. One that has vanished, or is not delayed, is left to the reconciler. */
-async function wake(queue: ApplyQueue, run: { readonly id: string }, attempt: number): Promise<void> {
-  const job = await answered(queue.getJob(jobId(run.id, attempt)))
-  await job?.promote().catch(() => {})
-}
-
-/**
- * The progress of the run of this attempt, as its job shows it.
- *
- * @returns null when that is not known: it has not begun, its document is small, or the queue is away
- */
-export async function progressOf(
-  queue: ApplyQueue,
-  run: { readonly id: string },
-  attempt: number,
-): Promise<Progress | null> {
-  const job = await answered(queue.getJob(jobId(run.id, attempt))).catch(() => undefined)
-  return progress.safeParse(job?.progress).data ?? null
-}
-
-/** The interface of the queue for the reconciler. */
-export const runQueue = (queue: ApplyQueue) => ({
-  enqueue: (run: QueuedRun, attempt: number) => enqueue(queue, run, attempt),
-  isQueued: (run: { readonly id: string }, attempt: number) => isQueued(queue, run, attempt),
-  wake: (run: { readonly id: string }, attempt: number) => wake(queue, run, attempt),
 })
 
 /** Limits the time of a call to the queue. @throws {Problem} `unavailable` for every failure */

@@ -11,36 +11,8 @@ import type { WhyNot } from './why-not.ts'
 
 /** The admission of submissions. */
 
-export type Backlog = {
-  /**
-   * Counts a submission that has arrived and is not admitted yet. Many that arrive at once would all be authenticated before the
-   * first of them is inside, and be refused late.
-   *
-   * @property mayJoin whether it has a key, under which its run may exist already: twice as many of those may arrive
-   * @returns a function to call when it was authenticated, or refused; more often does no harm
-   * @throws {Problem} `unavailable` when too many submissions are inside or arriving
-   */
-  arrive(submission: { readonly mayJoin: boolean }): () => void
-  /**
-   * Admits a submission.
-   *
-   * @property waits whether it waits for the end of its run: while the queue is paused, that would be in vain
-   * @throws {Problem} at once: `unavailable` when too many are inside already or the database does not answer, `cancelled` when
-   * no worker takes jobs. Nothing was recorded
-   */
-  enter(submission: { readonly waits: boolean }): Promise<Admission>
-  /** The number of submissions that are inside, and that may be; whether any was admitted since the last call. */
-  readonly load: Load
-  /** The part of the first limit that is left, up to 1. */
-  readonly part: () => number
-}
-
-export type Admission = {
-  /** The clock of the database, in milliseconds: never ahead of it. A clock that is set back in the meantime makes it later. */
-  databaseNow(): number
-  /** Ends the submission. @param known whether its outcome is known, so that its time counts */
-  leave(known: boolean): void
-}
+export type Backlog = ReturnType<typeof openBacklog>
+export type Admission = Awaited<ReturnType<Backlog['enter']>>
 
 /** Milliseconds. */
 const slowMs = 2_500
@@ -60,11 +32,7 @@ const retryAfterS = 2
  * second while most are slow (additive increase, multiplicative decrease: RFC 5681 does the same for TCP). It does not shrink in
  * a process with a small part of all submissions: the other processes make them slow, and have to shrink.
  */
-export function adaptiveLimit(): {
-  readonly limit: number
-  /** @param fairShare submissions that each process would have inside if all had as many; 0 when there is only this one */
-  ended(ms: number, inside: number, fairShare: number): void
-} {
+export function adaptiveLimit() {
   let limit: number = limits.first
   let loweredAt = Number.NEGATIVE_INFINITY
   const wereSlow: boolean[] = []
@@ -74,7 +42,8 @@ export function adaptiveLimit(): {
     get limit() {
       return Math.floor(limit)
     },
-    ended: (ms, inside, fairShare) => {
+    /** @param fairShare submissions that each process would have inside if all had as many; 0 when there is only this one */
+    ended: (ms: number, inside: number, fairShare: number): void => {
       const isSlow = ms > slowMs
       wereSlow.push(isSlow)
       if (wereSlow.length > judged.last) wereSlow.shift()
@@ -121,7 +90,7 @@ type Workers = {
   readonly whyNot: Pick<WhyNot, 'installation'>
 }
 
-export function openBacklog(db: Db, { needsWorkers, whyNot }: Workers): Backlog {
+export function openBacklog(db: Db, { needsWorkers, whyNot }: Workers) {
   const adaptive = adaptiveLimit()
   let inside = 0
   let arriving = 0
@@ -179,34 +148,46 @@ export function openBacklog(db: Db, { needsWorkers, whyNot }: Workers): Backlog 
     )
   }
 
-  return {
-    load: {
-      slots: () => adaptive.limit,
-      busy: () => inside,
-      hasTaken: () => {
-        const had = hasAdmitted
-        hasAdmitted = false
-        return had
-      },
+  /** The number of submissions that are inside, and that may be; whether any was admitted since the last call. */
+  const load: Load = {
+    slots: () => adaptive.limit,
+    busy: () => inside,
+    hasTaken: () => {
+      const had = hasAdmitted
+      hasAdmitted = false
+      return had
     },
+  }
+  return {
+    load,
+    /** The part of the first limit that is left, up to 1. */
     part: () => Math.min(1, adaptive.limit / limits.first),
-    arrive: ({ mayJoin }) => {
+    /**
+     * Counts a submission that has arrived and is not admitted yet. Many that arrive at once would all be authenticated before
+     * the first of them is inside, and be refused late.
+     *
+     * @property mayJoin whether it has a key, under which its run may exist already: twice as many of those may arrive
+     * @returns a function to call when it was authenticated, or refused; more often does no harm
+     * @throws {Problem} `unavailable` when too many submissions are inside or arriving
+     */
+    arrive: ({ mayJoin }: { readonly mayJoin: boolean }): (() => void) => {
       refuseIfFull(inside + arriving, adaptive.limit * (mayJoin ? 2 : 1))
       arriving += 1
       return once(() => {
         arriving -= 1
       })
     },
-    enter: async ({ waits }) => {
+    /**
+     * Admits a submission.
+     *
+     * @property waits whether it waits for the end of its run: while the queue is paused, that would be in vain
+     * @throws {Problem} at once: `unavailable` when too many are inside already or the database does not answer, `cancelled` when
+     * no worker takes jobs. Nothing was recorded
+     */
+    enter: async ({ waits }: { readonly waits: boolean }) => {
       refuseIfFull(inside)
       const from = performance.now()
       inside += 1
-      const leave = (known: boolean) => {
-        inside -= 1
-        const ms = performance.now() - from
-        // A quick refusal shows nothing about the time that a run takes.
-        if (known || ms > slowMs) adaptive.ended(ms, inside, fairShare())
-      }
       try {
         await refreshed()
         // The sample alone refuses nothing: a crash may have left the row of a pause behind.
@@ -218,7 +199,17 @@ export function openBacklog(db: Db, { needsWorkers, whyNot }: Workers): Backlog 
         throw error
       }
       hasAdmitted = true
-      return { databaseNow: () => (sample === undefined ? 0 : sample.nowMs + performance.now() - sample.at), leave }
+      return {
+        /** The clock of the database, in milliseconds: never ahead of it. A clock that is set back meanwhile makes it later. */
+        databaseNow: () => (sample === undefined ? 0 : sample.nowMs + performance.now() - sample.at),
+        /** Ends the submission. @param known whether its outcome is known, so that its time counts */
+        leave: (known: boolean) => {
+          inside -= 1
+          const ms = performance.now() - from
+          // A quick refusal shows nothing about the time that a run takes.
+          if (known || ms > slowMs) adaptive.ended(ms, inside, fairShare())
+        },
+      }
     },
   }
 }

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { describe, expect } from 'vitest'
 import { transaction } from '../../src/db/client.ts'
 import { applyQueue, jobId } from '../../src/queue/define.ts'
-import { enqueue } from '../../src/queue/enqueue.ts'
+import { runQueue } from '../../src/queue/enqueue.ts'
 import { cleanUp } from '../../src/queue/maintenance.ts'
 import { installation, until } from '../support/kit.ts'
 import { lockedOut } from '../support/locked-out.ts'
@@ -113,7 +113,7 @@ describe("The dashboard's failed list is not empty", () => {
       })
       await letIn()
       await there.db.run.update({ where: { id }, data: { attempts: 2 } })
-      await enqueue(there.queue, { id, title: 'again' }, 3)
+      await runQueue(there.queue).enqueue({ id, title: 'again' }, 3)
       const [first, third] = [await endedJob(there, id), await endedJob(there, id, 3)]
       expect(first).toMatchObject({ state: 'failed', failure: 'cancelled' })
       expect(third).toMatchObject({ state: first.state, failure: first.failure })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { enqueue } from '../../src/queue/enqueue.ts'
+import { runQueue } from '../../src/queue/enqueue.ts'
 import { addProbe } from '../../src/queue/maintenance.ts'
 import { dashboardOf, installation, type Made, needs, type QueueKind, rows, sql } from '../support/kit.ts'
 import { endedJob, runOf, statesOf } from '../support/operations.ts'
@@ -29,7 +29,7 @@ async function claims(queue: QueueKind): Promise<void> {
     )
     await service.db.run.update({ where: { id }, data: { attempts: 3 } })
     for (const attempt of [1, 2, 3]) {
-      if (attempt > 1) await enqueue(service.queue, { id, title: `apply radius ${name}` }, attempt)
+      if (attempt > 1) await runQueue(service.queue).enqueue({ id, title: `apply radius ${name}` }, attempt)
       await endedJob(service, id, attempt)
     }
     return id
@@ -50,7 +50,7 @@ async function claims(queue: QueueKind): Promise<void> {
       expect(latest.jobs.slice(1).map(({ id }) => id)).toEqual(jobs.map(({ id }) => id))
       const second = await board(reader, 'status=failed&jobsPerPage=1&page=2')
       expect([second.pagination.pageCount, second.jobs.map(({ id }) => id)]).toEqual([2, [`run-${runs[0]}-3`]])
-      await enqueue(service.queue, { id: runs[0] ?? '', title: 'again' }, 4)
+      await runQueue(service.queue).enqueue({ id: runs[0] ?? '', title: 'again' }, 4)
       expect((await board(reader)).counts).toMatchObject({ failed: 1, waiting: 1 })
     } finally {
       await service.queue.resume()

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
 import { type ApplyQueue, openBackend } from '../../src/queue/backend.ts'
-import { applyQueue } from '../../src/queue/define.ts'
 import { until } from '../support/until.ts'
 import { submission } from './clients.ts'
 import { recordCalls } from './record.ts'
@@ -16,7 +15,7 @@ const many = 300
 async function onQueue(stand: Stand, work: (queue: ApplyQueue) => Promise<unknown>): Promise<void> {
   const backend = await openBackend({ redisUrl: stand.redis?.url ?? null, databaseUrl: stand.databaseUrl })
   await backend.check()
-  const queue = await backend.openQueue(applyQueue)
+  const queue = await backend.openQueue()
   try {
     await work(queue)
   } finally {

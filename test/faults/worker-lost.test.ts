@@ -2,7 +2,6 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, expect, test } from 'vitest'
 import { nameLock } from '../../src/db/locks.ts'
 import { type ApplyQueue, openBackend } from '../../src/queue/backend.ts'
-import { applyQueue } from '../../src/queue/define.ts'
 import type { Running } from '../support/processes.ts'
 import { proxyTo } from '../support/proxy.ts'
 import { within } from '../support/template.ts'
@@ -88,7 +87,7 @@ onBothQueues((kind) => {
   async function onQueue<Found>(ask: (queue: ApplyQueue) => Promise<Found>): Promise<Found> {
     const backend = await openBackend({ redisUrl: stand.redis?.url ?? null, databaseUrl: stand.databaseUrl })
     await backend.check()
-    const queue = await backend.openQueue(applyQueue)
+    const queue = await backend.openQueue()
     try {
       return await ask(queue)
     } finally {

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import type { Db } from '../../src/db/client.ts'
 import type { ApplyQueue, Backend } from '../../src/queue/backend.ts'
 import { applyQueue, jobId, probeName } from '../../src/queue/define.ts'
-import { enqueue } from '../../src/queue/enqueue.ts'
+import { runQueue } from '../../src/queue/enqueue.ts'
 import { beat, sinceConsumptionS } from '../../src/queue/heartbeat.ts'
 import { addProbe, cleanUp } from '../../src/queue/maintenance.ts'
 import { atEnd } from '../support/at-end.ts'
@@ -26,7 +26,7 @@ async function consume(backend: Backend): Promise<Taken> {
     taken.push({ name, id, data })
     return { run: '', state: 'done', applied: true, reason: null }
   }
-  const worker = await backend.openWorker(applyQueue, work, { concurrency: 2 })
+  const worker = await backend.openWorker(work, { concurrency: 2 })
   atEnd(() => worker.close())
   return taken
 }
@@ -44,11 +44,11 @@ function claims(redis: () => Promise<string | null>): void {
   })
 
   test('a job names its run; one with a known id is not added again', async () => {
-    await enqueue(queue, run, 1)
-    await enqueue(queue, run, 1)
+    await runQueue(queue).enqueue(run, 1)
+    await runQueue(queue).enqueue(run, 1)
     await until(() => taken.length === 1, { what: 'the job to be taken' })
-    await enqueue(queue, run, 1)
-    await enqueue(queue, run, 2)
+    await runQueue(queue).enqueue(run, 1)
+    await runQueue(queue).enqueue(run, 2)
     await until(() => taken.length === 2, { what: 'the second job to be taken' })
     expect(taken.map(({ name, id, data }) => [name, id, data])).toEqual([
       [run.title, `run-${run.id}-1`, { run: run.id }],
@@ -75,7 +75,7 @@ function claims(redis: () => Promise<string | null>): void {
     const completed = async () => (await queue.getJobs('completed')).map(({ id }) => id)
     const numbers = [101, 102, 103, 104, 105, 106]
     for (const number of numbers) {
-      await enqueue(queue, run, number)
+      await runQueue(queue).enqueue(run, number)
       await until(async () => (await completed()).includes(jobId(run.id, number)), { what: 'the job to end' })
     }
     const failed = applyQueue.kept.failed
@@ -122,19 +122,19 @@ describe("on PostgreSQL's", () => {
 
   test('a first connection that fails is tried again, and then works', async () => {
     const { backend, turnedAway, letIn } = await closedQueue()
-    const opening = Promise.all([backend.openQueue(applyQueue), consume(backend)])
+    const opening = Promise.all([backend.openQueue(), consume(backend)])
     await until(() => turnedAway() > 0, { what: 'a connection to be refused' })
     letIn()
     const [queue, taken] = await opening
     atEnd(() => queue.close())
-    await enqueue(queue, run, 1)
+    await runQueue(queue).enqueue(run, 1)
     await until(() => taken.length > 0, { what: 'the job to be taken' })
     expect(taken[0]).toMatchObject({ name: run.title, data: { run: run.id } })
   })
 
   test('a store that is away for longer is reported', async () => {
     const { backend } = await closedQueue()
-    await expect(backend.openQueue(applyQueue)).rejects.toMatchObject({
+    await expect(backend.openQueue()).rejects.toMatchObject({
       code: 'unavailable',
       message: 'The queue cannot be reached.',
     })
@@ -188,7 +188,7 @@ describe.runIf(needs('redis-server'))('on Redis', () => {
   test('one that is full refuses the job, and the run is not lost', async () => {
     const redis = await ownRedis({ flags: ['--maxmemory', '1'] })
     const { queue } = await queueOn({ redisUrl: redis.url, databaseUrl: '' })
-    await expect(enqueue(queue, run, 1)).rejects.toMatchObject({
+    await expect(runQueue(queue).enqueue(run, 1)).rejects.toMatchObject({
       code: 'unavailable',
       message: 'The queue is away. Try again shortly.',
       retryAfterS: 1,

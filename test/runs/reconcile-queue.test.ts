@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { ApplyQueue, ApplyWorker, Backend } from '../../src/queue/backend.ts'
-import { applyQueue, jobId } from '../../src/queue/define.ts'
+import { jobId } from '../../src/queue/define.ts'
 import { runQueue } from '../../src/queue/enqueue.ts'
 import { maxAttempts } from '../../src/runs/life.ts'
 import { reconcile } from '../../src/runs/reconcile.ts'
@@ -54,7 +54,7 @@ function claims(kind: QueueKind, redis: () => Promise<string | null>): void {
       if (state === 'failed') throw new Error('a bug')
       return null
     }
-    worker = await backend.openWorker(applyQueue, work, { concurrency: 1 })
+    worker = await backend.openWorker(work, { concurrency: 1 })
     await until(async () => (await queue.getJobState(jobId(run.id, 1))) === state, { what: `the job to be ${state}` })
   }
 

@@ -1,5 +1,4 @@
 import { type ApplyQueue, type Backend, openBackend } from '../../src/queue/backend.ts'
-import { applyQueue } from '../../src/queue/define.ts'
 import { atEnd } from './at-end.ts'
 
 /** Where a queue lives: in Redis, or else in the database. */
@@ -16,7 +15,7 @@ export async function backendOn(store: Store): Promise<Backend> {
 export async function queueOn(store: Store): Promise<{ backend: Backend; queue: ApplyQueue }> {
   const backend = await backendOn(store)
   await backend.check()
-  const queue = await backend.openQueue(applyQueue)
+  const queue = await backend.openQueue()
   atEnd(() => queue.close())
   return { backend, queue }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { ApplyQueue } from '../../src/queue/backend.ts'
-import { enqueue, isQueued } from '../../src/queue/enqueue.ts'
+import { runQueue } from '../../src/queue/enqueue.ts'
 import { freshDatabase } from '../support/database.ts'
 import { needs } from '../support/needs.ts'
 import { proxyTo } from '../support/proxy.ts'
@@ -17,18 +17,18 @@ describe("on PostgreSQL's queue", () => {
     const { url } = await freshDatabase()
     const proxy = await proxyTo(url)
     const { queue } = await queueOn({ redisUrl: null, databaseUrl: proxy.url })
-    await enqueue(queue, run, 1)
+    await runQueue(queue).enqueue(run, 1)
     proxy.freeze(true)
     await refusedSoon(queue, 2)
-    await awaySoon(isQueued(queue, run, 1))
+    await awaySoon(runQueue(queue).isQueued(run, 1))
     proxy.freeze(false)
     proxy.accept(false)
     proxy.cut()
     await refusedSoon(queue, 3)
-    await awaySoon(isQueued(queue, run, 1))
+    await awaySoon(runQueue(queue).isQueued(run, 1))
     proxy.accept(true)
-    await until(() => enqueue(queue, run, 4).then(() => true), { what: 'a job to be added again' })
-    expect(await isQueued(queue, run, 4)).toBe(true)
+    await until(async () => [await runQueue(queue).enqueue(run, 4)], { what: 'a job to be added again' })
+    expect(await runQueue(queue).isQueued(run, 4)).toBe(true)
   })
 })
 
@@ -39,22 +39,22 @@ describe.runIf(needs('redis-server'))('on Redis', () => {
     const redis = await ownRedis()
     const { url } = await freshDatabase()
     const { queue } = await queueOn({ redisUrl: redis.url, databaseUrl: url })
-    await enqueue(queue, run, 1)
+    await runQueue(queue).enqueue(run, 1)
     process.kill(redis.pid, 'SIGSTOP')
     await refusedSoon(queue, 2)
-    await awaySoon(isQueued(queue, run, 1))
+    await awaySoon(runQueue(queue).isQueued(run, 1))
     process.kill(redis.pid, 'SIGCONT')
     await redis.kill()
     await refusedSoon(queue, 3)
-    await awaySoon(isQueued(queue, run, 1))
+    await awaySoon(runQueue(queue).isQueued(run, 1))
     await redis.start()
-    await until(() => enqueue(queue, run, 4).then(() => true), { what: 'a job to be added again' })
-    expect(await isQueued(queue, run, 4)).toBe(true)
+    await until(async () => [await runQueue(queue).enqueue(run, 4)], { what: 'a job to be added again' })
+    expect(await runQueue(queue).isQueued(run, 4)).toBe(true)
   })
 })
 
 async function refusedSoon(queue: ApplyQueue, number: number): Promise<void> {
-  await awaySoon(enqueue(queue, run, number))
+  await awaySoon(runQueue(queue).enqueue(run, number))
 }
 
 async function awaySoon(call: Promise<unknown>): Promise<void> {

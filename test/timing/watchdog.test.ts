@@ -2,7 +2,7 @@ import { pino } from 'pino'
 import { describe, test } from 'vitest'
 import type { ApplyWorker, Backend } from '../../src/queue/backend.ts'
 import { startConsumer } from '../../src/queue/consumer.ts'
-import { enqueue } from '../../src/queue/enqueue.ts'
+import { runQueue } from '../../src/queue/enqueue.ts'
 import { startWatchdog } from '../../src/queue/watchdog.ts'
 import { atEnd } from '../support/at-end.ts'
 import { freshDatabase } from '../support/database.ts'
@@ -36,11 +36,11 @@ function claims(redis: () => Promise<string | null>): void {
     atEnd(() => consumer.close())
     const watchdog = startWatchdog(db, queue, consumer, pino({ level: 'silent' }))
     atEnd(() => watchdog.stop())
-    await enqueue(queue, run, 1)
+    await runQueue(queue).enqueue(run, 1)
     await until(() => taken.length === 1, { what: 'the first job' })
     // BullMQ's loop ends, and the process lives on.
     await opened[0]?.close()
-    await enqueue(queue, run, 2)
+    await runQueue(queue).enqueue(run, 2)
     await until(() => taken.length === 2, { what: 'the second job', withinMs: 15_000 })
     expect(opened).toHaveLength(2)
   })
