@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -17,8 +16,8 @@ export type Client = {
   readonly url: string
   /** The label in GATEWRIGHT_OWNER. */
   readonly owner: string | null
-  /** The last document that was sent to be applied, whose outcome no answer has reported yet. */
-  submitted(): Submitted | null
+  /** GATEWRIGHT_REQUEST_ID. */
+  readonly requestId: string | null
   /**
    * Sends one request, once.
    *
@@ -27,9 +26,6 @@ export type Client = {
    */
   send(method: 'GET' | 'POST' | 'PUT', path: string, request?: Request): Promise<Answer | NoAnswer>
 }
-
-/** `run`: its path, once an answer named it. */
-export type Submitted = { readonly requestId: string; readonly run: string | null }
 
 export type Request = {
   readonly headers?: Readonly<Record<string, string>>
@@ -71,44 +67,28 @@ export async function openClient(): Promise<Client> {
   const common = { authorization, ...(requestId !== null && { 'x-request-id': requestId }) }
   const proxy = proxyFor(url)
   const ask = proxy === null ? fetch : await fetchThrough(proxy)
-  let submitted: Submitted | null = null
-  const client: Client = {
+  return {
     url,
     owner,
-    submitted: () => submitted,
+    requestId,
     async send(method, path, { headers = {}, body, isYaml = false, withinMs = longestTryMs } = {}) {
       const signal = AbortSignal.timeout(Math.max(1, Math.ceil(Math.min(withinMs, longestTryMs))))
-      const isApply = headers['idempotency-key'] !== undefined && !path.endsWith('?dry_run=true')
-      // The run is found by this ID too when no answer comes.
-      const own = isApply ? { 'x-request-id': requestId ?? randomUUID() } : {}
-      if (isApply) submitted = { requestId: own['x-request-id'] ?? '', run: null }
       try {
         const type = isYaml ? 'application/yaml' : 'application/json'
         const response = await ask(addressOf(url, path), {
           method,
-          headers: { ...headers, ...own, ...common, ...(body !== undefined && { 'content-type': type }) },
+          headers: { ...headers, ...common, ...(body !== undefined && { 'content-type': type }) },
           ...(body !== undefined && { body }),
           redirect: 'error',
           signal,
         })
-        if (isApply && submitted !== null) {
-          const isOpen = response.status === 202 || response.status >= 500
-          submitted = isOpen ? { ...submitted, run: response.headers.get('location') } : null
-        }
         return { status: response.status, headers: response.headers, body: await readJson(response) }
       } catch (error) {
         return noAnswer(url, error, proxy)
       }
     },
   }
-  opened = client
-  return client
 }
-
-let opened: Client | null = null
-
-/** The program's one client, once it is open. */
-export const openedClient = (): Client | null => opened
 
 async function readJson(response: Response): Promise<unknown> {
   const tooLong = () => new Error(`an answer longer than ${maxAnswerBytes} bytes`)

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { ErrorDetail } from '../errors.ts'
 import { type Answer, backOff, type Client, codeOf, isLater, isLost, refusalOf } from './client.ts'
 import { Unreachable, UsageError } from './exit.ts'
-import { detailsOf, type Part } from './places.ts'
+import { detailsOf, locate, type Part } from './places.ts'
 import { type Change, followRun, isFine, type Run, readRun } from './runs.ts'
 
 /** Sends a document once, under one Idempotency-Key, and finds its outcome, through restarts of the service. */
@@ -12,10 +12,14 @@ import { type Change, followRun, isFine, type Run, readRun } from './runs.ts'
  * `applied`, `unchanged`: the objects are as in the file. `changes`: a plan that would change something. `accepted`: recorded,
  * and not waited for. `unknown`: it may have been applied. `unreachable`: it certainly was not sent, or not applied.
  */
-export type Outcome = 'applied' | 'unchanged' | 'changes' | 'refused' | 'accepted' | 'unknown' | 'unreachable'
+type Outcome = 'applied' | 'unchanged' | 'changes' | 'refused' | 'accepted' | 'unknown' | 'unreachable'
 
-export type Delivered = {
-  readonly outcome: Outcome
+/** The result of a command for one document. */
+export type Result = {
+  readonly file: string
+  /** The files of the document; none where there is one at most. */
+  readonly parts: readonly Part[]
+  readonly outcome: Outcome | 'valid' | 'not tried'
   readonly logs: readonly string[]
   /** The reasons of a refusal, or of an unknown outcome. */
   readonly errors: readonly string[]
@@ -38,7 +42,15 @@ export type Delivered = {
 }
 
 /** What is known before anything is sent. */
-export const emptyResult = { logs: [], errors: [], details: [], changes: null, run: null, etag: null } as const
+export const emptyResult = {
+  parts: [],
+  logs: [],
+  errors: [],
+  details: [],
+  changes: null,
+  run: null,
+  etag: null,
+} as const
 
 /** A document on its way to the service. */
 export type Sendable = {
@@ -68,6 +80,14 @@ export type Delivery = {
   readonly onWait: (why: string) => void
 }
 
+/** A document that was sent to be applied. `run`: its path, once an answer named it. */
+export type Submitted = { readonly client: Client; readonly requestId: string; readonly run: string | null }
+
+let last: Submitted | null = null
+
+/** The last one whose outcome no answer has reported yet. */
+export const submitted = (): Submitted | null => last
+
 const asNone = (error: unknown): null => {
   if (error instanceof UsageError || error instanceof Unreachable) return null
   throw error
@@ -78,15 +98,18 @@ const answered = z.object({ applied: z.boolean(), logs: z.array(z.string()) })
 /** Statuses that are about one request alone, when an earlier one may have been applied. */
 const aboutTheRequest = [401, 403, 404, 408, 405]
 
-export async function deliver(client: Client, document: Sendable, delivery: Delivery): Promise<Delivered> {
+export async function deliver(client: Client, document: Sendable, delivery: Delivery): Promise<Result> {
   const { mode, isReset, headers, waits, timeoutMs, onWait } = delivery
   const endsAt = performance.now() + timeoutMs
   const leftMs = () => endsAt - performance.now()
-  const { method, body, isYaml } = document
+  const { file, parts, method, body, isYaml } = document
+  // The run is found by this ID too when no answer comes.
+  const requestId = client.requestId ?? randomUUID()
   const request = {
     headers: {
       ...headers,
       'idempotency-key': randomUUID(),
+      'x-request-id': requestId,
       ...(!waits && { prefer: 'respond-async' }),
     },
     ...(body !== undefined && { body }),
@@ -97,8 +120,14 @@ export async function deliver(client: Client, document: Sendable, delivery: Deli
   let mayBeApplied = false
   let run: string | null = null
   let why = ''
+  const result = (found: Found): Result => ({ ...emptyResult, file, parts, run, ...found })
   for (let tries = 0; tries === 0 || leftMs() > 0; tries += 1) {
+    if (mode === 'apply') last = { client, requestId, run: null }
     const answer = await client.send(method, path, { ...request, withinMs: leftMs() })
+    if (last !== null && !isLost(answer)) {
+      const isOpen = answer.status === 202 || answer.status >= 500
+      last = isOpen ? { ...last, run: answer.headers.get('location') } : null
+    }
     if (isLost(answer)) {
       why = `${answer.message}.`
       mayBeApplied ||= answer.isSent
@@ -106,19 +135,19 @@ export async function deliver(client: Client, document: Sendable, delivery: Deli
       onWait(answer.message)
     } else if (answer.status === 200) {
       const { data } = answered.safeParse(answer.body)
-      if (data !== undefined) return finished(client, answer, data, delivery, leftMs)
+      if (data !== undefined) return result(await finished(client, answer, data, delivery, leftMs))
       const errors = [`${client.url} does not answer as Gatewright does.`]
-      return { ...emptyResult, outcome: 'unknown', errors, run }
+      return result({ outcome: 'unknown', errors })
     } else if (answer.status === 202) {
       run = runOf(answer) ?? run
-      if (!waits && codeOf(answer) === 'accepted') return { ...emptyResult, outcome: 'accepted', run }
+      if (!waits && codeOf(answer) === 'accepted') return result({ outcome: 'accepted' })
       mayBeApplied = true
       why = refusalOf(answer).join(' ')
       // If there is no such run, the PUT is sent again, under its key.
       const ended = run === null ? null : await followRun(client, run, { leftMs, onWait }).catch(asNone)
       if (ended !== null && isOutcome(ended)) {
         const { logs, etag } = ended
-        return outcomeOf(delivery, { isRefused: !isFine(ended), logs, etag, path: run, run: ended })
+        return result(outcomeOf(delivery, { isRefused: !isFine(ended), logs, etag, path: run, run: ended }))
       }
     } else if (isLater(answer.status)) {
       why = refusalOf(answer).join(' ')
@@ -131,7 +160,7 @@ export async function deliver(client: Client, document: Sendable, delivery: Deli
       run = headers.get('content-location') ?? run
       const isUnclear = status >= 500 && !headers.has('content-location')
       if (!isUnclear && !(mayBeApplied && aboutTheRequest.includes(status)))
-        return { ...emptyResult, outcome: 'refused', errors, run, details: detailsOf(answer), status }
+        return result({ outcome: 'refused', status, ...(await locate(parts, { errors, details: detailsOf(answer) })) })
       mayBeApplied = true
       why = `${errors.join(' ')} (${status})`
       break
@@ -139,8 +168,10 @@ export async function deliver(client: Client, document: Sendable, delivery: Deli
     await backOff(tries, leftMs(), isLost(answer) ? undefined : answer)
   }
   const outcome = mayBeApplied && mode === 'apply' ? 'unknown' : 'unreachable'
-  return { ...emptyResult, outcome, errors: [why], run }
+  return result({ outcome, errors: [why] })
 }
+
+type Found = Partial<Result> & Pick<Result, 'outcome'>
 
 const runOf = (answer: Answer): string | null =>
   z.object({ run: z.string() }).safeParse(answer.body).data?.run ?? answer.headers.get('location')
@@ -151,7 +182,7 @@ async function finished(
   { applied, logs }: z.output<typeof answered>,
   delivery: Delivery,
   leftMs: () => number,
-): Promise<Delivered> {
+): Promise<Found> {
   const { mode, onWait } = delivery
   const path = headers.get('content-location')
   const etag = headers.get('etag')
@@ -160,7 +191,7 @@ async function finished(
   const withinMs = mode === 'apply' ? Math.min(5_000, leftMs()) : leftMs()
   const run = isRefused || path === null ? null : await readRun(client, path, { withinMs, onWait }).catch(() => null)
   if (!isRefused && run === null && mode === 'plan')
-    return { ...emptyResult, outcome: 'unreachable', errors: ['The run of the plan cannot be read.'], run: path }
+    return { outcome: 'unreachable', errors: ['The run of the plan cannot be read.'], run: path }
   return outcomeOf(delivery, { isRefused, logs, etag, path, run })
 }
 
@@ -170,18 +201,18 @@ const isOutcome = ({ state, reason, cancelled_by }: Run): boolean =>
   (state === 'failed' && reason !== 'unavailable') ||
   (state === 'cancelled' && cancelled_by != null)
 
-type Ended = Pick<Delivered, 'logs' | 'etag'> & {
+type Ended = Pick<Result, 'logs' | 'etag'> & {
   readonly isRefused: boolean
   readonly path: string | null
   /** The run at the path, where it could be read. */
   readonly run: Run | null
 }
 
-function outcomeOf({ mode, isAll }: Delivery, { isRefused, logs, etag, path, run }: Ended): Delivered {
-  if (isRefused) return { ...emptyResult, outcome: 'refused', errors: logs, run: path }
+function outcomeOf({ mode, isAll }: Delivery, { isRefused, logs, etag, path, run }: Ended): Found {
+  if (isRefused) return { outcome: 'refused', errors: logs, run: path }
   const { changes = null, unnamed, unmanaged, not_put_back } = run ?? {}
   const isWhole = !isAll || (unnamed ?? []).length === 0
   const isUnchanged = isWhole && changes?.every(({ action }) => action === 'unchanged') === true
   const outcome = isUnchanged ? 'unchanged' : mode === 'apply' ? 'applied' : 'changes'
-  return { ...emptyResult, outcome, logs, changes, unnamed, unmanaged, not_put_back, run: path, etag }
+  return { outcome, logs, changes, unnamed, unmanaged, not_put_back, run: path, etag }
 }

@@ -16,10 +16,9 @@ export function endOnSignals(): void {
     firstAt = performance.now()
     process.stderr.write('\nInterrupted.\n')
     // These modules are loaded here: a command that works starts without them.
-    const [{ openedClient }, { whatIsLeft }] = await Promise.all([import('./client.ts'), import('./left-behind.ts')])
-    const client = openedClient()
-    const submitted = client?.submitted() ?? null
-    const lines = client === null || submitted === null ? [] : await whatIsLeft(client, submitted)
+    const [{ submitted }, { whatIsLeft }] = await Promise.all([import('./deliver.ts'), import('./left-behind.ts')])
+    const last = submitted()
+    const lines = last === null ? [] : await whatIsLeft(last)
     process.stderr.write(lines.map((line) => `${line}\n`).join(''), () => process.exit(codes[signal]))
   }
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void end(signal))

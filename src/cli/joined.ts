@@ -16,9 +16,9 @@ import { entriesIn, type Located, locatePlace, type Part, type Place, type Place
 
 /** Joins the files of a call to one document: it is planned and applied in their order, in one transaction, with one tag. */
 
-type JoinedPart = { readonly document: Document; readonly from: number; readonly entries: readonly Placed[] }
+type JoinedPart = Required<Part> & { readonly document: Document }
 
-export type Joined = Pick<Document, 'file' | 'form' | 'value' | 'body'> & {
+export type Joined = Pick<Document, 'file' | 'form' | 'body'> & {
   readonly parts: readonly Part[]
   /** The owner of the request, for files that name none; undefined when each names its own. */
   readonly owner: string | undefined
@@ -190,7 +190,7 @@ export async function joinFiles(
   }
   const body = printValue(value)
   refuseTooMuch(documents.length, { entries: owned.entries.length, bytes: Buffer.byteLength(body) })
-  return [{ file, form: 'blueprint', value, body, parts, owner: request }]
+  return [{ file, form: 'blueprint', body, parts, owner: request }]
 }
 
 function refuseTooMuch(files: number, { entries, bytes }: Readonly<Record<'entries' | 'bytes', number>>): void {

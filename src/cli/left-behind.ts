@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Client, Submitted } from './client.ts'
+import type { Submitted } from './deliver.ts'
 import { idOf, isOver, readMe, readRun, readRuns } from './runs.ts'
 
 /** The last lines of a program that a signal ends while the service may have a submission of it. */
@@ -7,7 +7,7 @@ import { idOf, isOver, readMe, readRun, readRuns } from './runs.ts'
 const longestMs = 2_000
 
 /** @returns the lines about the last submission */
-export async function whatIsLeft(client: Client, { requestId, run }: Submitted): Promise<string[]> {
+export async function whatIsLeft({ client, requestId, run }: Submitted): Promise<string[]> {
   const within = { withinMs: longestMs }
   const ofJob = async () => {
     const { pk } = await readMe(client, within)

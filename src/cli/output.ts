@@ -21,8 +21,8 @@ export type Output = {
   paint(colour: Colour, text: string): string
   /** A line on standard output. */
   line(text: string): void
-  /** The one document of `--json`, whose texts are redacted already. */
-  json(text: string): void
+  /** With `--json` the one document, whose texts are redacted already, and no lines; else nothing. */
+  json(value: unknown, indent?: number): void
   /** A line on standard error. */
   note(text: string): void
   /** Prints the reason of a wait: on a terminal in the place of the one before, elsewhere once for each reason. */
@@ -34,7 +34,10 @@ export type Output = {
 }
 
 /** @param secrets texts that are never printed */
-export function openOutput(secrets: ReadonlySet<string> = new Set()): Output {
+export function openOutput(
+  { json: isJson = false }: { readonly json?: boolean } = {},
+  secrets: ReadonlySet<string> = new Set(),
+): Output {
   const isPlain = wantsPlainOutput()
   const hasColour = process.stdout.isTTY === true && !isPlain
   const isTerminal = process.stderr.isTTY === true && !isPlain
@@ -53,8 +56,12 @@ export function openOutput(secrets: ReadonlySet<string> = new Set()): Output {
   }
   return {
     paint: (colour, text) => (hasColour ? `\u001b[${colours[colour]}m${text}\u001b[0m` : text),
-    line: (text) => print(process.stdout, hide(text)),
-    json: (text) => print(process.stdout, text),
+    line(text) {
+      if (!isJson) print(process.stdout, hide(text))
+    },
+    json(value, indent = 2) {
+      if (isJson) print(process.stdout, JSON.stringify(value, null, indent))
+    },
     note: (text) => print(process.stderr, shown(hide(text))),
     waiting(why) {
       if (isTerminal) status(`waiting: ${why}`)

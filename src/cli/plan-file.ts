@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { reasonOf } from '../start-error.ts'
+import type { Result } from './deliver.ts'
 import { UsageError } from './exit.ts'
 import { writeOut } from './output.ts'
-import type { Result } from './report.ts'
 
 /** The tags of reviewed plans, by file: `plan --out` writes them, `apply --plan-file` uses them. */
 

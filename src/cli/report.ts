@@ -1,18 +1,11 @@
 import { differences } from '../sides.ts'
-import type { Delivered, Outcome } from './deliver.ts'
+import type { Result } from './deliver.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import { type Colour, type Output, shown } from './output.ts'
 import { type Change, type FieldChange, idOf } from './runs.ts'
-import { byFile, type FilePart, totalsOf, totalsText } from './totals.ts'
+import { byFile, totalsOf, totalsText } from './totals.ts'
 
 /** The results of a command over files, as lines and as JSON. */
-
-export type Result = Omit<Delivered, 'outcome'> & {
-  readonly file: string
-  /** The files that were sent as one document. */
-  readonly parts?: readonly FilePart[]
-  readonly outcome: Outcome | 'valid' | 'not tried'
-}
 
 const looks: Readonly<Record<Result['outcome'], { colour: Colour; code: ExitCode }>> = {
   applied: { colour: 'green', code: exitCodes.done },
@@ -145,21 +138,19 @@ export function outcomesOf(results: readonly Result[]): string {
 }
 
 /** The one JSON document of `--json`. */
-export const toJson = (results: readonly Result[]): string =>
-  JSON.stringify(
-    {
-      exit: codeOfResults(results),
-      totals: totalsOf(results),
-      results: results.map((result) => ({
-        ...result,
-        files: result.parts?.map(({ file }) => file) ?? [result.file],
-        status: result.status ?? null,
-        unnamed: result.unnamed ?? null,
-        unmanaged: result.unmanaged ?? [],
-        not_put_back: result.not_put_back ?? [],
-        parts: byFile(result).map(({ file, outcome }) => ({ file, outcome })),
-      })),
-    },
-    null,
-    2,
-  )
+export const toJson = (results: readonly Result[]) => ({
+  exit: codeOfResults(results),
+  totals: totalsOf(results),
+  results: results.map((result) => {
+    const parts = byFile(result).map(({ file, outcome }) => ({ file, outcome }))
+    return {
+      ...result,
+      files: parts.map(({ file }) => file),
+      status: result.status ?? null,
+      unnamed: result.unnamed ?? null,
+      unmanaged: result.unmanaged ?? [],
+      not_put_back: result.not_put_back ?? [],
+      parts,
+    }
+  }),
+})

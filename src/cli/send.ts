@@ -2,15 +2,14 @@ import { ownerLabel } from '../models/fields.ts'
 import { messageOf, whyNoMessage } from '../runs/message.ts'
 import { type allOptions, isRunId, type readArguments, readCount, readGiven, readTimeoutMs } from './arguments.ts'
 import { openClient } from './client.ts'
-import { type Delivered, deliver, emptyResult, type Sendable } from './deliver.ts'
+import { deliver, emptyResult, type Result, type Sendable } from './deliver.ts'
 import { UsageError } from './exit.ts'
 import { type Document, isUnreadable, readInputs, type Unreadable } from './inputs.ts'
 import { inOptions } from './options-for-headers.ts'
 import { type Output, openOutput } from './output.ts'
 import { type OwnerGiven, ownerOf, ownOwner, prunedBy } from './owners.ts'
-import { locate } from './places.ts'
 import { readPlans, writePlans } from './plan-file.ts'
-import { codeOfResults, outcomesOf, printResult, printTotals, type Result, toJson } from './report.ts'
+import { codeOfResults, outcomesOf, printResult, printTotals, toJson } from './report.ts'
 import { writeSummary } from './summary.ts'
 
 /** The parts that `plan`, `apply` and `diff` share: the files are sent as one document, or each on its own. */
@@ -33,7 +32,7 @@ export async function sendFiles(
   if (paths.length > 0 && run !== undefined) throw new UsageError('Use either files or --run.')
   const inputs =
     run === undefined ? await readInputs(paths, readGiven(values)) : { documents: [], secrets: new Set<string>() }
-  const output = openOutput(inputs.secrets)
+  const output = openOutput(values, inputs.secrets)
   const client = await openClient()
   const setting = checkedOwner('GATEWRIGHT_OWNER', client.owner ?? undefined)
   const given = { label: option ?? setting, isOption: option !== undefined }
@@ -42,10 +41,9 @@ export async function sendFiles(
   const results: Result[] = []
   // The totals come before the results. The results of several documents that are applied are printed at once.
   const isListed = mode === 'apply' && documents.length > 1
-  const print = (result: Result) => {
-    if (values.json !== true) printResult(output, result, { isDiff, isAll })
-  }
-  const add = (result: Result) => {
+  const print = (result: Result) => printResult(output, result, { isDiff, isAll })
+  const add = (found: Result) => {
+    const result = redacted(found, output)
     results.push(result)
     if (isListed) print(result)
   }
@@ -53,11 +51,8 @@ export async function sendFiles(
   let isStopped = (mode === 'apply' || values.each !== true) && documents.some((each) => isUnreadable(each))
   for (const [index, document] of documents.entries()) {
     output.progress(index, documents.length, document.file)
-    const { file } = document
-    if (isUnreadable(document)) {
-      const { errors, details = [] } = document
-      add({ file, ...redacted({ ...emptyResult, errors, details }, output), outcome: 'refused' })
-    } else if (isStopped) add({ file, ...emptyResult, outcome: 'not tried' })
+    if (isUnreadable(document)) add({ ...emptyResult, ...document, outcome: 'refused' })
+    else if (isStopped) add({ ...emptyResult, file: document.file, outcome: 'not tried' })
     else {
       const delivered = await deliver(client, document, {
         mode,
@@ -68,8 +63,7 @@ export async function sendFiles(
         timeoutMs,
         onWait: output.waiting,
       })
-      const located = await locate(document.parts, delivered)
-      add({ ...redacted({ ...delivered, ...located }, output), file, ...partsOf(document) })
+      add(delivered)
       isStopped =
         ['unknown', 'unreachable'].includes(delivered.outcome) ||
         (mode === 'apply' && delivered.outcome === 'refused' && values['keep-going'] !== true)
@@ -77,11 +71,9 @@ export async function sendFiles(
   }
   output.progress(documents.length, documents.length, '')
   if (out !== undefined) writePlans(out, client.url, results)
-  if (!isListed && values.json !== true) printTotals(output, results, mode === 'apply')
+  printTotals(output, results, mode === 'apply')
   if (!isListed) for (const result of results) print(result)
-  if (isListed && values.json !== true) printTotals(output, results, true)
-  finish(results, values, { output, title })
-  return codeOfResults(results)
+  return finish(results, values, { output, title })
 }
 
 /** The tags of the plans that were reviewed. @throws {UsageError} for both, and for a text that is no tag */
@@ -154,32 +146,25 @@ function refuseEach(documents: readonly Document[], given: OwnerGiven, isAll: bo
   }
 }
 
-function partsOf({ parts }: Sendable): Pick<Result, 'parts'> {
-  if (parts.length < 2) return {}
-  return { parts: parts.map(({ document: { file }, entries = [], from }) => ({ file, from, count: entries.length })) }
-}
-
-/** Prints the last lines, in the form that the caller wants. */
+/** Prints the last lines. @returns the exit code */
 export function finish(
   results: readonly Result[],
-  { json, summary }: Pick<SendValues, 'json' | 'summary'>,
+  { summary }: Pick<SendValues, 'summary'>,
   { output, title }: { readonly output: Output; readonly title: string },
-): void {
+): number {
   if (summary !== undefined) writeSummary(summary, title, results, output)
-  if (json === true) output.json(toJson(results))
-  else if (results.length > 1) output.line(output.paint('bold', outcomesOf(results)))
+  output.json(toJson(results))
+  if (results.length > 1) output.line(output.paint('bold', outcomesOf(results)))
+  return codeOfResults(results)
 }
 
 /** Hides secrets in each text by itself: a value such as `null` may stand in the JSON around them. */
-export function redacted<Found extends Pick<Delivered, 'logs' | 'errors' | 'details' | 'changes'>>(
-  delivered: Found,
-  { redact }: Output,
-): Found {
+export function redacted(result: Result, { redact }: Output): Result {
   const hide = <Value>(value: Value): Value =>
     JSON.parse(JSON.stringify(value, (_, each) => (typeof each === 'string' ? redact(each) : each)))
-  const { logs, errors, details, changes } = delivered
+  const { logs, errors, details, changes } = result
   return {
-    ...delivered,
+    ...result,
     logs: hide(logs.map(inOptions)),
     errors: hide(errors.map(inOptions)),
     details: hide(details.map((detail) => ({ ...detail, message: inOptions(detail.message) }))),
@@ -204,7 +189,7 @@ function checkedMessage(sent = ''): Record<string, string> {
 }
 
 /** Conditions of an apply, as headers. */
-export function headersOf(values: SendValues, owner: string | undefined, tag: string | null): Record<string, string> {
+function headersOf(values: SendValues, owner: string | undefined, tag: string | null): Record<string, string> {
   const deletes = values['allow-deletes']
   const words = [
     ...(values['allow-grants'] ? ['grants'] : []),

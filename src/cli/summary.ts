@@ -1,5 +1,6 @@
+import type { Result } from './deliver.ts'
 import { type Output, shown, writeOut } from './output.ts'
-import { asides, diffLines, logsOf, objectOf, outcomesOf, type Result } from './report.ts'
+import { asides, diffLines, logsOf, objectOf, outcomesOf } from './report.ts'
 import { byFile, totalsOf, totalsText } from './totals.ts'
 
 /** The Markdown of `--summary`, for a pull request: totals, deletions, a table of the files, and the fields of each. */

@@ -1,3 +1,4 @@
+import type { Result } from './deliver.ts'
 import type { Change } from './runs.ts'
 
 /** The numbers of objects that are added, changed and deleted, also for each file of a document. */
@@ -9,10 +10,8 @@ export type Totals = {
   readonly unchanged: number
 }
 
-type Changed = { readonly changes: readonly Change[] | null }
-
 /** Counts the objects: one that several entries name counts once. @returns null when the changes of no document are known */
-export function totalsOf(results: readonly Changed[]): Totals | null {
+export function totalsOf(results: readonly Pick<Result, 'changes'>[]): Totals | null {
   if (results.every(({ changes }) => changes === null)) return null
   const actions = new Map<string, string>()
   for (const { model, key, action } of results.flatMap(({ changes }) => changes ?? [])) {
@@ -41,27 +40,20 @@ export function totalsText({ add, change, delete: deleted, unchanged }: Totals, 
   )
 }
 
-/** A file of a joined document. @property from the index of its first entry there @property count the number of its entries */
-export type FilePart = { readonly file: string; readonly from: number; readonly count: number }
-
-export type OfFile<Outcome> = Changed & { readonly file: string; readonly outcome: Outcome }
+type OfFile = Pick<Result, 'file' | 'outcome' | 'changes'>
 
 /** The changes of each file. A change that follows from the whole document, such as a prune, belongs to none. */
-export function byFile<Outcome extends string>({
-  file,
-  outcome,
-  changes,
-  parts,
-}: OfFile<Outcome> & { readonly parts?: readonly FilePart[] }): OfFile<Outcome | 'unchanged'>[] {
-  if (parts === undefined) return [{ file, outcome, changes }]
-  if (changes === null) return parts.map((part) => ({ file: part.file, outcome, changes }))
-  const entries = entriesOf(changes)
-  const partOf = parts.flatMap(({ count }, index) => Array.from({ length: count }, () => index))
-  const own = Map.groupBy(changes, (_, index) => partOf[entries[index] ?? -1])
-  return parts.map((part, index) => {
-    const found = own.get(index) ?? []
+export function byFile({ file, outcome, changes, parts }: OfFile & Pick<Result, 'parts'>): OfFile[] {
+  if (parts.length < 2) return [{ file, outcome, changes }]
+  const entries = entriesOf(changes ?? [])
+  const partOf = parts.flatMap((part) => (part.entries ?? []).map(() => part))
+  const own = Map.groupBy(changes ?? [], (_, index) => partOf[entries[index] ?? -1])
+  return parts.map((part) => {
+    const { file } = part.document
+    if (changes === null) return { file, outcome, changes }
+    const found = own.get(part) ?? []
     const isUnchanged = found.every(({ action }) => action === 'unchanged')
-    return { file: part.file, outcome: isUnchanged ? 'unchanged' : outcome, changes: found }
+    return { file, outcome: isUnchanged ? 'unchanged' : outcome, changes: found }
   })
 }
 

@@ -2,17 +2,17 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { marked, type Token, type Tokens } from 'marked'
 import { describe, expect, test } from 'vitest'
-import { emptyResult } from '../../src/cli/deliver.ts'
+import { emptyResult, type Result } from '../../src/cli/deliver.ts'
 import { openOutput } from '../../src/cli/output.ts'
-import type { Result } from '../../src/cli/report.ts'
 import { writeSummary } from '../../src/cli/summary.ts'
 import { freshFolder } from '../support/folder.ts'
+import { partOf } from '../support/part.ts'
 
 /** The Markdown of `--summary`, as a parser of GitHub's Markdown reads it. */
 
 function summaryOf(results: readonly Result[], { title = 'plan', secrets = new Set<string>() } = {}): string {
   const file = join(freshFolder(), 'summary.md')
-  writeSummary(file, title, results, openOutput(secrets))
+  writeSummary(file, title, results, openOutput({}, secrets))
   return readFileSync(file, 'utf8')
 }
 
@@ -126,19 +126,12 @@ describe('a summary that is too long', () => {
   test.each([1, 10_000])('has a table of 10 000 files in %i documents, those that change first', (documents) => {
     const names = Array.from({ length: 10_000 }, (_, each) => `deploy/${each}/applications.yaml`)
     const actionOf = (each: number) => (each % 1_000 === 999 ? 'update' : 'unchanged')
+    const changes = names.map((file, each) => changeOf(actionOf(each), file))
     const all: Result[] =
       documents === 1
-        ? [
-            {
-              ...planned(
-                'all',
-                names.map((name, each) => changeOf(actionOf(each), name)),
-              ),
-              parts: names.map((file, from) => ({ file, from, count: 1 })),
-            },
-          ]
+        ? [{ ...planned('all', changes), parts: names.map((file, from) => partOf(file, from, 1)) }]
         : names.map((file, each) => ({
-            ...planned(file, [changeOf(actionOf(each), file)]),
+            ...planned(file, changes.slice(each, each + 1)),
             outcome: actionOf(each) === 'update' ? 'changes' : 'unchanged',
           }))
     const text = summaryOf(all)
@@ -152,7 +145,7 @@ describe('a summary that is too long', () => {
 
   test('says how many deletions it does not show', () => {
     const many = Array.from({ length: 5_000 }, (_, each) => changeOf('delete', `group ${each}`, null, null))
-    const text = summaryOf([{ ...planned('a.yaml', many), parts: [{ file: 'a.yaml', from: 0, count: 0 }] }])
+    const text = summaryOf([{ ...planned('a.yaml', many), parts: [partOf('a.yaml', 0, 0), partOf('b.yaml', 0, 0)] }])
     expect(text.length).toBeLessThanOrEqual(60_000)
     const { deletions, paragraphs } = parse(text)
     expect(deletions.length).toBeGreaterThan(100)

@@ -5,6 +5,7 @@ import { byFile, totalsOf, totalsText } from '../../src/cli/totals.ts'
 import { adminToken } from '../support/engine.ts'
 import { freshFolder } from '../support/folder.ts'
 import { listening } from '../support/gatewright.ts'
+import { partOf } from '../support/part.ts'
 
 /** Totals of objects, and the outcome of each file of a document. */
 
@@ -41,12 +42,7 @@ describe('totals', () => {
 })
 
 test('each file has the changes of its own entries', () => {
-  const parts = [
-    { file: 'a.yaml', from: 0, count: 2 },
-    { file: 'b.yaml', from: 2, count: 1 },
-    { file: 'none.yaml', from: 3, count: 0 },
-    { file: 'c.yaml', from: 3, count: 2 },
-  ]
+  const parts = [partOf('a.yaml', 0, 2), partOf('b.yaml', 2, 1), partOf('none.yaml', 3, 0), partOf('c.yaml', 3, 2)]
   const changes = [
     changeOf({ action: 'unchanged', slug: 'a0' }),
     changeOf({ action: 'unchanged', slug: 'a1' }),

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { emptyResult } from '../../src/cli/deliver.ts'
 import { inOptions } from '../../src/cli/options-for-headers.ts'
 import { openOutput } from '../../src/cli/output.ts'
 import { redacted } from '../../src/cli/send.ts'
@@ -101,7 +102,9 @@ test('each error of --json names the option, and what objects hold stays as it i
   const fields = { message: { from: null, to: 'If-Match' } }
   const changes = [{ model: 'service_core.group', key: { name: 'a' }, action: 'create', fields }]
   const details = [{ code: 'invalid_value', message: 'Send it as Gatewright-Owner.', pointer: '' }] as const
-  expect(redacted({ logs: [], errors: [], details, changes }, openOutput(new Set()))).toMatchObject({
+  expect(
+    redacted({ ...emptyResult, file: 'a.yaml', outcome: 'changes', details, changes }, openOutput()),
+  ).toMatchObject({
     details: [{ message: 'Send it as --owner.' }],
     changes,
   })

@@ -22,7 +22,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const [id, ...others] = positionals
   if (id === undefined || others.length > 0) throw new UsageError('cancel takes the id of one run.')
   readRunId(id)
-  const output = openOutput()
+  const output = openOutput(values)
   const client = await openClient()
   const patience = { withinMs: readTimeoutMs(values.timeout, 30), onWait: output.waiting }
   const path = `/blueprints/runs/${id}/`
@@ -30,7 +30,7 @@ export async function run(args: readonly string[]): Promise<number> {
   // An earlier try, whose answer was lost, may have cancelled it: a run that a user cancelled is a success.
   const before = answer.status === 409 ? await readRun(client, path, patience) : null
   const found = before?.cancelled_by == null ? readAnswer(client, answer, runSchema) : before
-  if (values.json === true) output.json(JSON.stringify(found, null, 2))
-  else output.line(`${found.id}  ${shown(found.title)}: cancelled by ${shown(found.cancelled_by ?? '')}`)
+  output.json(found)
+  output.line(`${found.id}  ${shown(found.title)}: cancelled by ${shown(found.cancelled_by ?? '')}`)
   return exitCodes.done
 }

@@ -42,7 +42,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const registry = await loadRegistry()
   const models = readModels(registry, values.only)
   const timeoutMs = readTimeoutMs(values.timeout)
-  const output = openOutput()
+  const output = openOutput(values)
   const onRead = (count: number, of: number) => output.progress(count, of, 'rows')
   const reading = { client: await openClient(), registry, timeoutMs, onWait: output.waiting, onRead }
   const selection = { models, owner, applications, isOneDocument: directory === undefined }
@@ -53,8 +53,8 @@ export async function run(args: readonly string[]): Promise<number> {
     if (out !== undefined) writeOut(out, document)
     return { chosen, where: out === undefined ? { document } : { file: out }, notes: notesOf(chosen) }
   })
-  if (values.json === true) output.json(jsonOf(chosen, where))
-  else if (where.document !== undefined) process.stdout.write(where.document)
+  output.json(jsonOf(chosen, where))
+  if (values.json !== true && where.document !== undefined) process.stdout.write(where.document)
   for (const note of notes) output.note(note)
   return exitCodes.done
 }
@@ -120,7 +120,7 @@ function notesOf({ rows, variables, outside }: Chosen): string[] {
 const titled = (title: string, lines: readonly string[]): string[] =>
   lines.length === 0 ? [] : [`${title}:\n${listed(lines.map((line) => `  ${line}`))}`]
 
-function jsonOf({ rows, variables }: Chosen, where: Readonly<Record<string, unknown>>): string {
+function jsonOf({ rows, variables }: Chosen, where: Readonly<Record<string, unknown>>) {
   const named = variables.map(({ name, row, field, isJson, mayBeEmpty }) => ({
     name,
     model: row.model.name,
@@ -129,5 +129,5 @@ function jsonOf({ rows, variables }: Chosen, where: Readonly<Record<string, unkn
     json: isJson,
     may_be_empty: mayBeEmpty,
   }))
-  return JSON.stringify({ exit: exitCodes.done, entries: rows.length, variables: named, ...where }, null, 2)
+  return { exit: exitCodes.done, entries: rows.length, variables: named, ...where }
 }

@@ -37,9 +37,9 @@ export async function run(args: readonly string[]): Promise<number> {
   const { out } = values
   if (out !== undefined && imported.document !== null) writeOut(out, imported.document)
   const exit = codeOf(imported)
-  const output = openOutput()
-  if (values.json === true) output.json(toJson(positionals.map(nameOf).join(' '), exit, imported))
-  else printReport(output, imported, out)
+  const output = openOutput(values)
+  output.json(toJson(positionals.map(nameOf).join(' '), exit, imported))
+  if (values.json !== true) printReport(output, imported, out)
   return exit
 }
 
@@ -53,19 +53,14 @@ const codeOf = ({ judgements, skipped }: Imported): ExitCode =>
     ? exitCodes.done
     : exitCodes.refused
 
-const toJson = (file: string, exit: ExitCode, { judgements, skipped, warnings, document }: Imported): string =>
-  JSON.stringify(
-    {
-      exit,
-      file,
-      entries: judgements.map(({ leftOut, ...judgement }) => ({ ...judgement, left_out: leftOut })),
-      skipped: skipped.map(({ name, why }) => ({ file: name, why })),
-      warnings,
-      document,
-    },
-    null,
-    2,
-  )
+const toJson = (file: string, exit: ExitCode, { judgements, skipped, warnings, document }: Imported) => ({
+  exit,
+  file,
+  entries: judgements.map(({ leftOut, ...judgement }) => ({ ...judgement, left_out: leftOut })),
+  skipped: skipped.map(({ name, why }) => ({ file: name, why })),
+  warnings,
+  document,
+})
 
 const colours = { applies: 'green', partly: 'yellow', cannot: 'red' } as const
 

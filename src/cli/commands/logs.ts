@@ -25,7 +25,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const [id, ...others] = positionals
   if (others.length > 0) throw new UsageError('logs takes one run.')
   if (id !== undefined) readRunId(id)
-  const output = openOutput()
+  const output = openOutput(values)
   const endsAt = performance.now() + readTimeoutMs(values.timeout, 600)
   const leftMs = () => Math.max(1, endsAt - performance.now())
   const isFollowed = values.follow === true
@@ -37,11 +37,9 @@ export async function run(args: readonly string[]): Promise<number> {
   found = isFollowed
     ? await followRun(client, path, { leftMs, onWait: output.waiting })
     : await readRun(client, path, { withinMs, onWait: output.waiting })
-  if (values.json === true) output.json(JSON.stringify(found, null, 2))
-  else {
-    for (const line of found.logs) output.line(shown(inOptions(line)))
-    output.line(`${found.id}  ${shown(found.title)}: ${sentenceOf(found)}`)
-  }
+  output.json(found)
+  for (const line of found.logs) output.line(shown(inOptions(line)))
+  output.line(`${found.id}  ${shown(found.title)}: ${sentenceOf(found)}`)
   return codeOf(found)
 }
 

@@ -43,17 +43,17 @@ const parameters: Readonly<Record<string, string>> = { 'request-id': 'request_id
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, options)
   if (positionals.length > 0) throw new UsageError('runs takes no names: gatewright logs ID prints one run.')
-  const { limit, timeout, json, ...filters } = values
+  const { limit, timeout, json: _, ...filters } = values
   const query: Record<string, string> = { page_size: String(readCount('--limit', limit, { initial: 20, max: 100 })) }
   for (const [option, value] of Object.entries(filters)) query[parameters[option] ?? option] = value
   const withinMs = readTimeoutMs(timeout, 30)
-  const output = openOutput()
+  const output = openOutput(values)
   const client = await openClient()
   const within = { withinMs, onWait: output.waiting }
   if (query.request_id !== undefined) query.submitter ??= String((await readMe(client, within)).pk)
   const found = await readRuns(client, query, within)
-  if (json === true) output.json(JSON.stringify(found, null, 2))
-  else for (const each of found) output.line(lineOf(each))
+  output.json(found)
+  for (const each of found) output.line(lineOf(each))
   return exitCodes.done
 }
 

@@ -25,6 +25,6 @@ A tag may stand for any value, so a text is no error where a number belongs. val
 export async function run(args: readonly string[]): Promise<number> {
   const { positionals } = readArguments(args, {})
   if (positionals.length > 0) throw new UsageError('schema takes no names.')
-  openOutput().json(JSON.stringify(fileSchema(await loadRegistry()), null, 2))
+  openOutput({ json: true }).json(fileSchema(await loadRegistry()))
   return exitCodes.done
 }

@@ -40,7 +40,7 @@ export async function run(args: readonly string[]): Promise<number> {
   })
   const withinMs = readTimeoutMs(values.timeout, 60)
   const client = await openClient()
-  const output = openOutput()
+  const output = openOutput(values)
   // Neither request can be repeated: a token is created once, and its key viewed once.
   const once = async <Schema extends z.ZodType>(method: 'GET' | 'POST', path: string, schema: Schema) => {
     const answer = await client.send(method, path, { withinMs, ...(method === 'POST' && { body }) })
@@ -53,11 +53,10 @@ export async function run(args: readonly string[]): Promise<number> {
   }
   const token = await once('POST', '/core/tokens/', created)
   const { key } = await once('GET', `/core/tokens/${encodeURIComponent(token.identifier)}/view_key/`, viewed)
-  if (values.json === true) output.json(JSON.stringify({ ...token, key }))
-  else {
-    output.line(shown(key))
+  output.json({ ...token, key }, 0)
+  output.line(shown(key))
+  if (values.json !== true)
     output.note(`${token.identifier} expires ${token.expires ?? 'never'}. The key is not shown again.`)
-  }
   return exitCodes.done
 }
 

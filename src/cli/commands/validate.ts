@@ -1,10 +1,10 @@
 import { fileHelp, fileOptions, readArguments, readGiven } from '../arguments.ts'
 import { errorsOf } from '../check.ts'
-import { emptyResult } from '../deliver.ts'
+import { emptyResult, type Result } from '../deliver.ts'
 import { type Document, isUnreadable, readInputs } from '../inputs.ts'
 import { compareFiles } from '../joined.ts'
 import { openOutput } from '../output.ts'
-import { codeOfResults, printResult, type Result } from '../report.ts'
+import { printResult } from '../report.ts'
 import { finish, redacted } from '../send.ts'
 
 /** `gatewright validate`: runs the checks of the service that need no database. */
@@ -19,19 +19,18 @@ ${fileHelp}`
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, fileOptions)
   const { documents, secrets } = await readInputs(positionals, readGiven(values))
-  const output = openOutput(secrets)
-  const results: Result[] = []
+  const output = openOutput(values, secrets)
   const readable = documents.filter((each): each is Document => !isUnreadable(each))
   const { refused } = await compareFiles(readable, { label: undefined, isOption: false })
   const twice = new Map(refused.map((each) => [each.file, each.errors]))
+  const results: Result[] = []
   for (const document of documents) {
     const { file } = document
     const { errors: found, details = [] } = isUnreadable(document) ? document : await errorsOf(document)
     const errors = [...found, ...(twice.get(file) ?? [])]
     const outcome = errors.length === 0 ? 'valid' : 'refused'
-    results.push({ ...redacted({ ...emptyResult, errors, details }, output), file, outcome })
+    results.push(redacted({ ...emptyResult, file, errors, details, outcome }, output))
   }
-  if (values.json !== true) for (const result of results) printResult(output, result)
-  finish(results, values, { output, title: 'validate' })
-  return codeOfResults(results)
+  for (const result of results) printResult(output, result)
+  return finish(results, values, { output, title: 'validate' })
 }
