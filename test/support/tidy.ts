@@ -325,7 +325,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2303,
   'src/api': 1578,
   'src/apply': 2620,
-  'src/cli': 5392,
+  'src/cli': 5322,
   'src/dashboard': 4780,
   'src/db': 2245,
   'src/document': 1825,

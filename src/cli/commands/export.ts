@@ -1,16 +1,18 @@
+import { mkdirSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import type { Model } from '../../models/define.ts'
 import { ownerLabel } from '../../models/fields.ts'
 import { loadRegistry, type Registry } from '../../models/registry.ts'
 import { flag, readArguments, readTimeoutMs, text, texts } from '../arguments.ts'
 import { openClient } from '../client.ts'
 import { exitCodes, UsageError } from '../exit.ts'
-import { type Chosen, choose, entriesOf, listed } from '../export/entries.ts'
-import { toFiles, writeFiles } from '../export/folder.ts'
-import { withOtherOwner } from '../export/layout.ts'
+import { type Chosen, choose, listed } from '../export/entries.ts'
+import { layOut, withOtherOwner } from '../export/layout.ts'
 import { printExport } from '../export/print.ts'
 import { withRows } from '../export/read.ts'
-import { labelOf, naturalKey, type Row, type Rows, targets } from '../export/rows.ts'
-import { openOutput, writeOut } from '../output.ts'
+import { labelOf, naturalKey, type Row, targets } from '../export/rows.ts'
+import { filesOf } from '../inputs.ts'
+import { attempt, openOutput, writeOut } from '../output.ts'
 
 /** `gatewright export`: writes the configuration as one blueprint or as a folder of them. */
 
@@ -46,13 +48,10 @@ export async function run(args: readonly string[]): Promise<number> {
   const onRead = (count: number, of: number) => output.progress(count, of, 'rows')
   const reading = { client: await openClient(), registry, timeoutMs, onWait: output.waiting, onRead }
   const selection = { models, owner, applications, isOneDocument: directory === undefined }
-  const { chosen, where, notes } = await withRows(reading, selection, (rows): Exported => {
-    const chosen = choose(rows, selection)
-    if (directory !== undefined) return toFolder(directory, rows, chosen)
-    const document = printExport(entriesOf(rows, chosen.rows, { ...chosen, owner }), chosen.variables, { owner })
-    if (out !== undefined) writeOut(out, document)
-    return { chosen, where: out === undefined ? { document } : { file: out }, notes: notesOf(chosen) }
-  })
+  const chosen = await withRows(reading, selection, (rows) => choose(rows, selection))
+  const { where, notes } = await (directory === undefined
+    ? toDocument(chosen, owner, out)
+    : toFolder(chosen, directory))
   output.json(jsonOf(chosen, where))
   if (values.json !== true && where.document !== undefined) process.stdout.write(where.document)
   for (const note of notes) output.note(note)
@@ -60,24 +59,35 @@ export async function run(args: readonly string[]): Promise<number> {
 }
 
 /** @property where the members of `--json` with what was written */
-type Exported = {
-  readonly chosen: Chosen
+type Written = {
   readonly where: Readonly<Record<string, unknown>> & { readonly document?: string }
   readonly notes: readonly string[]
 }
 
-function toFolder(directory: string, rows: Rows, chosen: Chosen): Exported {
-  const files = toFiles(rows, chosen)
-  const others = writeFiles(directory, files)
-  const named = files.map(({ path, owner, entries }) => ({ file: path, owner: owner ?? null, entries }))
+function toDocument(chosen: Chosen, owner: string | undefined, out: string | undefined): Written {
+  const document = printExport(chosen, { path: out ?? '', title: 'export', owner, rows: chosen.rows })
+  if (out !== undefined) writeOut(out, document)
+  return { where: out === undefined ? { document } : { file: out }, notes: notesOf(chosen) }
+}
+
+/** Writes the files once all are printed. The others that are there have no object of this export. */
+async function toFolder(chosen: Chosen, directory: string): Promise<Written> {
+  const files = layOut(chosen).map((part) => ({ ...part, text: printExport(chosen, part) }))
+  const written = new Set(files.map(({ path }) => join(directory, path)))
+  for (const { path, text } of files) {
+    const file = join(directory, path)
+    attempt(`${dirname(file)} cannot be made`, () => mkdirSync(dirname(file), { recursive: true }))
+    writeOut(file, text)
+  }
+  const others = (await filesOf(directory)).filter((path) => !written.has(path)).sort()
+  const named = files.map(({ path, owner, rows }) => ({ file: path, owner: owner ?? null, entries: rows.length }))
   const stale = 'These stand there too, and are not of this export. Remove those whose objects are gone'
   return {
-    chosen,
     where: { directory, files: named, other_files: others },
     notes: [
       `${files.length} files below ${directory}`,
       ...notesOf(chosen),
-      ...titled('Has another owner than its application', withOtherOwner(rows, chosen.rows).map(labelOf)),
+      ...titled('Has another owner than its application', withOtherOwner(chosen).map(labelOf)),
       ...titled(stale, others),
     ],
   }
@@ -107,7 +117,7 @@ function readModels(registry: Registry, only: readonly string[] | undefined): re
 function notesOf({ rows, variables, outside }: Chosen): string[] {
   const list = (title: string, some: readonly Row[]) => titled(title, some.map(labelOf))
   return [
-    `${rows.length} entries, ${variables.length} variables`,
+    `${rows.length} entries, ${listOf(variables).length} variables`,
     ...list(
       'Each installation generates its own',
       rows.filter((row) => row.isGenerated),
@@ -116,12 +126,14 @@ function notesOf({ rows, variables, outside }: Chosen): string[] {
   ]
 }
 
+const listOf = (variables: Chosen['variables']) => [...variables.values()].flat()
+
 /** A note of several lines; none for an empty list. */
 const titled = (title: string, lines: readonly string[]): string[] =>
   lines.length === 0 ? [] : [`${title}:\n${listed(lines.map((line) => `  ${line}`))}`]
 
 function jsonOf({ rows, variables }: Chosen, where: Readonly<Record<string, unknown>>) {
-  const named = variables.map(({ name, row, field, isJson, mayBeEmpty }) => ({
+  const named = listOf(variables).map(({ name, row, field, isJson, mayBeEmpty }) => ({
     name,
     model: row.model.name,
     identifiers: naturalKey(row),

@@ -5,28 +5,30 @@ import type { Field, Model, Values } from '../../models/define.ts'
 import { dependenciesFirst } from '../dependencies-first.ts'
 import { UsageError } from '../exit.ts'
 import { shown } from '../output.ts'
-import type { ExportedEntry } from './print.ts'
 import { isNarrow, type Selection } from './read.ts'
 import { byText, digestOf, identifiersOf, labelOf, naturalKey, type Row, type Rows, targetOf, targets } from './rows.ts'
 import { nameVariables, type Variable } from './variables.ts'
 
 /** Converts rows to entries of a document, in an order in which each reference is to an earlier entry. */
 
-/** The rows that are exported, in an order in which each reference is to an earlier one. */
+/** What is exported. */
 export type Chosen = {
+  /** All rows that were read. */
+  readonly all: Rows
+  /** Those that are exported, in an order in which each reference is to an earlier one. */
   readonly rows: readonly Row[]
-  /** The variables, in the order of the rows. */
-  readonly variables: readonly Variable[]
+  readonly variables: ReadonlyMap<Row, readonly Variable[]>
   /** Rows that these refer to, and that are not among them. */
   readonly outside: readonly Row[]
 }
 
 /**
- * @throws {UsageError} for rows that a document cannot tell apart, and an application that is not there
+ * @throws {UsageError} where there are no rows, or some that a document cannot tell apart, and for an application that is not there
  * @throws {Changed} for a reference to a row that was not read
  */
 export function choose(rows: Rows, selection: Selection): Chosen {
   const chosen = chosenOf(rows, selection)
+  if (chosen.size === 0) throw new UsageError('There is nothing to export.')
   const ordered = inOrder(rows, chosen)
   const outside = [...referredByAll(rows, ordered)].filter((row) => !chosen.has(row))
   const unclear = [
@@ -34,28 +36,27 @@ export function choose(rows: Rows, selection: Selection): Chosen {
     ...outside.filter((row) => rows.nameOf(row) === undefined && !rows.isDistinct(row)),
   ]
   if (unclear.length > 0) throw new UsageError(listed(unclear.map((row) => shown(ambiguous(row)))))
-  return {
-    rows: ordered,
-    variables: nameVariables(ordered.flatMap((row) => row.secrets.map((field) => ({ row, field })))),
-    outside,
-  }
+  const variables = nameVariables(ordered.flatMap((row) => row.secrets.map((field) => ({ row, field }))))
+  return { all: rows, rows: ordered, variables: Map.groupBy(variables, ({ row }) => row), outside }
 }
 
-/**
- * @param part the rows of one document, in order
- * @param owner that of the document: a row with another one names it
- * @throws {UsageError} for rows that no document can express
- */
-export function entriesOf(
-  rows: Rows,
-  part: readonly Row[],
-  { variables, owner }: Pick<Chosen, 'variables'> & { readonly owner: string | undefined },
-): ExportedEntry[] {
-  const ofRows = Map.groupBy(variables, (variable) => variable.row)
+/** A document of an export. */
+export type Part = {
+  /** The relative path, with slashes: `3-applications/team-a/grafana.yaml`. */
+  readonly path: string
+  readonly title: string
+  /** A row with another owner names it. */
+  readonly owner: string | undefined
+  /** The rows, in the order of the document. */
+  readonly rows: readonly Row[]
+}
+
+/** @throws {UsageError} for rows that no document can express */
+export function entriesOf({ all: rows, variables }: Chosen, { rows: part, owner }: Part) {
   const within = new Set(part)
   const referred = referredByAll(rows, part)
   const errors: string[] = []
-  const entries = part.map((row): ExportedEntry => {
+  const entries = part.map((row) => {
     const hasId = referred.has(row) && rows.nameOf(row) === undefined
     const identifiers = identifiersOf(row)
     const attrs: Record<string, unknown> = {}
@@ -63,7 +64,7 @@ export function entriesOf(
       if (identifiers.includes(field.name) || row.isGenerated) continue
       // Users are no configuration: fields with users are left out.
       if (field.reference !== undefined && targetOf(rows.registry, field) === undefined) continue
-      const variable = ofRows.get(row)?.find((each) => each.field === field)
+      const variable = variables.get(row)?.find((each) => each.field === field)
       const value = variable === undefined ? plainValue(row.values, field) : toEnv(variable)
       if (value === undefined && field.required) errors.push(`${labelOf(row)} has no ${field.name}, which is required.`)
       if (value === undefined) continue

@@ -1,21 +1,11 @@
 import { createHash } from 'node:crypto'
-import { providersOf } from './entries.ts'
-import { labelOf, type Row, type Rows, type Target } from './rows.ts'
+import { type Chosen, type Part, providersOf } from './entries.ts'
+import { labelOf, type Row, type Target } from './rows.ts'
 
 /**
  * The files of a folder, with their rows. The paths follow from the rows of each file alone, so that an export after a change
  * differs only in the files of changed rows. A file refers only to files before it, in the order of their paths.
  */
-
-export type Part = {
-  /** The relative path, with slashes: `3-applications/team-a/grafana.yaml`. */
-  readonly path: string
-  /** The title of the document. */
-  readonly title: string
-  readonly owner: string | undefined
-  /** The rows, in the order of the document. */
-  readonly rows: readonly Row[]
-}
 
 const shared: Readonly<Partial<Record<string, string>>> = {
   flow: '1-flows',
@@ -28,38 +18,33 @@ const shared: Readonly<Partial<Record<string, string>>> = {
 /** The most entries of a file. More take longer than an apply waits. */
 const maxEntries = 2_000
 
-/** @param ordered rows, each after those to which it refers */
-export function layOut(rows: Rows, ordered: readonly Row[]): readonly Part[] {
-  const homes = homesOf(rows, ordered)
-  const groups = Map.groupBy(ordered, (row) => homes.get(row) ?? homeOf(row))
+export function layOut(chosen: Chosen): readonly Part[] {
+  const homes = homesOf(chosen)
+  const groups = Map.groupBy(chosen.rows, (row) => homes.get(row) ?? homeOf(row))
   return [...groups]
     .flatMap(([home, some]) => parted(home, some))
     .sort((one, other) => (one.path < other.path ? -1 : 1))
 }
 
 /** Providers with another owner than their application: a write of these applications takes the providers over. */
-export const withOtherOwner = (rows: Rows, some: readonly Row[]): readonly Row[] => [
-  ...new Set(
-    some
-      .filter(({ model }) => model.target === 'application')
-      .flatMap((row) => providersOf(rows, row).filter(({ owner }) => owner !== row.owner)),
-  ),
-]
+export const withOtherOwner = (chosen: Chosen): readonly Row[] => {
+  const others = usesOf(chosen).filter(({ application, provider }) => provider.owner !== application.owner)
+  return [...new Set(others.map(({ provider }) => provider))]
+}
+
+const usesOf = ({ all, rows }: Chosen) =>
+  rows
+    .filter(({ model }) => model.target === 'application')
+    .flatMap((application) => providersOf(all, application).map((provider) => ({ application, provider })))
 
 /** A provider stands beside its application, unless it has another owner or several applications refer to it. */
-function homesOf(rows: Rows, ordered: readonly Row[]): ReadonlyMap<Row, string> {
-  const applications = ordered.filter(({ model }) => model.target === 'application')
-  const users = Map.groupBy(
-    applications.flatMap((row) => providersOf(rows, row).map((provider) => ({ row, provider }))),
-    ({ provider }) => provider,
-  )
-  return new Map(
-    [...users].flatMap(([provider, by]) => {
-      const [only, another] = by
-      const isIts = only !== undefined && another === undefined && only.row.owner === provider.owner
-      return isIts ? [[provider, homeOf(only.row)] as const] : []
-    }),
-  )
+function homesOf(chosen: Chosen): ReadonlyMap<Row, string> {
+  const homes = new Map<Row, string>()
+  for (const [provider, uses] of Map.groupBy(usesOf(chosen), (use) => use.provider)) {
+    const [only, another] = uses.map(({ application }) => application)
+    if (another === undefined && only?.owner === provider.owner) homes.set(provider, homeOf(only))
+  }
+  return homes
 }
 
 /** The path without its ending. */

@@ -1,40 +1,21 @@
-import { documentLimits } from '../../document/document.ts'
 import { printValue, readWritten } from '../../document/yaml.ts'
 import { Problem } from '../../errors.ts'
 import { UsageError } from '../exit.ts'
 import { shown } from '../output.ts'
+import { type Chosen, entriesOf, type Part } from './entries.ts'
+import { checkEntries, smaller } from './read.ts'
 import { describe, type Variable } from './variables.ts'
 
 /** Prints a document as text. */
 
-export type ExportedEntry = {
-  readonly model: string
-  readonly id?: string
-  /** The label under which it is managed, unless the document names it. */
-  readonly owner?: string
-  readonly identifiers: Readonly<Record<string, unknown>>
-  readonly attrs: Readonly<Record<string, unknown>>
-}
-
-const smaller = 'export it in parts, with --only or --owner, or as files, with --directory.'
-
-/** @throws {UsageError} for more rows than a document may have */
-export function checkEntries(count: number): void {
-  if (count > documentLimits.entries)
-    throw new UsageError(`These are ${count} entries, and a document may have ${documentLimits.entries}: ${smaller}`)
-}
-
 /**
- * Prints the document, with its variables in a comment at the head.
+ * Prints a document, with its variables in a comment at the head.
  *
- * @throws {UsageError} for more rows than one document may have
+ * @throws {UsageError} for rows that no document can express, and more than one may have
  */
-export function printExport(
-  entries: readonly ExportedEntry[],
-  variables: readonly Variable[],
-  { owner, title = 'export' }: { readonly owner: string | undefined; readonly title?: string },
-): string {
-  if (entries.length === 0) throw new UsageError('There is nothing to export.')
+export function printExport(chosen: Chosen, part: Part): string {
+  const { owner, title, rows } = part
+  const entries = entriesOf(chosen, part)
   checkEntries(entries.length)
   const document = {
     version: 1,
@@ -42,7 +23,7 @@ export function printExport(
     ...(owner !== undefined && { owner }),
     entries,
   }
-  const text = `${head(variables)}${printValue(document)}`
+  const text = `${head(rows.flatMap((row) => chosen.variables.get(row) ?? []))}${printValue(document)}`
   try {
     readWritten(text)
   } catch (error) {

@@ -1,11 +1,11 @@
 import { z } from 'zod'
+import { documentLimits } from '../../document/document.ts'
 import type { Model } from '../../models/define.ts'
 import type { Registry } from '../../models/registry.ts'
 import { type Client, read } from '../client.ts'
 import { UsageError } from '../exit.ts'
 import { shown } from '../output.ts'
 import { readMe } from '../runs.ts'
-import { checkEntries } from './print.ts'
 import { Changed, lists, Rows, type Target, targetOf, targets } from './rows.ts'
 
 /** Reads the rows of an export through the HTTP API, page by page. */
@@ -34,6 +34,14 @@ export type Selection = {
 }
 
 export const isNarrow = ({ owner, applications }: Selection): boolean => (owner ?? applications) !== undefined
+
+export const smaller = 'export it in parts, with --only or --owner, or as files, with --directory.'
+
+/** @throws {UsageError} for more rows than a document may have */
+export function checkEntries(count: number): void {
+  if (count > documentLimits.entries)
+    throw new UsageError(`These are ${count} entries, and a document may have ${documentLimits.entries}: ${smaller}`)
+}
 
 const key = z.union([z.string(), z.int()])
 const page = z.object({
@@ -123,14 +131,13 @@ const isFoundByKey = (registry: Registry, target: Target): boolean =>
 async function* pagesOf(reading: Reading, { target, query, first }: Part): AsyncGenerator<Page> {
   const expected = first.pagination.count
   const seen = new Set<string | number>()
-  for (let [number, current] = [1, first]; ; number += 1) {
-    if (number > 1) current = await readPage(reading, target, query, number)
-    const { pagination, results } = current
-    for (const { pk } of results) seen.add(pk)
-    if (pagination.count !== expected || seen.size < Math.min(number * limits.pageSize, expected))
+  for (let [number, page] = [1, first]; ; page = await readPage(reading, target, query, number)) {
+    for (const { pk } of page.results) seen.add(pk)
+    if (page.pagination.count !== expected || seen.size < Math.min(number * limits.pageSize, expected))
       throw new Changed(`${lists[target]} changed while it was read`)
-    yield current
-    if (pagination.next <= number) return
+    yield page
+    if (page.pagination.next <= number) return
+    number += 1
   }
 }
 

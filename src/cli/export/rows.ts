@@ -49,20 +49,14 @@ export type Row = {
 type Reference = { readonly field: Field; readonly target: Target; readonly pk: unknown }
 
 export class Rows {
-  readonly #all: Row[] = []
+  readonly all: Row[] = []
   readonly registry: Registry
   readonly #byKey = new Map<string, Row>()
-  /** The number of rows of a table with a name. */
-  readonly #names = new Map<string, number>()
-  /** The number of rows of a table with these identifiers. */
-  readonly #identified = new Map<string, number>()
+  /** The number of rows of a table with a name, and with some identifiers. */
+  readonly #counts = new Map<string, number>()
 
   constructor(registry: Registry) {
     this.registry = registry
-  }
-
-  get all(): readonly Row[] {
-    return this.#all
   }
 
   /** Adds a row, unless it is there. */
@@ -81,10 +75,11 @@ export class Rows {
         ? []
         : [...model.fields.values()].filter(({ name, secret }) => secret && (values[name] ?? null) !== null),
     }
-    this.#all.push(row)
+    this.all.push(row)
     this.#byKey.set(key, row)
-    for (const name of new Set(namesOf(row))) addTo(this.#names, `${model.table} ${name}`)
-    for (const set of model.identifiers) addTo(this.#identified, identityOf(row, set))
+    const names = new Set(namesOf(row)).values().map((name) => `${model.table} ${name}`)
+    for (const each of [...names, ...model.identifiers.map((set) => identityOf(row, set))])
+      this.#counts.set(each, (this.#counts.get(each) ?? 0) + 1)
   }
 
   /** The keys in a row of what is exported, in the order of its fields. */
@@ -120,19 +115,17 @@ export class Rows {
     if (name === undefined || name !== name.normalize('NFC').trim()) return undefined
     // A text in the form of a key is read as a key.
     if (row.model.key === 'uuid' && uuid().safeParse(name).success) return undefined
-    return this.#names.get(`${row.model.table} ${name}`) === 1 ? name : undefined
+    return this.#counts.get(`${row.model.table} ${name}`) === 1 ? name : undefined
   }
 
   /** Whether the row is the only one with its identifiers. */
   isDistinct(row: Row): boolean {
-    return this.#identified.get(identityOf(row, identifiersOf(row))) === 1
+    return this.#counts.get(identityOf(row, identifiersOf(row))) === 1
   }
 }
 
 /** A row of a list. */
 export type Result = { readonly pk: string | number } & Readonly<Record<string, unknown>>
-
-const addTo = (counts: Map<string, number>, key: string): void => void counts.set(key, (counts.get(key) ?? 0) + 1)
 
 const identityOf = ({ model, values }: Row, set: readonly string[]): string =>
   JSON.stringify([model.table, set.map((field) => [field, values[field]])])
