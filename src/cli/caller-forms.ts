@@ -1,5 +1,5 @@
 import { isFromCaller } from '../document/generate.ts'
-import { findSpots } from '../document/places.ts'
+import { nodesOf } from '../document/nodes.ts'
 import { Expression, isTag } from '../document/tags.ts'
 import type { FieldPath } from '../errors.ts'
 import { isObject } from '../json-object.ts'
@@ -46,21 +46,14 @@ export function withTags(written: unknown, text: string, registry: Registry): un
   }
   visit(written, [], (name) => name === 'context')
   if (found.length === 0) return written
-  const starts = [0, ...[...text.matchAll(/\n/g)].map(({ index }) => index + 1)]
-  const spots = findSpots(
-    text,
-    found.map(({ path }) => path),
-    () => 'shown',
-  )
-  for (const [index, { set, form }] of found.entries()) {
-    const { line = 1, column = 1 } = spots[index] ?? {}
-    set(tagOf(form, (starts[line - 1] ?? 0) + column - 1))
+  const offsets = new Map<string, number>()
+  for (const { isKey, path, start } of nodesOf(text)) if (!isKey) offsets.set(JSON.stringify(path), start)
+  for (const { set, path, form } of found) {
+    const [name, content] = 'env' in form ? (['!Env', form.env] as const) : (['!File', form.file] as const)
+    set(new Expression(name, [content], offsets.get(JSON.stringify(path)) ?? 0))
   }
   return written
 }
 
-type Form = Parameters<typeof tagOf>[0]
+type Form = { readonly env: string } | { readonly file: string }
 type IsValue = (name: string, value: object) => boolean
-
-const tagOf = (form: { readonly env: string } | { readonly file: string }, offset: number): Expression =>
-  'env' in form ? new Expression('!Env', [form.env], offset) : new Expression('!File', [form.file], offset)

@@ -10,7 +10,7 @@ import { loadRegistry, type Registry } from '../models/registry.ts'
 import { compile } from '../plan/compile.ts'
 import { errorsOfEntries } from '../plan/read-blueprint.ts'
 import { toBlueprint } from '../plan/submission.ts'
-import { type Located, linesOf, type SourceFile, toPath, withLines } from './places.ts'
+import { type Located, linesOf, type SourceFile, toPath } from './places.ts'
 
 /** The checks of the service that need no database: the form of a file, and its fields against the models of this version. */
 
@@ -25,9 +25,10 @@ export async function located(source: SourceFile, errors: ErrorList): Promise<Lo
   return { errors: [...linesOf(source.file, details), ...[errors.unlisted ?? []].flat()], details }
 }
 
-async function detailsOf(source: SourceFile, { list }: ErrorList): Promise<readonly ErrorDetail[]> {
-  const placed = withPlaces(list, { value: source.value, text: undefined, registry: await loadRegistry() })
-  return withLines(source, placed.map(detailOf))
+async function detailsOf({ value, text }: SourceFile, { list }: ErrorList): Promise<readonly ErrorDetail[]> {
+  // The text is read once more for them.
+  if (list.length === 0) return []
+  return withPlaces(list, { value, text, registry: await loadRegistry() }).map(detailOf)
 }
 
 /** The errors of a blueprint or a submission, which may hold tags that have no value. */

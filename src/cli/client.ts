@@ -18,6 +18,8 @@ export type Client = {
   readonly owner: string | null
   /** GATEWRIGHT_REQUEST_ID. */
   readonly requestId: string | null
+  /** Shows the reason of a wait. */
+  waiting(why: string): void
   /**
    * Sends one request, once.
    *
@@ -60,7 +62,7 @@ function addressOf(url: string, path: string): URL {
 }
 
 /** @throws {UsageError} without a token; @throws {ConfigError} */
-export async function openClient(): Promise<Client> {
+export async function openClient({ waiting }: Pick<Client, 'waiting'>): Promise<Client> {
   const config = readClientConfig()
   const { url, owner, requestId } = config
   const authorization = `Bearer ${await readToken(config)}`
@@ -71,6 +73,7 @@ export async function openClient(): Promise<Client> {
     url,
     owner,
     requestId,
+    waiting,
     async send(method, path, { headers = {}, body, isYaml = false, withinMs = longestTryMs } = {}) {
       const signal = AbortSignal.timeout(Math.max(1, Math.ceil(Math.min(withinMs, longestTryMs))))
       try {
@@ -161,14 +164,8 @@ export const read = async <Schema extends z.ZodType>(
   client: Client,
   path: string,
   schema: Schema,
-  patience: Patience = {},
-): Promise<z.output<Schema>> => readAnswer(client, await sendUntilAnswered(client, 'GET', path, patience), schema)
-
-export type Patience = {
-  readonly withinMs?: number
-  readonly onWait?: (why: string) => void
-  readonly headers?: Readonly<Record<string, string>>
-}
+  withinMs: number,
+): Promise<z.output<Schema>> => readAnswer(client, await sendUntilAnswered(client, 'GET', path, withinMs), schema)
 
 /**
  * Sends a request that may be sent twice, and tries again while the service is away.
@@ -179,7 +176,8 @@ export async function sendUntilAnswered(
   client: Client,
   method: 'GET' | 'POST',
   path: string,
-  { withinMs = 30_000, onWait = () => {}, headers = {} }: Patience,
+  withinMs: number,
+  headers: Request['headers'] = {},
 ): Promise<Answer> {
   const endsAt = performance.now() + withinMs
   for (let tries = 0; ; tries += 1) {
@@ -189,7 +187,7 @@ export async function sendUntilAnswered(
     if (!isAway && !isLater(answer.status)) return answer
     const why = isAway ? answer.message : refusalOf(answer).join(' ')
     if (leftMs <= 0 || (isAway && answer.isFinal)) throw new Unreachable(isAway ? `${why}.` : why)
-    onWait(why)
+    client.waiting(why)
     await backOff(tries, leftMs, isAway ? undefined : answer)
   }
 }

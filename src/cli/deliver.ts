@@ -77,7 +77,6 @@ export type Delivery = {
   /** Whether the answer waits for the run; false: `Prefer: respond-async`. */
   readonly waits: boolean
   readonly timeoutMs: number
-  readonly onWait: (why: string) => void
 }
 
 /** A document that was sent to be applied. `run`: its path, once an answer named it. */
@@ -99,7 +98,7 @@ const answered = z.object({ applied: z.boolean(), logs: z.array(z.string()) })
 const aboutTheRequest = [401, 403, 404, 408, 405]
 
 export async function deliver(client: Client, document: Sendable, delivery: Delivery): Promise<Result> {
-  const { mode, isReset, headers, waits, timeoutMs, onWait } = delivery
+  const { mode, isReset, headers, waits, timeoutMs } = delivery
   const endsAt = performance.now() + timeoutMs
   const leftMs = () => endsAt - performance.now()
   const { file, parts, method, body, isYaml } = document
@@ -132,7 +131,7 @@ export async function deliver(client: Client, document: Sendable, delivery: Deli
       why = `${answer.message}.`
       mayBeApplied ||= answer.isSent
       if (answer.isFinal) break
-      onWait(answer.message)
+      client.waiting(answer.message)
     } else if (answer.status === 200) {
       const { data } = answered.safeParse(answer.body)
       if (data !== undefined) return result(await finished(client, answer, data, delivery, leftMs))
@@ -144,7 +143,7 @@ export async function deliver(client: Client, document: Sendable, delivery: Deli
       mayBeApplied = true
       why = refusalOf(answer).join(' ')
       // If there is no such run, the PUT is sent again, under its key.
-      const ended = run === null ? null : await followRun(client, run, { leftMs, onWait }).catch(asNone)
+      const ended = run === null ? null : await followRun(client, run, leftMs).catch(asNone)
       if (ended !== null && isOutcome(ended)) {
         const { logs, etag } = ended
         return result(outcomeOf(delivery, { isRefused: !isFine(ended), logs, etag, path: run, run: ended }))
@@ -153,7 +152,7 @@ export async function deliver(client: Client, document: Sendable, delivery: Deli
       why = refusalOf(answer).join(' ')
       // A proxy gives no reason, and may have passed the request on.
       mayBeApplied ||= codeOf(answer) === null
-      onWait(why)
+      client.waiting(why)
     } else {
       const { status, headers } = answer
       const errors = refusalOf(answer)
@@ -183,13 +182,13 @@ async function finished(
   delivery: Delivery,
   leftMs: () => number,
 ): Promise<Found> {
-  const { mode, onWait } = delivery
+  const { mode } = delivery
   const path = headers.get('content-location')
   const etag = headers.get('etag')
   const isRefused = mode === 'apply' ? !applied : etag === null
   // The outcome does not depend on the changes: an apply stays done when they cannot be read.
   const withinMs = mode === 'apply' ? Math.min(5_000, leftMs()) : leftMs()
-  const run = isRefused || path === null ? null : await readRun(client, path, { withinMs, onWait }).catch(() => null)
+  const run = isRefused || path === null ? null : await readRun(client, path, withinMs).catch(() => null)
   if (!isRefused && run === null && mode === 'plan')
     return { outcome: 'unreachable', errors: ['The run of the plan cannot be read.'], run: path }
   return outcomeOf(delivery, { isRefused, logs, etag, path, run })

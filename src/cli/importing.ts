@@ -121,9 +121,9 @@ function importDocument(
     const [why] = isTag(listed) ? failed.values() : []
     return { name: file, why: why ?? noBlueprint, isWrong: why !== undefined }
   }
-  const drafts = entries.map(draftOf)
-  const known = knownEntries(drafts, registry)
-  for (const draft of drafts) readEntry(draft, { known, failed })
+  const drafts = entries.map((entry, index) => draftOf(entry, index, registry))
+  const known = { registry, entries: knownEntries(drafts, registry), failed }
+  for (const draft of drafts) readEntry(draft, known)
   sayMembershipsOnce(drafts)
   const ordered = inOrder(drafts)
   refuseUnfit(ordered, registry)

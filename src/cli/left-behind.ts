@@ -7,15 +7,15 @@ import { idOf, isOver, readMe, readRun, readRuns } from './runs.ts'
 const longestMs = 2_000
 
 /** @returns the lines about the last submission */
-export async function whatIsLeft({ client, requestId, run }: Submitted): Promise<string[]> {
-  const within = { withinMs: longestMs }
+export async function whatIsLeft({ client: shown, requestId, run }: Submitted): Promise<string[]> {
+  const client = { ...shown, waiting: () => {} }
   const ofJob = async () => {
-    const { pk } = await readMe(client, within)
+    const { pk } = await readMe(client, longestMs)
     const query = { request_id: requestId, submitter: String(pk), page_size: '1' }
-    return (await readRuns(client, query, within))[0]
+    return (await readRuns(client, query, longestMs))[0]
   }
   const found = await Promise.race([
-    (run === null ? ofJob() : readRun(client, run, within)).catch(() => undefined),
+    (run === null ? ofJob() : readRun(client, run, longestMs)).catch(() => undefined),
     delay(longestMs, undefined, { ref: false }),
   ])
   const id = found?.id ?? (run === null ? undefined : idOf(run))

@@ -53,7 +53,13 @@ export async function locate(parts: readonly Part[], { errors: lines, details }:
   for (const part of parts) {
     const own = details.flatMap((each) => pointedIn(each, part, parts))
     if (own.length === 0) continue
-    const placed = await withLines(part.document, own)
+    const pointers = own.map(({ pointer }) => toPath(pointer))
+    const spots = await spotsIn(part.document, pointers)
+    const placed = own.map(({ line: _, column: __, source: ___, ...rest }, index) => ({
+      ...rest,
+      // Values inside of a tag that was replaced, such as `!If`, have no line.
+      ...(rest.pointer !== undefined && spots[index]),
+    }))
     errors.push(...linesOf(part.document.file, placed))
     found.push(...placed)
   }
@@ -73,19 +79,6 @@ function pointedIn(detail: ErrorDetail, part: Part, parts: readonly Part[]): Err
   )
   // The two entries of a submission are its provider and its application, with their fields.
   return [{ ...detail, pointer: ['', ...place, ...(document.form === 'blueprint' ? rest : rest.slice(1))].join('/') }]
-}
-
-/** The errors with the lines of their pointers. Values inside of a tag that was replaced, such as `!If`, have no line. */
-export async function withLines(source: SourceFile, details: readonly ErrorDetail[]): Promise<readonly ErrorDetail[]> {
-  if (details.length === 0) return []
-  const spots = await spotsIn(
-    source,
-    details.map(({ pointer }) => toPath(pointer)),
-  )
-  return details.map(({ line: _, column: __, source: ___, ...rest }, index) => ({
-    ...rest,
-    ...(rest.pointer !== undefined && spots[index]),
-  }))
 }
 
 async function spotsIn({ text, value }: SourceFile, paths: readonly Place[]) {

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
-import { type Client, type Patience, read, readAnswer, sendUntilAnswered } from './client.ts'
+import { type Client, read, readAnswer, sendUntilAnswered } from './client.ts'
 
 /** Runs of the API. Other members, also of a newer service, are kept for `--json`. */
 
@@ -71,21 +71,16 @@ export const idOf = (path: string): string => path.split('/').findLast((part) =>
 /** The path of a run without its document, which is not shown and takes longest to read. */
 const withoutBlueprint = (path: string): string => `${path}?include_blueprint=false`
 
-export const readRun = (client: Client, path: string, options: Patience = {}): Promise<Run> =>
-  read(client, withoutBlueprint(path), run, options)
+export const readRun = (client: Client, path: string, withinMs: number): Promise<Run> =>
+  read(client, withoutBlueprint(path), run, withinMs)
 
 /** The first runs of a list, the newest first. @param query its filters and its length */
-export const readRuns = async (client: Client, query: Readonly<Record<string, string>>, patience: Patience) =>
-  (await read(client, `/blueprints/runs/?${new URLSearchParams(query)}`, runPage, patience)).results
+export const readRuns = async (client: Client, query: Readonly<Record<string, string>>, withinMs: number) =>
+  (await read(client, `/blueprints/runs/?${new URLSearchParams(query)}`, runPage, withinMs)).results
 
 /** The user of the token. Submitter and request ID together find a job: any caller may send any ID. */
-export const readMe = async (client: Client, patience: Patience) =>
-  (await read(client, '/core/users/me/', me, patience)).user
-
-type Following = {
-  readonly leftMs: () => number
-  readonly onWait: (why: string) => void
-}
+export const readMe = async (client: Client, withinMs: number) =>
+  (await read(client, '/core/users/me/', me, withinMs)).user
 
 const waitS = 25
 /** The service answers at once where much changes. */
@@ -95,15 +90,14 @@ const pauseMs = 200
  * Reads a run until it is over, through restarts of the service, or until the time is. The service answers when the run has
  * changed.
  */
-export async function followRun(client: Client, path: string, { leftMs, onWait }: Following): Promise<Run> {
+export async function followRun(client: Client, path: string, leftMs: () => number): Promise<Run> {
   let found: Run | undefined
   let headers = {}
   for (;;) {
-    const patience = { withinMs: leftMs(), onWait, headers }
-    const answer = await sendUntilAnswered(client, 'GET', withoutBlueprint(path), patience)
+    const answer = await sendUntilAnswered(client, 'GET', withoutBlueprint(path), leftMs(), headers)
     if (answer.status !== 304 || found === undefined) found = readAnswer(client, answer, run)
     if (isOver(found) || leftMs() <= 1) return found
-    onWait(whereItIs(found))
+    client.waiting(whereItIs(found))
     const etag = answer.headers.get('etag')
     headers = etag === null ? {} : { 'if-none-match': etag, prefer: `wait=${waitS}` }
     await delay(Math.max(1, Math.min(pauseMs, leftMs())))

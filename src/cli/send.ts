@@ -33,7 +33,7 @@ export async function sendFiles(
   const inputs =
     run === undefined ? await readInputs(paths, readGiven(values)) : { documents: [], secrets: new Set<string>() }
   const output = openOutput(values, inputs.secrets)
-  const client = await openClient()
+  const client = await openClient(output)
   const setting = checkedOwner('GATEWRIGHT_OWNER', client.owner ?? undefined)
   const given = { label: option ?? setting, isOption: option !== undefined }
   const documents = run === undefined ? await toSend(inputs.documents, values, given) : [formerRun(run, option)]
@@ -61,7 +61,6 @@ export async function sendFiles(
         headers: headersOf(values, document.owner, tags[index] ?? null),
         waits: values['no-wait'] !== true,
         timeoutMs,
-        onWait: output.waiting,
       })
       add(delivered)
       isStopped =

@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Login, withLogin } from '../db/roles.ts'
 import { inSession } from '../db/session.ts'
 import { readOrCreateSecret } from '../secret-file.ts'
 import { type Report, StartError } from '../start-error.ts'
-import { type Account, canEnter, clusterFolder, clusterLocation, serverAccount } from './embedded/account.ts'
+import { clusterFolder, clusterLocation, may, serverAccount } from './embedded/account.ts'
 import { findBinaries } from './embedded/binaries.ts'
 import { hasCluster, makeCluster } from './embedded/cluster.ts'
 import { stopOrphanedServer } from './embedded/orphaned-server.ts'
@@ -15,8 +14,6 @@ import { type RunningServer, startPostgres } from './embedded/server.ts'
 export type Embedded = {
   /** The URL of the database `gatewright`, with the superuser's login. */
   readonly url: string
-  /** The URL with another login. */
-  urlOf(login: Login): string
   /** The folder of the data: in `DATA_DIR`, or where a link in it points. */
   readonly folder: string
   /** Resolves when the server has ended, for any reason. */
@@ -45,15 +42,19 @@ export async function startEmbedded(dataDir: string, report: Report): Promise<Em
       makeCluster(location, binaries, account, password),
     )
   }
-  const folder = reachable(account, clusterFolder(dataDir))
+  const linked = clusterFolder(dataDir)
+  if (!may(account, 'x', linked))
+    throw new StartError(
+      `The user who owns ${linked} may not enter it (user number ${account?.uid}): one of the folders above is closed to that user.`,
+    )
+  const folder = realpathSync(linked)
   const server = await report('Starting PostgreSQL', async () => {
     await stopOrphanedServer(folder)
     const started = await startPostgres({ folder, account, binaries, password }, join(dataDir, 'postgres.log'))
     await makeDatabase(started)
     return started
   })
-  const url = server.url(database)
-  return { url, urlOf: (login) => withLogin(url, login), folder, ended: server.ended, stop: server.stop }
+  return { url: server.url(database), folder, ended: server.ended, stop: server.stop }
 }
 
 function readPassword(dataDir: string, clusterExists: boolean): string {
@@ -62,13 +63,6 @@ function readPassword(dataDir: string, clusterExists: boolean): string {
   if (existsSync(file)) return readFileSync(file, 'utf8').trim()
   throw new StartError(
     `${file} is missing: without it the database beside it does not open. Put it back from a backup.`,
-  )
-}
-
-function reachable(account: Account, folder: string): string {
-  if (canEnter(account, folder)) return realpathSync(folder)
-  throw new StartError(
-    `The user who owns ${folder} may not enter it (user number ${account?.uid}): one of the folders above is closed to that user.`,
   )
 }
 

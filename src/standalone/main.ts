@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Config, choosesLogLevel, environmentFor, minLengths, readConfig } from '../config.ts'
 import { migrate } from '../db/migrate.ts'
-import { type Logins, letSeeSessions, prepareLogins } from '../db/roles.ts'
+import { type Logins, letSeeSessions, prepareLogins, withLogin } from '../db/roles.ts'
 import { checkPorts, portError } from '../http/port.ts'
 import { prepareDatabase } from '../prepare.ts'
 import { readOrCreateSecret } from '../secret-file.ts'
@@ -133,9 +133,9 @@ async function openDatabase({
   await report('Applying migrations', async () => {
     await prepareLogins(postgres.url, { owner, service })
     await letSeeSessions(postgres.url, service.user)
-    await prepareDatabase({ ownerUrl: postgres.urlOf(owner), service, withQueue: redisUrl === null })
+    await prepareDatabase({ ownerUrl: withLogin(postgres.url, owner), service, withQueue: redisUrl === null })
   })
-  return { databaseUrl: postgres.urlOf(service), secretKey: key, location: postgres.folder }
+  return { databaseUrl: withLogin(postgres.url, service), secretKey: key, location: postgres.folder }
 }
 
 /** Makes logins. Their passwords live as long as this process: no file holds them. */

@@ -23,12 +23,12 @@ export async function run(args: readonly string[]): Promise<number> {
   if (id === undefined || others.length > 0) throw new UsageError('cancel takes the id of one run.')
   readRunId(id)
   const output = openOutput(values)
-  const client = await openClient()
-  const patience = { withinMs: readTimeoutMs(values.timeout, 30), onWait: output.waiting }
+  const client = await openClient(output)
+  const withinMs = readTimeoutMs(values.timeout, 30)
   const path = `/blueprints/runs/${id}/`
-  const answer = await sendUntilAnswered(client, 'POST', `${path}cancel/`, patience)
+  const answer = await sendUntilAnswered(client, 'POST', `${path}cancel/`, withinMs)
   // An earlier try, whose answer was lost, may have cancelled it: a run that a user cancelled is a success.
-  const before = answer.status === 409 ? await readRun(client, path, patience) : null
+  const before = answer.status === 409 ? await readRun(client, path, withinMs) : null
   const found = before?.cancelled_by == null ? readAnswer(client, answer, runSchema) : before
   output.json(found)
   output.line(`${found.id}  ${shown(found.title)}: cancelled by ${shown(found.cancelled_by ?? '')}`)

@@ -46,7 +46,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const timeoutMs = readTimeoutMs(values.timeout)
   const output = openOutput(values)
   const onRead = (count: number, of: number) => output.progress(count, of, 'rows')
-  const reading = { client: await openClient(), registry, timeoutMs, onWait: output.waiting, onRead }
+  const reading = { client: await openClient(output), registry, timeoutMs, onRead }
   const selection = { models, owner, applications, isOneDocument: directory === undefined }
   const chosen = await withRows(reading, selection, (rows) => choose(rows, selection))
   const { where, notes } = await (directory === undefined

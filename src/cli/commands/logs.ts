@@ -30,13 +30,11 @@ export async function run(args: readonly string[]): Promise<number> {
   const leftMs = () => Math.max(1, endsAt - performance.now())
   const isFollowed = values.follow === true
   const withinMs = isFollowed ? leftMs() : Math.min(leftMs(), 30_000)
-  const client = await openClient()
+  const client = await openClient(output)
   const path = `/blueprints/runs/${id ?? (await newest(client, withinMs))}/`
   let found: Run | undefined
   if (isFollowed) endWithoutReader(() => codeOf(found))
-  found = isFollowed
-    ? await followRun(client, path, { leftMs, onWait: output.waiting })
-    : await readRun(client, path, { withinMs, onWait: output.waiting })
+  found = isFollowed ? await followRun(client, path, leftMs) : await readRun(client, path, withinMs)
   output.json(found)
   for (const line of found.logs) output.line(shown(inOptions(line)))
   output.line(`${found.id}  ${shown(found.title)}: ${sentenceOf(found)}`)
@@ -44,7 +42,7 @@ export async function run(args: readonly string[]): Promise<number> {
 }
 
 async function newest(client: Client, withinMs: number): Promise<string> {
-  const [first] = await readRuns(client, { page_size: '1' }, { withinMs })
+  const [first] = await readRuns(client, { page_size: '1' }, withinMs)
   if (first === undefined) throw new UsageError('There are no runs.')
   return first.id
 }

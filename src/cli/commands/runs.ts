@@ -48,10 +48,9 @@ export async function run(args: readonly string[]): Promise<number> {
   for (const [option, value] of Object.entries(filters)) query[parameters[option] ?? option] = value
   const withinMs = readTimeoutMs(timeout, 30)
   const output = openOutput(values)
-  const client = await openClient()
-  const within = { withinMs, onWait: output.waiting }
-  if (query.request_id !== undefined) query.submitter ??= String((await readMe(client, within)).pk)
-  const found = await readRuns(client, query, within)
+  const client = await openClient(output)
+  if (query.request_id !== undefined) query.submitter ??= String((await readMe(client, withinMs)).pk)
+  const found = await readRuns(client, query, withinMs)
   output.json(found)
   for (const each of found) output.line(lineOf(each))
   return exitCodes.done

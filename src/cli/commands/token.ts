@@ -39,8 +39,8 @@ export async function run(args: readonly string[]): Promise<number> {
     ...(values.description !== undefined && { description: values.description }),
   })
   const withinMs = readTimeoutMs(values.timeout, 60)
-  const client = await openClient()
   const output = openOutput(values)
+  const client = await openClient(output)
   // Neither request can be repeated: a token is created once, and its key viewed once.
   const once = async <Schema extends z.ZodType>(method: 'GET' | 'POST', path: string, schema: Schema) => {
     const answer = await client.send(method, path, { withinMs, ...(method === 'POST' && { body }) })

@@ -18,7 +18,6 @@ export type Reading = {
   readonly registry: Registry
   /** The time limit of each page. */
   readonly timeoutMs: number
-  readonly onWait: (why: string) => void
   readonly onRead: (rows: number, of: number) => void
 }
 
@@ -73,7 +72,7 @@ export async function withRows<Answer>(
     } catch (error) {
       if (!(error instanceof Changed)) throw error
       if (tries === limits.readings) throw new UsageError(`${error.message}. Try again when less is changed.`)
-      reading.onWait(error.message)
+      reading.client.waiting(error.message)
     }
 }
 
@@ -162,8 +161,8 @@ const keysOf = (rows: Rows, target: Target): Set<unknown> =>
   )
 
 /** Names all permissions that are missing, so that the caller can make a token with all of them at once. @throws {UsageError} */
-async function refuseMissing({ client, registry, timeoutMs, onWait }: Reading, wanted: readonly Target[]) {
-  const user = await readMe(client, { withinMs: timeoutMs, onWait })
+async function refuseMissing({ client, registry, timeoutMs }: Reading, wanted: readonly Target[]) {
+  const user = await readMe(client, timeoutMs)
   // One that is bound to owners, such as `view_application@team-a`, shows their rows.
   const held = new Set(user.system_permissions.map((each) => each.split('@', 1).join()))
   const models = wanted.flatMap((target) => registry.targets.get(target)?.models ?? [])
@@ -174,11 +173,11 @@ async function refuseMissing({ client, registry, timeoutMs, onWait }: Reading, w
 }
 
 /** The order is by key: a row that is added or renamed moves few others. */
-function readPage({ client, timeoutMs, onWait }: Reading, target: Target, query: Query, number: number): Promise<Page> {
+function readPage({ client, timeoutMs }: Reading, target: Target, query: Query, number: number): Promise<Page> {
   const asked = new URLSearchParams({ ordering: 'pk', page: `${number}`, page_size: `${limits.pageSize}` })
   if (target === 'group') asked.set('include_users', 'false')
   for (const [name, value] of query) asked.append(name, value)
-  return read(client, `${lists[target]}?${asked}`, page, { withinMs: timeoutMs, onWait })
+  return read(client, `${lists[target]}?${asked}`, page, timeoutMs)
 }
 
 const update = 'Use the program of the version that the service has.'

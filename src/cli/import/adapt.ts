@@ -6,23 +6,22 @@ import { fromLines } from '../../models/fields.ts'
 import { regularExpression } from '../../models/patterns.ts'
 import type { Registry } from '../../models/registry.ts'
 import { type Draft, fieldsOf } from './draft.ts'
-import { byManaged, implicitConsent, mappingModel, type OwnModel, ownModel, tableOf } from './names.ts'
-import { type Entry, type Known, labelOf, withOurNames } from './references.ts'
+import { byManaged, implicitConsent, mappingModel, type OwnModel, tableOf } from './names.ts'
+import { type Known, labelOf, withOurNames } from './references.ts'
 
 /** Converts an entry of another service of this API family to the form that it has here. */
 
 /** The entries of the document, by the values with which other entries look them up. */
-export function knownEntries(drafts: readonly Draft[], registry: Registry): Known {
-  const entries = new Map<string, Entry[]>()
-  for (const { id, model, state, fields } of drafts) {
-    const table = tableOf(model, registry)
-    if (table === undefined || state === 'absent') continue
-    const entry = { id, kind: ownModel(model, registry)?.kind, fields }
-    entries.set(id, [entry])
-    for (const [name, value] of Object.entries(fields))
-      if (!isObject(value)) entries.getOrInsert(labelOf(table, name, value), []).push(entry)
+export function knownEntries(drafts: readonly Draft[], registry: Registry): Known['entries'] {
+  const entries = new Map<string, Draft[]>()
+  for (const draft of drafts) {
+    const table = tableOf(draft.model, registry)
+    if (table === undefined || draft.state === 'absent') continue
+    entries.set(draft.id, [draft])
+    for (const [name, value] of Object.entries(draft.fields))
+      if (!isObject(value)) entries.getOrInsert(labelOf(table, name, value), []).push(draft)
   }
-  return { registry, entries }
+  return entries
 }
 
 /**

@@ -2,12 +2,15 @@ import { isTag } from '../../document/tags.ts'
 import type { FieldPath } from '../../errors.ts'
 import { isObject, type JsonObject } from '../../json-object.ts'
 import type { Field, Model } from '../../models/define.ts'
+import type { OwnModel } from './names.ts'
 
 /** An entry that is being converted for a document of this service. */
 export type Draft = {
   /** The index in the document. */
   readonly entry: number
   readonly model: string
+  /** The model that it has here, if any. */
+  readonly ours: OwnModel | undefined
   /** Its name there; empty when only a key finds it. */
   readonly name: string
   /** The id for `!KeyOf`: its own, or one that it is given. */

@@ -15,7 +15,7 @@ import { byNameAlone, fieldsWithoutKeys, isUuid, type Known, otherKind, whyLost,
 
 /** Converts one entry of the other service. */
 
-export function draftOf(sent: unknown, entry: number): Draft {
+export function draftOf(sent: unknown, entry: number, registry: Registry): Draft {
   const { model, id, state, identifiers, attrs } = fieldsOf(sent)
   const fields = { ...fieldsOf(attrs), ...fieldsOf(identifiers) }
   const [name = ''] = [...Object.values(fieldsOf(identifiers)), fields.name, fields.slug, fields.username].filter(
@@ -26,6 +26,7 @@ export function draftOf(sent: unknown, entry: number): Draft {
   return {
     entry,
     model: theirs,
+    ours: ownModel(theirs, registry),
     name,
     state,
     fields,
@@ -44,17 +45,10 @@ export const judged = (fields: Readonly<Record<string, unknown>>, id: string) =>
   ...(isTag(fields.state) && { state: 'present' }),
 })
 
-type Reading = {
-  readonly known: Known
-  /** The reason why a tag has no value, by its offset in the text. */
-  readonly failed: ReadonlyMap<number, string>
-}
-
-export function readEntry(draft: Draft, reading: Reading): void {
-  const { sent, reasons, leftOut } = draft
-  const known = { ...reading.known, self: draft.id }
-  const own = ownModel(draft.model, known.registry)
-  if (!isObject(sent) || isTag(sent)) return void reasons.push(...failedIn(sent, reading), 'is no entry')
+export function readEntry(draft: Draft, others: Known): void {
+  const { sent, ours: own, reasons, leftOut } = draft
+  const known = { ...others, self: draft.id }
+  if (!isObject(sent) || isTag(sent)) return void reasons.push(...failedIn(sent, known), 'is no entry')
   if (own === undefined) return void reasons.push(`unknown model ${draft.model}`)
   const { model } = own
   const entry = adapted(sent, own, known, leftOut)
@@ -68,42 +62,42 @@ export function readEntry(draft: Draft, reading: Reading): void {
   const isNamed = model.identifiers.some((set) => set.every((name) => Object.hasOwn(identifiers, name)))
   if (Object.hasOwn(fieldsOf(sent.identifiers), 'pk') && !isNamed)
     reasons.push(`has no ${natural.join(' and ')}: a key of another installation names nothing here`)
-  for (const why of unfound([identifiers, conditions, rest], reading)) reasons.push(why)
+  for (const why of unfound([identifiers, conditions, rest], known)) reasons.push(why)
   for (const name of Object.keys(identifiers))
     if (!model.fields.has(name)) reasons.push(`unknown field ${name} among the identifiers`)
   const fields = { ...rest, ...(conditions === undefined ? {} : { conditions }), identifiers }
   draft.own = { model, fields, attrs: { ...Object(attrs) } }
-  for (const name of Object.keys(Object(attrs))) readField(draft, draft.own, name, reading)
+  for (const name of Object.keys(Object(attrs))) readField(draft, draft.own, name, known)
 }
 
 /** Leaves out the parts of a field that are not known here. */
-function readField(draft: Draft, own: Own, name: string, reading: Reading, field = own.model.fields.get(name)): void {
+function readField(draft: Draft, own: Own, name: string, known: Known, field = own.model.fields.get(name)): void {
   const { model, attrs } = own
   if (field === undefined) {
     const saysNothing = model.readOnly.includes(name) || (model.alwaysNull?.includes(name) && attrs[name] === null)
     leaveOut(draft, name, saysNothing ? undefined : unknownName('field', name, model.fields.keys()))
     return
   }
-  const sent = withoutKeys(attrs[name], field, reading.known)
+  const sent = withoutKeys(attrs[name], field, known)
   attrs[name] = byNameAlone(sent, field)
   if (name === field.name && isEdit(field, sent) && Object.keys(sent).length > 0) {
     Reflect.deleteProperty(attrs, name)
     for (const [word, list] of Object.entries(sent)) {
       attrs[`${name}.${word}`] = list
-      readField(draft, own, `${name}.${word}`, reading, field)
+      readField(draft, own, `${name}.${word}`, known, field)
     }
     return
   }
   if (!Array.isArray(sent)) {
     // The value is not known: leaving it out may remove a right or a restriction.
-    draft.reasons.push(...failedIn(sent, reading))
-    const [why] = field.reference === undefined && listsKey(sent) ? [foreign] : unfound(sent, reading)
+    draft.reasons.push(...failedIn(sent, known))
+    const [why] = field.reference === undefined && listsKey(sent) ? [foreign] : unfound(sent, known)
     if (why !== undefined) leaveOut(draft, name, why)
     return
   }
   const seen = new Set<string>()
   dropItems(draft, name, (item) => {
-    const why = whyUnfit(item, field, reading)
+    const why = whyUnfit(item, field, known)
     if (why !== undefined || !isTag(item)) return why
     // Two names there may be one here.
     const tag = JSON.stringify(item)
@@ -130,25 +124,25 @@ const listsKey = (value: unknown, isItem = false): boolean =>
     ? value.some((each) => listsKey(each, true))
     : value instanceof Expression && [value.content].flat().some((each) => listsKey(each, isItem)))
 
-function whyUnfit(item: unknown, field: Field, reading: Reading): string | undefined {
-  const [why] = unfound(item, reading)
+function whyUnfit(item: unknown, field: Field, known: Known): string | undefined {
+  const [why] = unfound(item, known)
   if (why !== undefined) return why
-  const other = otherKind(item, field, reading.known)
+  const other = otherKind(item, field, known)
   if (other !== undefined) return `refers to a property mapping of the kind ${other}`
   return field.reference === undefined && listsKey(item, true) ? foreign : notForLogins(item)
 }
 
 /** The errors of the tags of a value: one has no value, or looks up a row that is not known here. */
-function unfound(value: unknown, reading: Reading): string[] {
-  const errors = failedIn(value, reading)
-  return errors.length > 0 ? errors : lookupsIn(value).flatMap((tag) => unknownFind(tag, reading.known.registry))
+function unfound(value: unknown, known: Known): string[] {
+  const errors = failedIn(value, known)
+  return errors.length > 0 ? errors : lookupsIn(value).flatMap((tag) => unknownFind(tag, known.registry))
 }
 
-function failedIn(value: unknown, reading: Reading): string[] {
+function failedIn(value: unknown, known: Known): string[] {
   const inside = (inner: unknown) =>
-    typeof inner === 'object' && inner !== null ? Object.values(inner).flatMap((each) => failedIn(each, reading)) : []
+    typeof inner === 'object' && inner !== null ? Object.values(inner).flatMap((each) => failedIn(each, known)) : []
   if (!(value instanceof Expression)) return inside(value)
-  return [...[reading.failed.get(value.offset ?? -1) ?? []].flat(), ...inside(value.content)]
+  return [...[known.failed.get(value.offset ?? -1) ?? []].flat(), ...inside(value.content)]
 }
 
 function unknownFind(tag: ReturnType<typeof lookupsIn>[number], registry: Registry): readonly string[] {

@@ -4,6 +4,7 @@ import { isObject, type JsonObject } from '../../json-object.ts'
 import type { Field, KeyType, Model } from '../../models/define.ts'
 import { uuid } from '../../models/fields.ts'
 import type { Registry } from '../../models/registry.ts'
+import type { Draft } from './draft.ts'
 import { byManaged, byScope, byTitle, kindOf, mappingModel, ownModel, ownName, tableOf } from './names.ts'
 
 /** Replaces the look-ups of a document by those of this service. */
@@ -11,15 +12,14 @@ import { byManaged, byScope, byTitle, kindOf, mappingModel, ownModel, ownName, t
 export type Known = {
   readonly registry: Registry
   /** The document's own entries by their ids, and by the fields of their rows there: a key is a label of its document. */
-  readonly entries: ReadonlyMap<string, readonly Entry[]>
+  readonly entries: ReadonlyMap<string, readonly Draft[]>
+  /** The reason why a tag has no value, by its offset in the text. */
+  readonly failed: ReadonlyMap<number, string>
   /** The id of the entry that is read: it does not refer to itself. */
   readonly self?: string
   /** Whether only the existence of the row counts, like in conditions: an entry does not replace it. */
   readonly asks?: true
 }
-
-/** @property kind that of a property mapping */
-export type Entry = { readonly id: string; readonly kind: string | undefined; readonly fields: JsonObject }
 
 /** Texts in place of the model. */
 const lost = 'shipped there'
@@ -46,15 +46,15 @@ const rowOf = (table: string, pk: unknown, known: Known): KeyOf | Find => {
 }
 
 /** The entry of the document for the row that `!Find` finds. */
-function entryFor(table: string, kind: string | undefined, identifiers: JsonObject, known: Known): Entry | undefined {
+function entryFor(table: string, kind: string | undefined, identifiers: JsonObject, known: Known): Draft | undefined {
   const [[name, value] = ['', undefined]] = Object.entries(identifiers)
-  const isFound = ({ fields }: Entry) =>
+  const isFound = ({ fields }: Draft) =>
     Object.entries(identifiers).every(([each, wanted]) => labelOf('', each, fields[each]) === labelOf('', each, wanted))
   const found = (known.entries.get(labelOf(table, name, value)) ?? []).filter(
-    (entry) => entry.id !== known.self && (kind === undefined || entry.kind === kind) && isFound(entry),
+    (entry) => entry.id !== known.self && (kind === undefined || entry.ours?.kind === kind) && isFound(entry),
   )
   // Mappings of two kinds may have one name.
-  return found.every((entry) => entry.kind === found[0]?.kind) ? found[0] : undefined
+  return found.every((entry) => entry.ours?.kind === found[0]?.ours?.kind) ? found[0] : undefined
 }
 
 /** The value of a field, with `!KeyOf` in place of keys. */
@@ -127,6 +127,6 @@ export function otherKind(item: unknown, { reference }: Field, { entries }: Know
   if (only?.column !== 'kind') return undefined
   const { managed, kind } = item instanceof Find ? item.identifiers : {}
   const ofFound = typeof kind === 'string' ? kind : typeof managed === 'string' ? kindOf(managed) : undefined
-  const found = item instanceof KeyOf ? entries.get(item.id)?.[0]?.kind : ofFound
+  const found = item instanceof KeyOf ? entries.get(item.id)?.[0]?.ours?.kind : ofFound
   return found === undefined || only.values.includes(found) ? undefined : found
 }

@@ -19,10 +19,7 @@ export const systemFolder = '/var/lib/gatewright'
 export function serverAccount(folder: string): Account {
   if (process.getuid?.() !== 0) return null
   const owner = statSync(folder, { throwIfNoEntry: false })
-  return owner !== undefined && owner.uid !== 0 ? { uid: owner.uid, gid: owner.gid } : postgresAccount()
-}
-
-function postgresAccount(): { uid: number; gid: number } {
+  if (owner !== undefined && owner.uid !== 0) return { uid: owner.uid, gid: owner.gid }
   const account = findOrMakeAccount('postgres')
   if (account !== null) return account
   throw new StartError(
@@ -51,8 +48,6 @@ export function may(account: Account, right: 'r' | 'w' | 'x', ...paths: string[]
   return account === null || spawnSync('/bin/sh', ['-c', script, 'sh', ...paths], { ...account, cwd: '/' }).status === 0
 }
 
-export const canEnter = (account: Account, folder: string): boolean => may(account, 'x', folder)
-
 /** The folder of the cluster of a `DATA_DIR`: `DATA_DIR/postgres`, or where that points when it is a link. */
 export function clusterFolder(dataDir: string): string {
   const folder = join(dataDir, 'postgres')
@@ -67,7 +62,7 @@ export function clusterFolder(dataDir: string): string {
 export function clusterLocation(dataDir: string, account: Account): string {
   const folder = clusterFolder(dataDir)
   const usual = join(dataDir, 'postgres')
-  if (folder !== usual || canEnter(account, dataDir)) return folder
+  if (folder !== usual || may(account, 'x', dataDir)) return folder
   const parent = join(systemFolder, `${basename(dirname(dataDir))}-${randomBytes(4).toString('hex')}`)
   try {
     makeOpenFolder(parent)
