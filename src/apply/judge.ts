@@ -6,13 +6,12 @@ import { type LabelledRow, placeOf } from '../plan/claims.ts'
 import type { Plan } from '../plan/compile.ts'
 import { allowsAll, type Effect, isOwn } from '../plan/effect.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
-import { inspect } from '../plan/inspect.ts'
+import { inspect, loadAhead, mostAhead } from '../plan/inspect.ts'
 import type { Loader } from '../plan/load.ts'
 import { ownerFor, prunedOwners } from '../plan/owners.ts'
 import { findByOldName } from '../plan/rename.ts'
 import { without } from '../plan/reset.ts'
 import { Resolver } from '../plan/resolve.ts'
-import { loadAhead, mostAhead } from '../plan/rows.ts'
 import { RowsNamed } from '../plan/rows-named.ts'
 import type { Key } from '../plan/statements.ts'
 import type { Step } from '../plan/step.ts'
@@ -65,9 +64,9 @@ export async function* judge(
   const { steps } = plan
   const isReviewed = conditions.mode === 'plan' || conditions.reviewed !== null
   const { world, reader } = loader
-  const resolver = new Resolver(loader, steps, submitter)
-  const use = { takesKeys: isStored, isReviewed }
-  const ahead = (from: number) => loadAhead(loader, resolver, steps.slice(from, from + mostAhead), use)
+  const resolver = new Resolver(loader, submitter)
+  const context = { engine, loader, resolver, takesKeys: isStored, isReviewed }
+  const ahead = (from: number) => loadAhead(context, steps.slice(from, from + mostAhead))
   // The actor may share the round trip of the first rows.
   const [actor] = await Promise.all([resolver.actor(), ahead(0)])
   const claims = claimedWithout(actor, conditions, steps, registry.models)
@@ -107,7 +106,8 @@ export async function* judge(
     const finding: Finding = { ...effect, cause, ownership, change, looked, identity, tag, objections }
     findings.push(finding)
     yield finding
-    resolver.wrote(step, key, isForeign)
+    resolver.found(step, key)
+    if (!isForeign) resolver.wrote(step)
     if (key !== undefined && !isForeign) remember(finding, key)
   }
 
@@ -151,13 +151,12 @@ export async function* judge(
 
   async function* judgeStep(step: Step, cause: Cause, others: readonly Objection[] = []) {
     await takeTurns()
-    const look = (at: Step) => inspect({ engine, loader, resolver, ...use }, at)
-    const found = await findByOldName(loader, step)
-    const alone = await look(found)
-    const beside = await yielding(loader, found, alone, conditions.replaceProvider)
-    const asked = beside === undefined ? alone : await look(beside)
+    const found = await resolver.walk(() => findByOldName(world, step))
+    const alone = await inspect(context, found)
+    const beside = await resolver.walk(() => yielding(world, found, alone, conditions.replaceProvider))
+    const asked = beside === undefined ? alone : await inspect(context, beside)
     const named = said.namedBefore(asked)
-    const effect = named.length === 0 ? asked : await look(without(asked.step, named))
+    const effect = named.length === 0 ? asked : await inspect(context, without(asked.step, named))
     if (step.isLeft === true && effect.row === undefined) {
       yield { cause: 'skipped', step } as const
       return
@@ -196,7 +195,7 @@ export async function* judge(
     entry = index
     if (index > 0 && index % mostAhead === 0) await ahead(index)
     await takeTurns()
-    const step = await resolver.evaluateConditions(each)
+    const step = await resolver.walk(() => resolver.evaluateConditions(each))
     if (step !== null) yield* judgeStep(step, 'entry')
     else yield { cause: 'skipped', step: each }
   }

@@ -3,9 +3,9 @@ import { z } from 'zod'
 import type { EngineReader } from '../db/engine-tx.ts'
 import type { Values } from '../models/define.ts'
 import { expiresOf, overlapEnd } from '../models/overlap.ts'
-import type { Diff } from './diff.ts'
+import type { Diff, Entry } from './diff.ts'
 import type { Engine } from './engine.ts'
-import type { Entry } from './rows.ts'
+import type { Loader } from './load.ts'
 import type { Step } from './step.ts'
 import { toValues } from './storage.ts'
 
@@ -13,8 +13,11 @@ import { toValues } from './storage.ts'
  * Adds the values that the model computes from other values, the time and the row before, and the ends of the overlaps of secrets
  * that change.
  */
-export async function compute(entry: Entry, rowDiff: Diff, { keyring, tokenMaxDays }: Engine): Promise<Diff> {
-  const { loader, step, row, errors } = entry
+export async function compute(
+  { step, row, errors }: Entry,
+  rowDiff: Diff,
+  { loader, engine: { keyring, tokenMaxDays } }: { readonly loader: Loader; readonly engine: Engine },
+): Promise<Diff> {
   const { model, path } = step
   const { action, changed } = rowDiff
   const overlaps = overlapsOf(step, rowDiff)

@@ -1,12 +1,24 @@
 import type { Keyring } from '../db/seal.ts'
 import type { ErrorList } from '../errors.ts'
 import type { Values } from '../models/define.ts'
-import type { Entry } from './rows.ts'
+import type { Resolver } from './resolve.ts'
 import { isSame } from './same-value.ts'
 import { generateNew } from './secret-forms.ts'
-import { labelColumn } from './statements.ts'
+import { labelColumn, type Row } from './statements.ts'
 import { nameSent, type Step, waysToFind } from './step.ts'
 import { toValues } from './storage.ts'
+
+/** An entry with its row, while it is checked. */
+export type Entry = {
+  readonly resolver: Resolver
+  readonly errors: ErrorList
+  readonly step: Step
+  /** The row that its identifiers find. */
+  readonly row: Row | undefined
+  /** Its fields with keys instead of references, and those that result from them for this row. */
+  readonly values: ReadonlyMap<string, unknown>
+  readonly sent: ReadonlyMap<string, unknown>
+}
 
 /** The changes of an entry. A diff with errors is never written: only its action is used, to check the permission. */
 export type Diff = {

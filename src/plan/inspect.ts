@@ -1,71 +1,146 @@
 import { KeyOf } from '../document/document.ts'
 import { ErrorList } from '../errors.ts'
-import type { Model, Only, Reference } from '../models/define.ts'
-import { writtenApart } from '../names.ts'
+import type { Model } from '../models/define.ts'
+import { checkLimit, checkNamesakes, checkReferences, checkUnique } from './checks.ts'
 import { compute } from './compute.ts'
-import { diff, noChange } from './diff.ts'
-import { withResults } from './edited-lists.ts'
+import { diff, type Entry, noChange } from './diff.ts'
+import { keysNamed, withResults } from './edited-lists.ts'
 import type { Effect } from './effect.ts'
 import type { Engine } from './engine.ts'
-import { sentAs } from './key-tags.ts'
-import { ListEdit, placesOf } from './list-edit.ts'
 import type { Loader } from './load.ts'
-import { counted, hasValue, holders, isExclusive } from './looks.ts'
+import type { Look } from './look.ts'
+import { claimingFields, claimLooks, namesakeLooks, ownLooks, renameLooks } from './looks.ts'
 import { isRowOf } from './model-of.ts'
 import { Named } from './named.ts'
-import { checkNamesakes } from './namesakes.ts'
-import { onlyOf } from './references.ts'
+import { findAny } from './references.ts'
 import { checkNeeds, checkReferrers } from './referrers.ts'
 import type { Resolved, Resolver } from './resolve.ts'
-import { type Entry, readRows, type Use } from './rows.ts'
-import { columnOf, type Key, labelColumn, type Row } from './statements.ts'
+import { type Key, labelColumn, linksOf, type Row } from './statements.ts'
 import type { Step } from './step.ts'
 import { keysOf, storedKeys } from './storage.ts'
 import type { World } from './world.ts'
 
-type Context = Use & { readonly engine: Engine; readonly loader: Loader; readonly resolver: Resolver }
+export type Context = {
+  readonly engine: Engine
+  readonly loader: Loader
+  readonly resolver: Resolver
+  /** Whether keys of new rows are drawn: only for a document that will be written. */
+  readonly takesKeys: boolean
+  /** True for a plan, and for the apply of a reviewed one: a row that the caller may not view is not compared. */
+  readonly isReviewed: boolean
+}
+
+/** The entries whose rows are loaded at once. */
+export const mostAhead = 500
+
+/** The most rounds: the rows of one may be the arguments of look-ups in the next. What is left is loaded at its entry's turn. */
+const mostRounds = 4
 
 /**
- * Computes the effect of one entry, and only reads. The API calls it before it enqueues, the worker before it writes, so that
- * both report the same errors in the same words.
+ * Loads the rows of entries before their turn, as far as the entries name them by known values: one statement a round. Nearly every
+ * document is an application and its provider, which take one round.
  */
-export async function inspect(
-  { engine, loader, resolver, takesKeys, isReviewed }: Context,
-  asked: Step,
-): Promise<Effect> {
-  const errors = new ErrorList()
-  const { world } = loader
+export async function loadAhead(context: Context, steps: readonly Step[]): Promise<void> {
+  const { loader, resolver, takesKeys } = context
+  const drawn = new Set<Step>()
+  for (let round = 0; round < mostRounds; round += 1) {
+    const newKeys: Look[] = []
+    const asked = await resolver.ahead(() => {
+      for (const step of steps) {
+        resolver.findAll(step.conditions)
+        loader.world.knows(renameLooks(step))
+        const { rows, identifiers } = see(context, step)
+        resolver.found(step, rows[0]?.pk)
+        const [own] = ownLooks(step, identifiers)
+        if (own === undefined || !takesKeys || step.model.key !== 'integer' || step.state === 'absent') continue
+        if (!drawn.has(step)) newKeys.push(own)
+        drawn.add(step)
+      }
+    })
+    if (!(await loader.load({ ...asked, newKeys }))) return
+  }
+}
+
+/** Computes the effect of one entry, and only reads. */
+export async function inspect(context: Context, asked: Step): Promise<Effect> {
+  const { engine, resolver, isReviewed } = context
+  const { world } = resolver
   const { model } = asked
-  const resolved = await resolver.entry(asked)
-  const { values } = resolved
-  const rows = await readRows(loader, asked, resolved, isReviewed)
-  const [row] = rows
+  const seen = await resolver.walk(() => see(context, asked))
+  const { rows, step, row, values, sent, errors, isForeign, label, takes } = seen
+  const isHidden = row !== undefined && !resolver.views(model, row)
+  const pk = await keyOfNew(context, seen)
+  const base = { step, row, sent, isForeign, label, errors, takes, pk, isHidden }
+  if (rows.length > 1) return { ...base, ...noChange }
+  const comparison = !isHidden ? 'open' : isReviewed ? 'blind' : 'hidden'
+  const own = isForeign ? undefined : row
+  // The rules of a row say nothing where an earlier entry had errors.
+  const isBroken = own !== undefined && world.entryOf(model.table, own.pk)?.isBroken === true
+  const entry: Entry = { resolver, errors: isBroken ? new ErrorList() : errors, step, row: own, values, sent }
+  const rowDiff = await diff(entry, engine.keyring, comparison)
+  const [ofReferrers, ofNames] = await resolver.walk(() => {
+    const found = [new ErrorList(), new ErrorList()] as const
+    checkReferrers({ ...entry, errors: found[0] }, rowDiff)
+    checkNeeds({ ...entry, errors: found[0] }, rowDiff)
+    checkNamesakes({ ...entry, errors: found[1] }, rowDiff)
+    return found
+  })
+  entry.errors.include([ofReferrers])
+  errors.include([ofNames])
+  return { ...base, ...(await compute(entry, rowDiff, context)) }
+}
+
+/** An entry and its row, as far as they are loaded. It asks for the rest. */
+type Seen = Entry &
+  Pick<Effect, 'isForeign' | 'label' | 'takes'> & {
+    /** The rows that the identifiers find, two at most: more than one is an error. */
+    readonly rows: readonly Row[]
+    readonly identifiers: ReadonlyMap<string, unknown>
+  }
+
+function see({ resolver, isReviewed }: Context, asked: Step): Seen {
+  const errors = new ErrorList()
+  const { world } = resolver
+  const { model } = asked
+  const resolved = resolver.entry(asked)
+  const { identifiers, values } = resolved
+  const rows = findAny(world, ownLooks(asked, identifiers)).slice(0, 2)
   const isAmbiguous = rows.length > 1
   if (isAmbiguous) errors.add(asked.path, 'ambiguous', ambiguous(model, rows, resolver))
+  const [found] = rows
+  const row = found === undefined || isAmbiguous ? found : withLinks(world, asked, found, values, isReviewed)
+  // They are loaded together with the other rows, and used behind the diff: names of others, and what claims a deleted row.
+  for (const name of model.names) world.knows(namesakeLooks(world, model, values.get(name)))
+  if (row !== undefined && asked.state === 'absent') world.knows(claimLooks(world, model.table, row.pk))
   const isForeign = row !== undefined && refuseForeign(world, asked, resolved, row, errors)
   addErrors(asked, row, resolved, errors)
   // The entry needs another name than a foreign row, and is checked like one for a new row.
   const own = isForeign ? undefined : row
   const { step, sent } = withResults(world.registry, asked, own, values, errors)
-  const entry: Entry = { loader, world, resolver, errors, step, row, values, sent }
+  const entry: Entry = { resolver, errors, step, row, values, sent }
   checkReferences({ ...entry, step: asked })
   if (!isAmbiguous) checkUnique(entry)
   checkLimit(entry)
-  const label = labelOf({ ...entry, step: asked, row: own }, resolved.identifiers.get('pk'))
-  const takes = takenBy({ ...entry, row: own })
-  const isHidden = row !== undefined && !resolver.views(model, row)
-  const pk = await keyOfNew(entry, resolved, takesKeys)
-  const base = { step, row, sent, isForeign, label, errors, takes, pk, isHidden }
-  if (isAmbiguous) return { ...base, ...noChange }
-  const comparison = !isHidden ? 'open' : isReviewed ? 'blind' : 'hidden'
-  // The rules of a row say nothing where an earlier entry had errors.
-  const isBroken = own !== undefined && world.entryOf(model.table, own.pk)?.isBroken === true
-  const ofRow: Entry = { ...entry, row: own, errors: isBroken ? new ErrorList() : errors }
-  const rowDiff = await diff(ofRow, engine.keyring, comparison)
-  await checkReferrers(ofRow, rowDiff)
-  checkNeeds(ofRow, rowDiff)
-  await checkNamesakes({ ...ofRow, errors }, rowDiff)
-  return { ...base, ...(await compute(ofRow, rowDiff, engine)) }
+  const label = labelOf({ ...entry, step: asked, row: own }, identifiers.get('pk'))
+  return { ...entry, rows, identifiers, isForeign, label, takes: takenBy({ ...entry, row: own }) }
+}
+
+/** The row with the links that the entry needs. Others may be very many, and are kept: a plan has the digest of all. */
+function withLinks(
+  world: World,
+  { model, state, attrs }: Step,
+  row: Row,
+  values: ReadonlyMap<string, unknown>,
+  readsAll: boolean,
+): Row {
+  const links = linksOf(model).flatMap(([{ name }, { many }]): [string, readonly Key[]][] => {
+    if (many !== true) return [[name, row.links?.[name] ?? []]]
+    if (!readsAll && state !== 'absent' && !attrs.has(name)) return []
+    const among = keysNamed(values.get(name))
+    const keys = world.links({ model, name, pk: row.pk, among })
+    return [[name, among === undefined ? keys : keys.filter((key) => among.includes(key))]]
+  })
+  return { ...row, links: Object.fromEntries(links) }
 }
 
 /** The message for identifiers that find several rows. */
@@ -87,8 +162,9 @@ function addErrors(
 }
 
 /** Rows that the entry's row claims and did not claim before. Those that this document creates are not among them. */
-function takenBy({ world, resolver, step: { model, path, owner }, row, sent }: Entry): Effect[] {
-  const fields = (model.claims ?? []).flatMap((name) => model.fields.get(name) ?? [])
+function takenBy({ resolver, step: { model, path, owner }, row, sent }: Entry): Effect[] {
+  const { world } = resolver
+  const fields = claimingFields(model)
   const had = new Set(row === undefined ? [] : fields.flatMap((field) => storedKeys(field, row)))
   const taken: Effect[] = []
   for (const { name, reference } of fields) {
@@ -111,9 +187,8 @@ function takenBy({ world, resolver, step: { model, path, owner }, row, sent }: E
 
 /** A document may choose a UUID key. Integer keys come from the table's sequence. */
 async function keyOfNew(
-  { loader, step: { model, path, state }, row, errors }: Entry,
-  { identifiers }: Resolved,
-  takesKeys: boolean,
+  { loader, takesKeys }: Context,
+  { step: { model, path, state }, row, errors, identifiers }: Seen,
 ): Promise<Key | undefined> {
   const pk = identifiers.get('pk')
   if (model.key === 'uuid') return typeof pk === 'string' ? pk : undefined
@@ -135,90 +210,6 @@ function refuseForeign(world: World, { model, path }: Step, sent: Resolved, row:
     `${JSON.stringify(value)} is the ${field === 'pk' ? 'key' : 'name'} of a ${owner?.displayName ?? 'row of another kind'}: choose another.`,
   )
   return true
-}
-
-/** @param step the entry as it was sent */
-function checkReferences({ world, step: { model, path, attrs, identifiers }, row, values, errors }: Entry): void {
-  for (const [name, sentValue] of values) {
-    const reference = model.fields.get(name)?.reference
-    if (reference === undefined) continue
-    const table = world.tableOf(reference)
-    const only = onlyOf(world.registry, reference)
-    const isLate = only?.atFirst === true && row !== undefined
-    for (const { key, tag, at } of placesOf(sentValue, attrs.get(name) ?? identifiers.get(name))) {
-      if (typeof key !== 'string' && typeof key !== 'number') continue
-      const referred = world.row(table, key)
-      // A missing row need not be removed.
-      if (referred === undefined && at[0] === 'remove') continue
-      // An entry whose row is of another kind, or has no key, has errors of its own.
-      if (referred === undefined && tag instanceof KeyOf && !world.isGone(table, key)) continue
-      const found = String((only && referred?.[only.column]) ?? '')
-      const isUnfit = found !== '' && only?.values.includes(found) === false && !isLate
-      if (referred !== undefined && !isUnfit) continue
-      errors.add(
-        [...path, name, ...at],
-        isUnfit ? 'wrong_reference' : 'no_such_row',
-        misfit(reference, only, sentAs(tag, key), isUnfit ? found : null),
-      )
-    }
-  }
-}
-
-/** @param found the row's value, which does not fit; null without a row */
-function misfit({ target }: Reference, only: Only | undefined, what: string, found: string | null): string {
-  if (found === null || only === undefined) return `There is no ${target} with the key ${what}.`
-  const noun = target.split(' ').at(-1)
-  return `The ${noun} ${what} has the ${only.column} ${found}: this field takes ${only.values.join(', ')}.`
-}
-
-/** Adds an error for each value that another row has. Its name is for a caller who may view it or who sent the name. */
-function checkUnique({ world, resolver, step: { model, path, state }, row, values, sent, errors }: Entry): void {
-  if (state === 'absent') return
-  for (const [name, value] of values) {
-    const field = model.fields.get(name)
-    if (field === undefined || !isExclusive(model, field)) continue
-    const { reference } = field
-    const written = sent.get(name)
-    for (const key of keysOf(value instanceof ListEdit ? value.add : value)) {
-      const [holder] = hasValue(row, field, key) ? [] : world.find(holders(model, field, key))
-      if (holder === undefined || holder.pk === row?.pk) continue
-      const of = world.modelOf(model.table, holder) ?? model
-      const label = holder[labelColumn(of)]
-      const held = reference === undefined ? holder[columnOf(model, name)] : key
-      const isNamed = label === written || resolver.views(of, holder)
-      if (isNamed && reference === undefined && typeof written === 'string' && written !== held) {
-        errors.add([...path, name], 'taken', takenApart(of, String(held), written))
-        continue
-      }
-      const what =
-        reference === undefined
-          ? `${JSON.stringify(written)} is taken by`
-          : `The ${reference.target} ${referredName(world, reference, key, resolver)} belongs to`
-      const who = isNamed ? `${of.displayName} ${JSON.stringify(label)}` : `another ${of.displayName}`
-      errors.add([...path, name], 'taken', `${what} ${who}.`)
-    }
-  }
-}
-
-/** A referenced row, in a sentence that has its target: the key where the caller may not view it. */
-function referredName(world: World, reference: Reference, key: Key, resolver: Resolver): string {
-  const table = world.tableOf(reference)
-  const row = world.row(table, key)
-  const of = row && world.modelOf(table, row)
-  return row && of && resolver.views(of, row) ? JSON.stringify(row[labelColumn(of)]) : String(key)
-}
-
-/** @param name the name of a row @param written the same name in another spelling */
-const takenApart = ({ displayName }: Model, name: string, written: string): string =>
-  `${displayName} ${JSON.stringify(name)} exists; names are compared without ${writtenApart(name, written)}.`
-
-function checkLimit({ world, step: { model, path, state }, row, values, errors }: Entry): void {
-  const { limit, fields, displayName } = model
-  const [key] = limit === undefined ? [] : keysOf(values.get(limit.per))
-  if (limit === undefined || key === undefined || state === 'absent' || row !== undefined) return
-  if (world.find(counted(model, limit, key)).length < limit.rows) return
-  const what = `This ${fields.get(limit.per)?.reference?.target} has ${limit.rows} ${displayName}s that have not expired`
-  errors.add([...path, limit.per], 'limit_reached', `${what}, the most that one may have: delete one first.`)
 }
 
 /** @param entry as it was sent */

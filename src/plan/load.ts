@@ -47,7 +47,7 @@ export class Loader {
   /** @returns whether anything was asked: the world knows the other answers */
   async load({ looks = [], links = [], newKeys = [], isAgain = false }: Questions): Promise<boolean> {
     const { world } = this
-    const unknown = looks.filter((look) => isAgain || !world.knows(look))
+    const unknown = looks.filter((look) => isAgain || !world.knows([look]))
     const asked = new Map(unknown.map((look) => [`${wayOf(look)} ${questionOf(look)}`, look]))
     const unknownLinks = links.filter((each) => !world.knowsLinks(each))
     const groups: Group[] = [

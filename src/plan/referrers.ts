@@ -1,9 +1,9 @@
 import type { Field, Model, Reference, Values } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
-import type { Diff } from './diff.ts'
+import type { Diff, Entry } from './diff.ts'
 import { sentAs } from './key-tags.ts'
+import { byKey } from './look.ts'
 import { onlyOf } from './references.ts'
-import type { Entry } from './rows.ts'
 import { type Key, labelColumn, type Row } from './statements.ts'
 import { nameSent } from './step.ts'
 import { toMaskedValues } from './storage.ts'
@@ -22,18 +22,16 @@ const mostRead = 1_000
 const mostNamed = 20
 
 /** The rows that refer to this one by these fields, after the entries before. A row that the caller may not view has no name. */
-async function referrersOf(
-  { resolver, loader, world, step: { model } }: Entry,
+function referrersOf(
+  { resolver, step: { model } }: Entry,
   pk: Key,
   concerns: (reference: Reference, field: Field) => boolean,
-): Promise<Referrer[]> {
+): Referrer[] {
+  const { world } = resolver
   const all = known.getOrInsertComputed(world.registry, referringFields).get(model.table) ?? []
-  const looks = all
-    .filter(({ field }) => concerns(field.reference, field))
-    .map((by) => ({ ...by, columns: [], values: [String(pk)], whole: true, most: mostRead + 1 }) as const)
-  await loader.load({ looks })
-  return looks.flatMap((look) => {
-    const { model, field } = look
+  return all.flatMap(({ model, field }) => {
+    if (!concerns(field.reference, field)) return []
+    const look = { model, field, columns: [], values: [String(pk)], whole: true, most: mostRead + 1 } as const
     const rows = world.find(look).sort(byPk)
     return rows.map((row) => ({ model, field, name: resolver.nameOf(model, row), values: toMaskedValues(model, row) }))
   })
@@ -42,13 +40,14 @@ async function referrersOf(
 const byPk = (one: Row, other: Row): number => (one.pk < other.pk ? -1 : 1)
 
 /** Adds an error where a row does not fit any more, once it is changed or deleted. @param entry with the row before */
-export async function checkReferrers(entry: Entry, { action, changed, values, before }: Diff): Promise<void> {
-  const { resolver, world, step, row, errors } = entry
+export function checkReferrers(entry: Entry, { action, changed, values, before }: Diff): void {
+  const { resolver, step, row, errors } = entry
+  const { world } = resolver
   if (row === undefined) return
   const { model, path } = step
   const { pk } = row
   if (action === 'delete') {
-    const holding = await referrersOf(entry, pk, (reference, { storage }) => {
+    const holding = referrersOf(entry, pk, (reference, { storage }) => {
       return reference.holds === true || storage.in === 'settings'
     })
     const name = resolver.nameOf(model, row) ?? nameSent(step)
@@ -66,16 +65,12 @@ export async function checkReferrers(entry: Entry, { action, changed, values, be
       const only = onlyOf(world.registry, reference)
       return only?.column === name && !only.atFirst && !only.values.some((each) => each === values[name])
     }
-    const [first] = await referrersOf(entry, pk, isUnfit)
+    const [first] = referrersOf(entry, pk, isUnfit)
     if (first === undefined) continue
     const takes = onlyOf(world.registry, first.field.reference)?.values.join(', ')
     errors.add([...path, name], 'in_use', `${referringText(first)}, which takes ${takes}.`)
   }
-  const needed = await referrersOf(
-    entry,
-    pk,
-    ({ needs }) => needs?.fields.some((name) => changed.includes(name)) === true,
-  )
+  const needed = referrersOf(entry, pk, ({ needs }) => needs?.fields.some((name) => changed.includes(name)) === true)
   for (const referrer of needed) {
     const { needs } = referrer.field.reference
     const why = needs?.misfit(values, referrer.values)
@@ -102,7 +97,7 @@ function listOf(named: readonly string[], by: readonly Referrer[]): string {
 
 /** Adds an error for each row without the value that a reference of the entry needs. */
 export function checkNeeds(
-  { world, step: { model, path, attrs }, errors }: Entry,
+  { resolver: { world }, step: { model, path, attrs }, errors }: Entry,
   { action, changed, values }: Diff,
 ): void {
   if (action !== 'create' && action !== 'update') return
@@ -116,7 +111,7 @@ export function checkNeeds(
     if (concerned.some((each) => values[each] === undefined)) continue
     if (!concerned.some((each) => changed.includes(each))) continue
     const tag = attrs.get(name)
-    const row = world.has(target.table, key) ? undefined : world.row(target.table, key)
+    const row = world.has(target.table, key) ? undefined : world.find(byKey(target, key))[0]
     const sent = concerned.find((each) => attrs.has(each)) ?? name
     const why = needs.misfit(world.values(target, key), values)
     const what = tag === undefined && row !== undefined ? JSON.stringify(row[labelColumn(target)]) : sentAs(tag, key)

@@ -12,8 +12,7 @@ import { Deferred } from './deferred.ts'
 import { isTag } from './key-tags.ts'
 import { ListEdit, refuseBoth } from './list-edit.ts'
 import type { Loader } from './load.ts'
-import type { Look } from './look.ts'
-import { finding, ownLooks, storedIn } from './looks.ts'
+import { finding, storedIn } from './looks.ts'
 import { lookupsIn } from './lookups.ts'
 import { Misses } from './misses.ts'
 import { isRowOf } from './model-of.ts'
@@ -22,7 +21,7 @@ import { findAny, findNamed, looksFor, onlyOf } from './references.ts'
 import { Sight, type Unseen } from './sight.ts'
 import { type Key, labelColumn, type Row } from './statements.ts'
 import type { Step } from './step.ts'
-import type { World } from './world.ts'
+import type { Asked, World } from './world.ts'
 
 /** The fields of an entry with keys instead of references. A reference that cannot be replaced is undefined, with an error. */
 export type Resolved = {
@@ -37,33 +36,27 @@ type Context = {
   readonly errors: ErrorList
   /** Whether it stands in `remove` of a list. */
   readonly isRemoved?: boolean
-  /** Whether the turn of the entry has not come. */
-  readonly isAhead?: boolean
 }
 
 /**
  * Replaces the values in place of keys: a name, `!KeyOf`, `!Find`, and tags around them. All are looked up in the world, after
- * the entries before. A walk over the fields of an entry that lacks rows is repeated once they are loaded.
+ * the entries before.
  */
 export class Resolver {
+  readonly world: World
   /** The rows to which `!KeyOf` refers, by the entry's id. */
-  readonly #keys = new Map<string, Key>()
-  /** The entries, by their ids. */
-  readonly #steps: ReadonlyMap<string | undefined, Step>
+  #keys = new Map<string, Key>()
   readonly #loader: Loader
-  readonly #world: World
   readonly #submitter: Actor | Promise<Actor>
   readonly #misses: Misses
   readonly #sight: Sight
-  /** The questions of a walk that the world cannot answer yet. */
-  #asked: Look[] = []
+  /** Whether the turn of the entries has not come. */
+  #isAhead = false
   #unseen: Unseen[] = []
 
-  constructor(loader: Loader, steps: readonly Step[], actor: Actor | Promise<Actor>) {
-    // Of entries with one id, which is an error, the first counts: a later one would refer to itself.
-    this.#steps = new Map(steps.toReversed().map((step) => [step.id, step]))
+  constructor(loader: Loader, actor: Actor | Promise<Actor>) {
+    this.world = loader.world
     this.#loader = loader
-    this.#world = loader.world
     this.#submitter = actor
     this.#misses = new Misses(loader.reader)
     this.#sight = new Sight(loader.world)
@@ -77,41 +70,34 @@ export class Resolver {
     return actor
   }
 
-  /** The fields of an entry whose turn has not come, as far as their rows are loaded, and the questions for the others. */
-  async ahead(step: Step): Promise<Resolved & { readonly looks: readonly Look[] }> {
-    this.#asked = []
-    this.#findAll(step.conditions)
-    const known = this.#resolved(step, true)
-    if (this.#sight.actor === undefined && this.#sight.isAwaited) {
-      await this.actor()
-      return this.ahead(step)
+  /** Does work on the world, and does it again until all is loaded that it asks for. */
+  async walk<Result>(work: () => Result): Promise<Result> {
+    for (;;) {
+      const { result, asked } = this.world.asking(work)
+      const isLoaded = await this.#loader.load(asked)
+      if (!(await this.#misses.load()) && !isLoaded) return result
     }
-    return { ...known, looks: this.#asked }
   }
 
-  /** The row of an entry whose turn has not come yet, where it is loaded. */
-  #rowOf({ id }: KeyOf): Row | undefined {
-    const step = this.#steps.get(id)
-    if (step === undefined) return undefined
-    const context = { errors: new ErrorList(), path: step.path, isAhead: true }
-    const looks = ownLooks(step, this.#fields(step, step.identifiers, context))
-    return findAny(
-      this.#world,
-      looks.filter((look) => this.#world.knows(look)),
-    )[0]
+  /** Does work for entries whose turn has not come. @returns what it asks for: the rest of its result is not known yet */
+  async ahead(work: () => void): Promise<Asked> {
+    const keys = this.#keys
+    this.#keys = new Map(keys)
+    this.#isAhead = true
+    const { asked } = this.world.asking(work)
+    this.#isAhead = false
+    this.#keys = keys
+    if (this.#sight.actor !== undefined || !this.#sight.isAwaited) return asked
+    await this.actor()
+    return this.ahead(work)
   }
-
-  /** The fields of an entry. Call it when it is the entry's turn. */
-  entry = (step: Step): Promise<Resolved> => this.#walk(() => this.#resolved(step, false))
 
   /**
    * Evaluates the conditions that need the database. All others are known when a document is read.
    *
    * @returns the step, with the errors of its conditions; null when they are false
    */
-  evaluateConditions = (step: Step): Promise<Step | null> => this.#walk(() => this.#judged(step))
-
-  #judged(step: Step): Step | null {
+  evaluateConditions(step: Step): Step | null {
     for (const condition of step.conditions ?? []) {
       const errors = new ErrorList()
       const isHeld = this.#evaluated(condition, isTrue, { path: [...step.path, 'conditions'], errors }, true)
@@ -121,18 +107,9 @@ export class Resolver {
     return step
   }
 
-  /** Repeats a walk until all is loaded that it asks for. */
-  async #walk<Result>(work: () => Result): Promise<Result> {
-    for (;;) {
-      this.#asked = []
-      const result = work()
-      const isLoaded = await this.#loader.load({ looks: this.#asked })
-      if (!(await this.#misses.load()) && !isLoaded) return result
-    }
-  }
-
-  #resolved(step: Step, isAhead: boolean): Resolved {
-    const context = { errors: new ErrorList(), path: step.path, isAhead }
+  /** The fields of an entry. */
+  entry(step: Step): Resolved {
+    const context = { errors: new ErrorList(), path: step.path }
     const identifiers = this.#fields(step, step.identifiers, context)
     const attrs = this.#fields(step, step.attrs, context)
     const values = new Map([...identifiers, ...attrs].filter(([name]) => name !== 'pk'))
@@ -146,7 +123,7 @@ export class Resolver {
       const reference = step.model.fields.get(name)?.reference
       const key = this.#value(value, reference, at)
       // A caller who may not write for others gets the same denial for a user who exists and for one who does not.
-      const isOwner = value instanceof Named && name === step.model.owner && context.isAhead !== true
+      const isOwner = value instanceof Named && name === step.model.owner
       values.set(name, isOwner ? (key ?? noRow) : key)
     }
     return values
@@ -154,7 +131,6 @@ export class Resolver {
 
   #value(value: unknown, reference: Reference | undefined, at: Context): unknown {
     if (value instanceof Deferred) {
-      if (at.isAhead) return this.#findAll(value.value)
       const known = this.#evaluated(value.value, (found) => value.check(found, at.path, at.errors), at)
       return known instanceof ListEdit ? this.#value(known, reference, at) : known
     }
@@ -190,10 +166,12 @@ export class Resolver {
     this.views(model, row) ? `${model.displayName} ${JSON.stringify(row[labelColumn(model)])}` : null
 
   /** Remembers the key of the row that an entry names. */
-  wrote(step: Step, key: Key | undefined, isForeign: boolean): void {
-    if (step.id !== undefined && key !== undefined) this.#keys.set(step.id, key)
-    if (!isForeign) this.#sight.wrote(step)
+  found({ id }: Step, key: Key | undefined): void {
+    if (id !== undefined && key !== undefined) this.#keys.set(id, key)
   }
+
+  /** Remembers that an entry writes a row. */
+  wrote = (step: Step): void => this.#sight.wrote(step)
 
   /** What `check` makes of the value of tags; undefined for tags without a value. @param asks whether only its truth counts */
   #evaluated<Result>(
@@ -202,6 +180,7 @@ export class Resolver {
     { path, errors }: Context,
     asks = false,
   ): Result | undefined {
+    this.findAll(value)
     try {
       const evaluation = evaluate(value, { ...scopeOf(value), asks })
       let next = evaluation.next()
@@ -233,15 +212,16 @@ export class Resolver {
   }
 
   #keyOf(tag: KeyOf | Find | Named, reference: Reference | undefined, context: Context): unknown {
-    const { errors, path, isRemoved, isAhead } = context
+    const { errors, path, isRemoved } = context
     if (tag instanceof KeyOf) {
-      const key = this.#keys.get(tag.id) ?? (isAhead ? this.#rowOf(tag)?.pk : undefined)
+      const key = this.#keys.get(tag.id)
       if (key === undefined) errors.add(path, 'unknown_entry', skipped(tag))
       return key
     }
     const found = tag instanceof Named ? this.#named(tag, reference) : this.#find(tag)
     if ('row' in found) return found.row.pk
-    if (isAhead) return undefined
+    // An earlier entry may write it.
+    if (this.#isAhead) return undefined
     const { code, message } = found.error()
     // A missing row need not be removed: the same document again is unchanged.
     if (!isRemoved || (code !== 'unknown_name' && code !== 'no_such_row')) errors.add(path, code, message)
@@ -249,19 +229,19 @@ export class Resolver {
   }
 
   #named({ name }: Named, reference: Reference | undefined): Found {
-    const target = this.#world.registry.targets.get(reference?.target ?? '')
+    const target = this.world.registry.targets.get(reference?.target ?? '')
     if (target === undefined || reference === undefined)
       throw new Error(`compile let a name through that refers to nothing: ${name}`)
     const denied = this.#sight.name(name, target)
     if (denied !== null) return this.#denied(denied, name)
-    if (!this.#knows(looksFor(name, target))) return notLoaded
-    const only = onlyOf(this.#world.registry, reference)
-    const match = findNamed(this.#world, name, target, only, (row) => this.#sight.shows(target, row))
+    if (!this.world.knows(looksFor(name, target))) return notLoaded
+    const only = onlyOf(this.world.registry, reference)
+    const match = findNamed(this.world, name, target, only, (row) => this.#sight.shows(target, row))
     return match.is === 'row' ? match : { error: () => this.#misses.errorOf({ name, target, only }, match) }
   }
 
   #find(tag: Find): Found {
-    const model = this.#world.registry.byName(tag.model)
+    const model = this.world.registry.byName(tag.model)
     if (model === undefined) throw new Error(`compile let an unknown model through: ${tag.model}`)
     const refuse = (code: ErrorCode, why: string): Found => ({
       error: () => ({ message: `!Find ${tag.model}${why}`, code }),
@@ -275,33 +255,26 @@ export class Resolver {
     }
     const denied = this.#sight.find(model, tag.identifiers)
     if (denied !== null) return this.#denied(denied, `!Find ${tag.model}`)
-    const look = finding(this.#world.registry, tag)
+    const look = finding(this.world.registry, tag)
     const looks = look === undefined ? [] : [look]
-    if (!this.#knows(looks)) return notLoaded
+    if (!this.world.knows(looks)) return notLoaded
     const shows = (row: Row) => isRowOf(model, row) && this.#sight.shows({ table: model.table, models: [model] }, row)
-    const [row, another] = findAny(this.#world, looks).filter(shows)
+    const [row, another] = findAny(this.world, looks).filter(shows)
     const which = ` ${JSON.stringify(tag.identifiers)}`
     if (row === undefined) return refuse('no_such_row', `${which} finds nothing.`)
     return another === undefined ? { row } : refuse('ambiguous', `${which} finds more than one row.`)
   }
 
   /** Asks for what each `!Find` in a value finds. */
-  #findAll(value: unknown): void {
+  findAll(value: unknown): void {
     for (const tag of lookupsIn(value)) if (tag instanceof Find) this.#find(tag)
-  }
-
-  /** Whether the world knows the answers. It is asked for them otherwise. */
-  #knows(looks: readonly Look[]): boolean {
-    const unknown = looks.filter((look) => !this.#world.knows(look))
-    this.#asked.push(...unknown)
-    return unknown.length === 0
   }
 
   /** The judge denies the document: no other error is reported. */
   #denied(denied: Unseen, what: string): Found {
     return {
       error: () => {
-        this.#unseen.push(denied)
+        if (!this.#isAhead) this.#unseen.push(denied)
         return { code: 'invalid_value', message: `${what} may not be looked up.` }
       },
     }

@@ -31,6 +31,9 @@ type LinkKeys = { readonly whole?: readonly Key[] | undefined; readonly edits: R
 
 type Written = Omit<Write, 'edits'> & { readonly model: Model }
 
+/** Questions that the world cannot answer yet. */
+export type Asked = { readonly looks: Look[]; readonly links: LinkLook[] }
+
 /** A row before the document and after the entries so far: undefined where it is not there. */
 export type Changed = { readonly key: Key; readonly before: Row | undefined; readonly after: Row | undefined }
 
@@ -54,6 +57,8 @@ export class World {
   readonly #links = new Map<string, Map<string, LinkKeys>>()
   /** The rows that entries take through references, with the labels that they get. */
   readonly #taken = new Map<string, string | null | undefined>()
+  /** The questions of `asking` so far. */
+  #asked: Asked | undefined
   /** The keys of written rows by table, storage that was asked for, and folded value. Rows may have other values since. */
   readonly #indexes = new Map<string, Map<string, Map<string, Set<Key>>>>()
 
@@ -91,8 +96,27 @@ export class World {
     this.#stored.get(table)?.set(pk, { ...row, links: { ...row.links, [name]: [...all] } })
   }
 
-  /** Whether a question needs no answer of the database any more. */
-  knows = (look: Look): boolean => this.#answerTo(look) !== undefined
+  /**
+   * Does work on the world. What it cannot find yet is not there for the work, and is asked for.
+   *
+   * @returns also what has to be loaded before the work is done again
+   */
+  asking<Result>(work: () => Result): { readonly result: Result; readonly asked: Asked } {
+    const asked: Asked = { looks: [], links: [] }
+    this.#asked = asked
+    try {
+      return { result: work(), asked }
+    } finally {
+      this.#asked = undefined
+    }
+  }
+
+  /** Whether questions need no answer of the database any more. In `asking`, it is asked for the others. */
+  knows(looks: readonly Look[]): boolean {
+    const unknown = looks.filter((look) => this.#answerTo(look) === undefined)
+    this.#asked?.looks.push(...unknown)
+    return unknown.length === 0
+  }
 
   knowsLinks({ model: { table }, name, pk, among }: LinkLook): boolean {
     const read = this.#stored.get(table)?.has(pk) === true ? this.#linksRead.get(`${table} ${pk} ${name}`) : 'all'
@@ -120,13 +144,17 @@ export class World {
   /**
    * The rows that a question finds after the entries so far, those with the very value first.
    *
-   * @throws when it was not loaded
+   * @throws for what was not loaded, outside of `asking`
    */
   find(look: Look): Row[] {
     const { model, columns, values, folded, field } = look
     const { table } = model
     const answer = this.#answerTo(look)
-    if (answer === undefined) throw new Error(`${table} was not loaded by ${field?.name ?? columns.join()}`)
+    if (answer === undefined) {
+      if (this.#asked === undefined) throw new Error(`${table} was not loaded by ${field?.name ?? columns.join()}`)
+      this.#asked.looks.push(look)
+      return []
+    }
     const [value = ''] = values
     const storage = field === undefined ? (columns[0] ?? 'pk') : storageOf(field)
     const keys = new Set([...answer, ...this.#writtenWith(table, storage, value)])
@@ -134,6 +162,12 @@ export class World {
     if (folded !== true) return found
     const isExact = (row: Row) => String(row[storage]) === value
     return [...found.filter(isExact), ...found.filter((row) => !isExact(row))]
+  }
+
+  /** The keys of a link after the entries so far: those that are asked for, among others. */
+  links(look: LinkLook): readonly Key[] {
+    if (!this.knowsLinks(look)) this.#asked?.links.push(look)
+    return this.row(look.model.table, look.pk)?.links?.[look.name] ?? []
   }
 
   /** The rows that a question found before the document. */

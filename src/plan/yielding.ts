@@ -1,9 +1,9 @@
 import type { Effect } from './effect.ts'
 import { ListEdit } from './list-edit.ts'
-import type { Loader } from './load.ts'
 import { byKey } from './look.ts'
 import type { Step } from './step.ts'
 import { keysOf, storedKeys } from './storage.ts'
+import type { World } from './world.ts'
 
 /**
  * Changes an entry that would replace one row by another in a field that yields (`ModelDeclaration.yields`): both are kept, one
@@ -13,13 +13,12 @@ import { keysOf, storedKeys } from './storage.ts'
  * @param replaces whether the row replaces the other in any order
  * @returns undefined for an entry that needs no change
  */
-export async function yielding(
-  loader: Loader,
+export function yielding(
+  world: World,
   step: Step,
   { row, sent, isForeign, step: { model } }: Effect,
   replaces: boolean,
-): Promise<Step | undefined> {
-  const { world } = loader
+): Step | undefined {
   const { field: name = '', to = '', target = '' } = model.yields ?? {}
   const [field, list] = [model.fields.get(name), model.fields.get(to)]
   const { table = '', only, models: [of] = [] } = world.registry.targets.get(target) ?? {}
@@ -38,9 +37,8 @@ export async function yielding(
   if (key === undefined || key === null || !(isReplacing || isListed)) return undefined
   const tag = step.attrs.get(name)
   if (keysOf([key, had]).some((each) => world.isGone(table, each))) return undefined
-  await loader.load({ looks: keysOf([key, had]).map((each) => byKey(of, each)) })
   const [isSort, wasSort] = [key, had].map((pk) => {
-    const [found] = keysOf(pk).map((each) => world.row(table, each)?.[only.column])
+    const [found] = keysOf(pk).map((each) => world.find(byKey(of, each))[0]?.[only.column])
     return only.values.some((each) => each === found)
   })
   const yields = isSort === true && !replaces && (isListed || (isReplacing && !wasSort))
