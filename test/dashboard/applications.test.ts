@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { answered, dashboardOf, installation, type SubmitOptions } from '../support/kit.ts'
+import { answered, dashboardOf, installation, type SubmitOptions, textOf } from '../support/kit.ts'
+import { statesOf } from '../support/operations.ts'
 
 /** The pages of applications: what there is, whose it is, and what was done to it. */
 
@@ -64,6 +65,28 @@ test('one has a timeline with from -> to, who and the run, also when it is renam
   expect(gone).toContain('There is no application of this slug now')
   expect(gone).toMatch(/class="mark bad">deleted</)
   expect((await get(operator, page('never-was'))).statusCode).toBe(404)
+})
+
+test('one whose last run a user cancelled is failing in the banner, and needs attention until it is applied', async () => {
+  await put('withdrawn')
+  const shown = async () => {
+    const { body } = await get(operator, '/admin/')
+    const [banner = '', attention = ''] = textOf(body).split(/Needs attention|Outcomes of the last hour/)
+    const isFailing = /[1-9]\d* applications? failing/.test(banner)
+    return [isFailing, attention.includes('cancelled by admin')]
+  }
+  const { heldUp } = statesOf(service)
+  const cancel = async () => {
+    const { id } = await service.db.run.findFirstOrThrow({ where: { state: 'queued' } })
+    await answered(200, service.admin.post(`/api/v3/blueprints/runs/${id}/cancel/`))
+  }
+  // A new application is not there: nothing of it fails.
+  await heldUp('never-there', cancel)
+  expect(await shown()).toEqual([false, false])
+  await heldUp('withdrawn', cancel)
+  expect(await shown()).toEqual([true, true])
+  await put('withdrawn')
+  expect(await shown()).toEqual([false, false])
 })
 
 test('one that was changed past the service says so', async () => {
