@@ -86,14 +86,6 @@ const mostLeft = 100
 const shortened = (left: readonly string[]): readonly string[] =>
   left.length > mostLeft ? [...left.slice(0, mostLeft), `and ${left.length - mostLeft} more`] : left
 
-/** @returns what a roll back to the run does not put back; none when the document cannot be read */
-export async function leftByRollBack(submitter: Submitter, id: string, actor: Actor): Promise<readonly string[]> {
-  const { db, engine } = submitter
-  const former = await formerRunFor(submitter, id, actor)
-  const stored = await inTime(documentOf(db, engine.keyring, former)).catch(() => null)
-  return stored === null ? [] : (await withRecordedFields(db, engine.registry, former, stored, actor)).left
-}
-
 const withoutAuthor =
   'The submitter of this run is gone or no longer active, so its document has no rights: read it, and send the document yourself.'
 

@@ -108,6 +108,23 @@ describe('a roll back', () => {
     expect(body).not.toContain('another secret of it')
   })
 
+  test('lists all that its run lists as not put back', async () => {
+    const submit = async (provider: Record<string, unknown>) => {
+      const names = Array.from({ length: 105 }, (_, each) => `${slug}-${each}`)
+      const set = await Promise.all(names.map((name) => named('radius', name, { provider })))
+      return (await answered(200, service.admin.put('/api/v3/blueprints/', set))).runId
+    }
+    const first = await submit({ shared_secret: undefined })
+    await submit({ shared_secret: 'another secret of it' })
+    const as = await service.make.user({ superuser: true, permissions: [] })
+    const { plan, body } = await planned(first, as)
+    const { json } = await as.get(`/api/v3/blueprints/runs/${plan}/`)
+    const [, section = ''] = textOf(body).split('Will not be put back')
+    const { not_put_back: left } = json as { not_put_back: string[] }
+    expect(left.filter((line) => !section.includes(line))).toEqual([])
+    expect(section.match(/and \d+ more/gi)).toEqual(['and 5 more'])
+  })
+
   test('of the newest run shows what it would put back, or that there is nothing', async () => {
     const run = await put('First')
     const same = await planned(run)

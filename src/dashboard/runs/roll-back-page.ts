@@ -34,8 +34,6 @@ type Shown = {
   /** The index of the first change that is shown. */
   readonly start: number
   readonly said: Said
-  /** What is not put back. */
-  readonly left: readonly string[]
   readonly registry: Pick<Registry, 'byName'>
 }
 
@@ -61,12 +59,12 @@ ${contentOf(shown)}`,
 /** Whether it waits for a worker, or is at work. */
 const isOpen = (plan: Planned): boolean => plan !== null && !(plan instanceof Problem) && plan.finished_at === null
 
-function contentOf({ former: { id }, plan, start, said, registry, left }: Shown): Html {
+function contentOf({ former: { id }, plan, start, said, registry }: Shown): Html {
   if (plan === null)
     return html`<section><h2>There is no plan yet</h2><p>A plan says what the document would change today, and changes nothing.</p>
 <form method="post" action="${rollBackPath(id)}"><div class="choice">${cancel(id)}<button type="submit">Show the plan</button></div></form></section>`
   if (plan instanceof Problem) return notPlanned(id, 'There is no plan, and nothing was changed.', sentences(plan))
-  const { changes, logs, finished_at, etag } = plan
+  const { changes, logs, finished_at, etag, not_put_back: left } = plan
   if (finished_at === null)
     return html`<div class="summary"><p>${mark(looks.running, 'planning')} <span class="says">The plan is not there yet. Without a script, load this page again.</span></p></div>
 <p class="choice">${cancel(id)}</p>`
@@ -97,13 +95,10 @@ const notPlanned = (id: string, what: string, why: Html): Html =>
   html`<div class="summary warn"><p>${mark(looks.refused, 'not planned')} <span class="says">${what}</span></p></div>
 <section><h2>Why</h2>${why}</section><p class="choice">${cancel(id, 'Back to the run')}<a class="button" href="${rollBackPath(id)}">Plan it again</a></p>`
 
-const mostLeft = 50
-
 /** Fields that were changed since the run, and that no document can put back. */
 const notPutBack = (left: readonly string[]): Html => html`<section><h2>Will not be put back</h2>
 <p>They were changed since, and the history does not have what they were: secrets, and references by the names of that time.</p>
-${lineList(left.slice(0, mostLeft))}
-${left.length > mostLeft && html`<p class="quiet">And ${String(left.length - mostLeft)} more.</p>`}</section>`
+<ul>${left.map((line) => html`<li>${cutTo(1_000, line)}</li>`)}</ul></section>`
 
 const form = (id: string, plan: string, { message, wrong }: Said): Html => html`<section><h2>Apply it</h2>
 <ul><li>All of it is applied in one transaction, as you and with the rights that both you and its submitter have, or nothing.</li>

@@ -10,7 +10,7 @@ import type { Actor } from '../../permissions.ts'
 import { longestMessage, messageOf, whyNoMessage } from '../../runs/message.ts'
 import { optionsOf } from '../../runs/options.ts'
 import { throwIfNotOk } from '../../submissions/answer.ts'
-import { formerRunFor, leftByRollBack, submitFormer } from '../../submissions/former.ts'
+import { formerRunFor, submitFormer } from '../../submissions/former.ts'
 import type { Submitter } from '../../submissions/submission.ts'
 import { readRun } from '../../views/one-run.ts'
 import type { Run } from '../../views/run.ts'
@@ -121,9 +121,7 @@ export function rollBackPages(app: Api, submitter: Submitter): void {
   ) {
     const former = await readOne(request.params.id, request.actor)
     if (former === null) throw new Problem('not_found', 'There is no such run.')
-    const isPlanned = plan !== null && 'etag' in plan && plan.etag !== null
-    const left = isPlanned ? await leftByRollBack(submitter, former.id, request.actor) : []
-    return sendPage(reply, rollBackPage({ former, plan, start, said, registry, left }, request.actor))
+    return sendPage(reply, rollBackPage({ former, plan, start, said, registry }, request.actor))
   }
 }
 
