@@ -15,21 +15,29 @@ import type { Retention } from '../runs/retention.ts'
 import type { Submitter } from '../submissions/submission.ts'
 import type { Live } from '../views/one-run.ts'
 import type { Waits } from '../waits/waits.ts'
+import { actPages } from './acts.ts'
 import { assetsPath, boardPath, iconPath, nowPath } from './addresses.ts'
-import { applicationPages } from './applications/routes.ts'
+import { applicationsPage } from './applications/list.ts'
+import { applicationPage } from './applications/one.ts'
+import { openApplications } from './applications/states.ts'
 import { assets, iconFile } from './assets.ts'
 import { boardRoutes } from './board/routes.ts'
 import { changesRoute } from './changes.ts'
 import { messagePage, pagePolicy, pageRoute, sendPage } from './frame.ts'
 import { loginRoutes } from './login.ts'
+import { nowPage } from './now/page.ts'
+import { openNow } from './now/read.ts'
 import { isReading, isSameOrigin } from './origin.ts'
-import { pageRoutes } from './page-routes.ts'
-import { recordRoutes } from './records/routes.ts'
+import { auditPage } from './records/audit.ts'
+import { refusalsPage } from './records/refusals.ts'
+import { retentionPage } from './records/retention.ts'
+import { runsPage } from './runs/list.ts'
 import { rollBackPages } from './runs/roll-back.ts'
-import { runPages } from './runs/routes.ts'
+import { runPages } from './runs/run.ts'
 import { searchRoute } from './search.ts'
 import { requireSession } from './session-hook.ts'
 import { inZoneOfCaller, timesRoutes } from './times.ts'
+import { workersPage } from './workers.ts'
 
 /**
  * /admin/: the operators' pages, and Bull Board at /admin/queues/, behind one login. `view_queue` permits viewing,
@@ -69,16 +77,26 @@ export function dashboardRoutes(app: Api, { submitter, queue, door, inspect, ret
     })
     await scope.register(async (scope: Api) => {
       scope.addHook('onRequest', requireSession(db))
-      recordRoutes(scope, db, engine.registry, retention)
+      retentionPage(scope, db, retention)
+      auditPage(scope, db, engine.registry)
+      refusalsPage(scope, db)
       const runs = runListOfOperators(engine.registry)
       await boardRoutes(scope, { db, queue, runs })
-      const sources = { db, registry: engine.registry, queue, inspect, runs }
       changesRoute(scope, db, waits)
-      await pageRoutes(scope, sources)
-      runPages(scope, { db, engine, live, runs })
+      const readNow = openNow({ db, registry: engine.registry, queue, inspect, runs })
+      scope.get(nowPath, pageRoute({ querystring: z.strictObject({}) }), async ({ actor }, reply) =>
+        sendPage(reply, nowPage(await readNow(actor), actor)),
+      )
+      workersPage(scope, db)
+      actPages(scope, db, queue)
+      runsPage(scope, { db, runs })
+      runPages(scope, { db, engine, live })
       rollBackPages(scope, submitter)
-      applicationPages(scope, { db, registry: engine.registry, runs })
-      searchRoute(scope, { db, registry: engine.registry, runs })
+      const sources = { db, registry: engine.registry, runs }
+      const readApplications = openApplications(sources)
+      applicationsPage(scope, sources, readApplications)
+      applicationPage(scope, sources, readApplications)
+      searchRoute(scope, sources)
       scope.get(`${nowPath}*`, pageRoute({}), async () => {
         throw new Problem('not_found', 'There is no page at this address.')
       })

@@ -1,31 +1,31 @@
-import { isSilent, type KnownProcess, silentAfterS, silentOnes } from '../db/presence.ts'
+import type { Db } from '../db/client.ts'
+import { inTime } from '../db/in-time.ts'
+import { isSilent, type KnownProcess, readProcesses, silentAfterS, silentOnes } from '../db/presence.ts'
+import type { Api } from '../http/api.ts'
 import { cutTo, html } from '../http/html.ts'
-import type { Actor } from '../permissions.ts'
 import { workersPath } from './addresses.ts'
-import { page } from './frame.ts'
+import { page, pageRoute, sendPage } from './frame.ts'
 import { type Row, table } from './table.ts'
 import { duration, mark, nameText, number, time } from './words.ts'
 
-/** @property servers the processes of the API */
-export type Processes = { readonly workers: readonly KnownProcess[]; readonly servers: readonly KnownProcess[] }
-
 /** /admin/workers/: each process of an installation with a heartbeat in the last quarter of an hour. */
-export function workersPage({ workers, servers }: Processes, actor: Actor): string {
-  const heard = [...workers, ...servers].filter((each) => !isSilent(each))
-  const versions = new Set(heard.map(({ version }) => version)).size
-  return page({
-    title: 'Workers',
-    asOf: new Date(),
-    actor,
-    within: workersPath,
-    isLive: true,
-    content: html`${summary('worker', workers, 'No worker is heard: start one.')}
+export function workersPage(app: Api, db: Db): void {
+  app.get(workersPath, pageRoute({}), async ({ actor }, reply) => {
+    const reading = Promise.all([readProcesses(db, 'workers'), readProcesses(db, 'servers')])
+    const [workers, servers] = await inTime(reading)
+    const heard = [...workers, ...servers].filter((each) => !isSilent(each))
+    const versions = new Set(heard.map(({ version }) => version)).size
+    const content = html`${summary('worker', workers, 'No worker is heard: start one.')}
 ${versions > 1 && html`<p class="summary bad">${mark('warn', `The processes are of ${versions} versions: an upgrade is not complete.`)}</p>`}
 ${workers.length > 0 && list('Workers', workers, { busy: 'Jobs', taken: 'Last job' })}
 <section><h2>Servers of the API</h2>
 ${summary('server', servers, 'No server is heard.')}
 ${servers.length > 0 && list('Servers of the API', servers, { busy: 'Submissions', taken: 'Last submission' })}</section>
-<p class="quiet">A process that was not heard for ${String(silentAfterS)} s is silent. It is forgotten after a quarter of an hour.</p>`,
+<p class="quiet">A process that was not heard for ${String(silentAfterS)} s is silent. It is forgotten after a quarter of an hour.</p>`
+    return sendPage(
+      reply,
+      page({ title: 'Workers', asOf: new Date(), actor, within: workersPath, isLive: true, content }),
+    )
   })
 }
 
@@ -62,7 +62,7 @@ const list = (what: string, all: readonly KnownProcess[], heads: { readonly busy
 /** The most processes of each kind. */
 const mostRows = 100
 
-export const silentFirst = (all: readonly KnownProcess[]): readonly KnownProcess[] =>
+const silentFirst = (all: readonly KnownProcess[]): readonly KnownProcess[] =>
   all.toSorted((one, other) => Number(isSilent(other)) - Number(isSilent(one)))
 
 function rowOf(each: KnownProcess): Row {

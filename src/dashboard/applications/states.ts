@@ -1,12 +1,41 @@
-import { type Html, html } from '../../http/html.ts'
+import type { z } from 'zod'
+import type { Db } from '../../db/client.ts'
+import { type Html, type HtmlValue, html } from '../../http/html.ts'
 import type { ApplicationState, State } from '../../lists/application-states.ts'
+import { applicationList } from '../../lists/applications.ts'
+import { findPage, type Request } from '../../lists/list.ts'
+import type { ListSpec } from '../../lists/listed.ts'
 import { mostRuns, type OwnerStates } from '../../lists/owner-states.ts'
+import type { Registry } from '../../models/registry.ts'
 import { type Actor, seesAllRuns } from '../../permissions.ts'
+import { applicationView } from '../../views/application.ts'
+import { readUidOf } from '../../views/uid.ts'
 import { applicationsPath, runPagePath, runsPath, withQuery } from '../addresses.ts'
 import { type Row, table } from '../table.ts'
 import { type Look, looks, mark, nameText, number, sentenceText, shortTime } from '../words.ts'
 
-/** The states of applications, and of the teams that own them. */
+/** Applications as their list and their own pages have them: their states, and the teams that own them. */
+
+export type Sources = { readonly db: Db; readonly registry: Registry; readonly runs: ListSpec<'Run'> }
+
+/** The pages count no further. */
+export const mostCounted = 5_000
+
+export type ApplicationRow = z.output<ReturnType<typeof applicationView>['schema']>
+
+/** Reads applications. @returns `isCut`: there are more than are counted */
+export type ReadApplications = ReturnType<typeof openApplications>
+
+export function openApplications({ db, registry }: Pick<Sources, 'db' | 'registry'>) {
+  const list = applicationList(registry)
+  const view = applicationView(registry.kinds)
+  return async (actor: Actor, request: Request) => {
+    const { keys, count, isExact } = await findPage(db, list, actor, { mostCounted, ...request })
+    const reading = { uidOf: await readUidOf(db), related: true, actor }
+    const rows = keys.length === 0 ? [] : (await Array.fromAsync(view.read(db, keys.map(String), reading))).flat()
+    return { count, rows, isCut: !isExact }
+  }
+}
 
 export const stateWords: Readonly<Record<State, string>> = {
   applied: 'applied',
@@ -59,7 +88,7 @@ function teamRow({ owner, last, ...of }: OwnerStates): Row {
   return {
     id: `team-${owner ?? ''}`,
     cells: [
-      owner === null ? 'none' : html`<a href="${withQuery(applicationsPath, { owner })}">${nameText(owner)}</a>`,
+      owner === null ? 'none' : ownerLink(owner),
       linked('applied'),
       linked('failing'),
       linked('waiting'),
@@ -69,3 +98,12 @@ function teamRow({ owner, last, ...of }: OwnerStates): Row {
     ],
   }
 }
+
+export const ownerLink = (owner: string): Html =>
+  html`<a href="${withQuery(applicationsPath, { owner })}">${nameText(owner)}</a>`
+
+/** A provider of an owner that the caller may not see is shown by its key. */
+export const providerCells = ({ provider, provider_obj }: ApplicationRow): readonly [HtmlValue, HtmlValue] =>
+  provider === null
+    ? ['none', '']
+    : [nameText(provider_obj?.name ?? `key ${provider}`), provider_obj?.verbose_name ?? 'not shown']

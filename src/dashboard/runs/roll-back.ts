@@ -2,10 +2,12 @@ import { hash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { inTime } from '../../db/in-time.ts'
-import { catalogue, Problem } from '../../errors.ts'
+import { catalogue, detailOf, Problem } from '../../errors.ts'
 import { noteFailure } from '../../http/access-log.ts'
 import type { Api } from '../../http/api.ts'
-import { headerOf } from '../../http/headers.ts'
+import { type Headers, headerOf } from '../../http/headers.ts'
+import { cutTo, type Html, html } from '../../http/html.ts'
+import type { Registry } from '../../models/registry.ts'
 import type { Actor } from '../../permissions.ts'
 import { longestMessage, messageOf, whyNoMessage } from '../../runs/message.ts'
 import { optionsOf } from '../../runs/options.ts'
@@ -14,16 +16,45 @@ import { formerRunFor, submitFormer } from '../../submissions/former.ts'
 import type { Submitter } from '../../submissions/submission.ts'
 import { readRun } from '../../views/one-run.ts'
 import type { Run } from '../../views/run.ts'
-import { rollBackPath, runPagePath } from '../addresses.ts'
-import { messagePage, pageRoute, sendPage } from '../frame.ts'
-import { startOfPart } from './changes.ts'
-import { type Planned, rollBackPage, type Said } from './roll-back-page.ts'
+import { rollBackPath, runPagePath, runsPath } from '../addresses.ts'
+import { whyField } from '../filter-fields.ts'
+import { messagePage, page, pageRoute, sendPage } from '../frame.ts'
+import { looks, mark, nameText, time } from '../words.ts'
+import { areUnchanged, changeCounts, changesPart, lineList, startOfPart } from './changes.ts'
 
 /**
  * /admin/runs/{id}/roll-back/: the effect that the document of a former run would have today, and the button that applies it.
  * Both are submissions of the session's user, as `POST /blueprints/runs/{id}/apply/` makes them
  * (docs/adr/0071-a-page-makes-a-plan.md).
  */
+
+/**
+ * The run of the plan, which has an ETag when it was made; why there is no run, when it was refused before; null: none was asked
+ * for.
+ */
+type Planned = Run | Problem | null
+
+/**
+ * The answer of the page to a form that was sent.
+ *
+ * @property wrong the error of the message @property problem why nothing was applied @property changed what changed since the plan:
+ * this is another one
+ */
+type Said = {
+  readonly message?: string | null
+  readonly wrong?: string
+  readonly problem?: Problem
+  readonly changed?: string
+}
+
+/** @property start the index of the first change that is shown */
+type Shown = {
+  readonly former: Run
+  readonly plan: Planned
+  readonly start: number
+  readonly said: Said
+  readonly registry: Pick<Registry, 'byName'>
+}
 
 const params = z.object({ id: z.guid() })
 const planQuery = z.strictObject({ plan: z.guid().optional(), start: startOfPart })
@@ -67,11 +98,8 @@ export function rollBackPages(app: Api, submitter: Submitter): void {
       if (reviewed.etag === null) return show(request, reply, reviewed)
       if (wrong !== null) return show(request, reply.code(400), reviewed, { message, wrong })
       try {
-        const { id: run, run: end } = await submitFormer(submitter, request, reply, {
-          id,
-          query: { dry_run: false, replace_provider: false, reset: false },
-          headers: headersOf(plan, reviewed.etag, message),
-        })
+        const headers = headersOf(plan, reviewed.etag, message)
+        const { id: run, run: end } = await submitted(request, reply, false, headers)
         if (end === 'unknown') return sendPage(reply.code(202), notKnownYet(run, request))
         if (typeof end === 'object') throwIfNotOk(end)
         return reply.redirect(runPagePath(run), 303)
@@ -85,11 +113,17 @@ export function rollBackPages(app: Api, submitter: Submitter): void {
     },
   )
 
+  const submitted = (request: Asking, reply: FastifyReply, dry_run: boolean, headers: Headers) =>
+    submitFormer(submitter, request, reply, {
+      id: request.params.id,
+      query: { dry_run, replace_provider: false, reset: false },
+      headers,
+    })
+
   /** @returns the id of the plan's run, or why there is none */
   async function submitPlan(request: Asking, reply: FastifyReply): Promise<string | Problem> {
-    const query = { dry_run: true, replace_provider: false, reset: false }
     try {
-      return (await submitFormer(submitter, request, reply, { id: request.params.id, query, headers: {} })).id
+      return (await submitted(request, reply, true, {})).id
     } catch (error) {
       return refused(request, reply, error)
     }
@@ -157,3 +191,95 @@ const notKnownYet = (run: string, { actor }: FastifyRequest) =>
     `The database went away before the outcome was known. Once it is back, the outcome stands at ${runPagePath(run)}; if nothing is there, nothing was applied.`,
     actor,
   )
+
+function rollBackPage(shown: Shown, actor: Actor): string {
+  const { former, plan, said } = shown
+  const title = former.applied === true ? 'Plan again or roll back' : 'Plan again'
+  return page({
+    title: `${title}: ${former.title}`,
+    actor,
+    within: runsPath,
+    isLive: isOpen(plan),
+    content: html`<p>The document of <a href="${runPagePath(former.id)}">this run</a> of ${time(new Date(former.created_at))}${former.submitter_name !== null && `, by ${nameText(former.submitter_name)}`}, against today.</p>
+${
+  said.changed !== undefined &&
+  html`<div class="alert" role="alert"><p>Something changed after the plan: nothing was applied. Below is the new plan.</p>
+<p>The answer was: ${cutTo(mostOfAnswer, said.changed)}</p></div>`
+}
+${said.problem !== undefined && html`<div class="alert" role="alert"><p>Nothing was applied.</p>${sentences(said.problem)}</div>`}
+${contentOf(shown)}`,
+  })
+}
+
+/** Whether it waits for a worker, or is at work. */
+const isOpen = (plan: Planned): boolean => plan !== null && !(plan instanceof Problem) && plan.finished_at === null
+
+function contentOf({ former: { id }, plan, start, said, registry }: Shown): Html {
+  if (plan === null)
+    return html`<section><h2>There is no plan yet</h2><p>A plan says what the document would change today, and changes nothing.</p>
+<form method="post" action="${rollBackPath(id)}"><div class="choice">${cancel(id)}<button type="submit">Show the plan</button></div></form></section>`
+  if (plan instanceof Problem) return notPlanned(id, 'There is no plan, and nothing was changed.', sentences(plan))
+  const { changes, logs, finished_at, etag, not_put_back: left } = plan
+  if (finished_at === null)
+    return html`<div class="summary"><p>${mark(looks.running, 'planning')} <span class="says">The plan is not there yet. Without a script, load this page again.</span></p></div>
+<p class="choice">${cancel(id)}</p>`
+  if (etag === null)
+    return notPlanned(
+      id,
+      'The document would not be applied today. Nothing was changed.',
+      html`${lineList(logs)}
+<p><a href="${runPagePath(plan.id)}">The run of this plan</a></p>`,
+    )
+  const changesNothing = areUnchanged(changes)
+  return html`<div class="summary"><p>${mark(looks.planned, 'planned')} <span class="says">${
+    changesNothing
+      ? 'It would change nothing: all is as the document says.'
+      : `It would do this: ${changeCounts(changes)}.`
+  }</span></p><p>As of ${time(new Date(finished_at))}. Nothing was changed so far.</p></div>
+<section><h2>What it would do: ${changeCounts(changes)}</h2>
+${changesPart(changes, `${rollBackPath(id)}?plan=${plan.id}`, { start, registry })}
+${
+  logs.length > 0 && html`<details id="says"><summary>What the plan says</summary>${lineList(logs)}</details>`
+}</section>
+${left.length > 0 && notPutBack(left)}
+${changesNothing ? html`<p class="choice">${cancel(id, 'Back to the run')}</p>` : form(id, plan.id, said)}`
+}
+
+/** A plan that a worker refused, or that was refused before there was a run. */
+const notPlanned = (id: string, what: string, why: Html): Html =>
+  html`<div class="summary warn"><p>${mark(looks.refused, 'not planned')} <span class="says">${what}</span></p></div>
+<section><h2>Why</h2>${why}</section><p class="choice">${cancel(id, 'Back to the run')}<a class="button" href="${rollBackPath(id)}">Plan it again</a></p>`
+
+/** Fields that were changed since the run, and that no document can put back. */
+const notPutBack = (left: readonly string[]): Html => html`<section><h2>Will not be put back</h2>
+<p>They were changed since, and the history does not have what they were: secrets, and references by the names of that time.</p>
+<ul>${left.map((line) => html`<li>${cutTo(1_000, line)}</li>`)}</ul></section>`
+
+const form = (id: string, plan: string, { message: value, wrong }: Said): Html => html`<section><h2>Apply it</h2>
+<ul><li>All of it is applied in one transaction, as you and with the rights that both you and its submitter have, or nothing.</li>
+<li>Fields that the document does not name go back to what they were, as far as the history has them. What was made since stays.</li>
+<li>If anything that the plan names changes before that, nothing is applied, and you see the new plan.</li></ul>
+<form method="post" action="${rollBackPath(id)}"><input type="hidden" name="plan" value="${plan}">
+${whyField('message', longestMessage, whoReads, { value, wrong })}
+<div class="choice">${cancel(id)}<button type="submit">Apply this plan</button></div>
+</form></section>`
+
+const whoReads = `One line of at most ${longestMessage} characters. It is kept with the run, and all who may see the run can read it: write no secret.`
+
+const cancel = (id: string, text = 'Cancel'): Html => html`<a class="button" href="${runPagePath(id)}">${text}</a>`
+
+/** Each error with its place in the document, or else the message. */
+function sentences({ message, errors = [] }: Problem): Html {
+  if (errors.length === 0) return html`<p>${cutTo(mostOfAnswer, message)}</p>`
+  return lineList(
+    errors.map((error) => {
+      const { pointer, message } = detailOf(error)
+      return pointer === undefined || pointer === ''
+        ? message
+        : html`<code>${cutTo(500, pointer)}</code>: ${cutTo(1_000, message)}`
+    }),
+  )
+}
+
+/** The most bytes of the answer. */
+const mostOfAnswer = 4_000

@@ -1,49 +1,78 @@
+import { z } from 'zod'
+import type { Db } from '../../db/client.ts'
+import { inTime } from '../../db/in-time.ts'
+import { Problem } from '../../errors.ts'
+import type { Api } from '../../http/api.ts'
 import { cutTo, type Html, html } from '../../http/html.ts'
+import { queryInteger } from '../../lists/filters.ts'
 import type { RunRow } from '../../lists/run-rows.ts'
 import type { Registry } from '../../models/registry.ts'
 import { runPath } from '../../paths.ts'
 import { type Actor, allows, allowsSome } from '../../permissions.ts'
-import { type AtWork, isBlocked } from '../../runs/at-work.ts'
+import type { Engine } from '../../plan/engine.ts'
+import { type AtWork, isBlocked, readAtWork } from '../../runs/at-work.ts'
 import { outcomeOf } from '../../runs/outcome.ts'
 import { mayRollBack } from '../../submissions/access.ts'
+import { type Live, readRun } from '../../views/one-run.ts'
 import type { Run } from '../../views/run.ts'
 import { applicationPath, documentPath, jobPath, rollBackPath, runPagePath, runsPath, withQuery } from '../addresses.ts'
-import { page } from '../frame.ts'
+import { page, pageRoute, sendPage } from '../frame.ts'
+import { ifInTime } from '../late.ts'
 import { factList } from '../table.ts'
 import { copyButton, count, duration, mark, nameText, number, sentenceText, stateOf, time } from '../words.ts'
-import { areUnchanged, changeCounts, changesPart, lineList } from './changes.ts'
+import { areUnchanged, changeCounts, changesPart, lineList, startOfPart } from './changes.ts'
+import { documentPage } from './document.ts'
 
 /** /admin/runs/{id}/: when what happened, and what it changed. */
 
-type Shown = {
-  /** The index of the first change that is shown. */
-  readonly start: number
-  readonly registry: Pick<Registry, 'byName'>
-  /** What a run that has not ended waits for, as far as that is known. */
-  readonly atWork: AtWork | undefined
-}
+const params = z.object({ id: z.guid() })
+/** Milliseconds; a document of many entries is long to open and to print. */
+const documentWithinMs = 5_000
 
-export function runPage(run: Run, { start, registry, atWork }: Shown, actor: Actor): string {
-  const isOver = run.finished_at !== null
-  const outcome = outcomeOf(run, run.changes.length > 0 && areUnchanged(run.changes))
-  const state = stateOf({ ...run, outcome, isBlocked: atWork !== undefined && isBlocked(atWork) })
-  return page({
-    title: run.title,
-    actor,
-    within: runsPath,
-    // It may be repaired later.
-    isLive: !isOver || ((run.state === 'failed' || run.state === 'cancelled') && run.repaired !== true),
-    content: html`${summary(run, state, says(run, outcome))}
+type Sources = { readonly db: Db; readonly engine: Engine; readonly live: Live }
+
+/** `mayReadRun` decides which runs a caller sees. */
+export function runPages(app: Api, { db, engine, live }: Sources): void {
+  const { registry } = engine
+
+  /** @throws {Problem} `not_found` also for a run that the caller may not see */
+  const readOne = (id: string, actor: Actor, withBlueprint = false): Promise<Run> =>
+    inTime(readRun(db, engine, { id, withBlueprint }, actor, live), withBlueprint ? documentWithinMs : undefined)
+
+  app.get(
+    runPagePath(':id'),
+    pageRoute({ params, querystring: z.strictObject({ start: startOfPart }) }),
+    async ({ actor, params: { id }, query: { start } }, reply) => {
+      const run = await readOne(id, actor)
+      const isOver = run.finished_at !== null
+      const [atWork] = isOver ? [] : ((await ifInTime(readAtWork(db, id))) ?? [])
+      const outcome = outcomeOf(run, run.changes.length > 0 && areUnchanged(run.changes))
+      const state = stateOf({ ...run, outcome, isBlocked: atWork !== undefined && isBlocked(atWork) })
+      const content = html`${summary(run, state, says(run, outcome))}
 ${unreadable(run)}
-${isOver && mayRollBack(actor, run.submitter) && html`<p><a class="button" href="${rollBackPath(run.id)}">${run.applied === true ? 'Plan again or roll back to this' : 'Plan it again'}</a></p>`}
+${isOver && mayRollBack(actor, run.submitter) && html`<p><a class="button" href="${rollBackPath(id)}">${run.applied === true ? 'Plan again or roll back to this' : 'Plan it again'}</a></p>`}
 ${
   start === 0 &&
   html`<div class="columns"><div><section><h2>What happened</h2>${timeline(run, state, allows(actor, 'view_run') ? atWork : undefined)}</section>
 ${said(run)}</div>
 <section><h2>Facts</h2>${facts(run, allowsSome(actor, 'view_application'))}</section></div>`
 }
-${changed(run, start, registry)}`,
-  })
+${changed(run, start, registry)}`
+      // It may be repaired later.
+      const isLive = !isOver || ((run.state === 'failed' || run.state === 'cancelled') && run.repaired !== true)
+      return sendPage(reply, page({ title: run.title, actor, within: runsPath, isLive, content }))
+    },
+  )
+
+  app.get(
+    documentPath(':id'),
+    pageRoute({ params, querystring: z.strictObject({ page: queryInteger(1, 1_000_000).default(1) }) }),
+    async ({ actor, params: { id }, query }, reply) => {
+      const shown = documentPage(await readOne(id, actor, true), query.page, actor)
+      if (shown === null) throw new Problem('not_found', 'The document has no such page.')
+      return sendPage(reply, shown)
+    },
+  )
 }
 
 type State = ReturnType<typeof stateOf>
@@ -137,7 +166,7 @@ const unreadable = ({ unreadable: found }: Run): Html | false =>
   found.length > 0 &&
   html`<p class="alert" role="alert">The database holds a part of this run that could not be read: ${found.map((each) => parts[each]).join('; ')}. All else is shown.</p>`
 
-function changed({ id, mode, changes }: Run, start: number, registry: Shown['registry']): Html | false {
+function changed({ id, mode, changes }: Run, start: number, registry: Pick<Registry, 'byName'>): Html | false {
   if (changes.length === 0) return false
   return html`<section><h2>${mode === 'plan' ? 'Changes that it would make' : 'Changes'}: ${changeCounts(changes)}</h2>
 ${changesPart(changes, runPagePath(id), { start, registry })}</section>`

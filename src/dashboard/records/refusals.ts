@@ -1,23 +1,27 @@
 import { z } from 'zod'
+import type { Db } from '../../db/client.ts'
+import { inTime } from '../../db/in-time.ts'
+import type { Api } from '../../http/api.ts'
 import { type Html, html } from '../../http/html.ts'
 import { type Actor, allows, seesAllRuns } from '../../permissions.ts'
 import {
   isCounted,
   type Refusals,
   type Refused,
+  readRefusals,
   refusalKinds,
   refusalsKept,
   refusalsOfSecond,
 } from '../../views/refusal.ts'
-import { refusalsPath, withQuery } from '../addresses.ts'
-import { choiceField, sentKey, sentText, textField } from '../filter-fields.ts'
-import { page } from '../frame.ts'
-import { moves, type Row, table } from '../table.ts'
+import { refusalsPath } from '../addresses.ts'
+import { choiceField, filters, sentKey, sentText, textField, turns } from '../filter-fields.ts'
+import { page, pageRoute, sendPage } from '../frame.ts'
+import { type Row, table } from '../table.ts'
 import { count, mark, nameText, notKnown, number, sentenceText, shortTime, time, titleText } from '../words.ts'
 
 /** /admin/refusals/: refused access, refused submissions, and failed logins. */
 
-export const refusalsQuery = z.strictObject({
+const refusalsQuery = z.strictObject({
   kind: sentText.pipe(z.enum(refusalKinds).nullable()),
   who: sentText,
   id: sentText,
@@ -28,26 +32,27 @@ type Question = z.output<typeof refusalsQuery>
 /** The most rows of a page. */
 const mostRows = 100
 
-/** @param found null: they could not be read in time */
-export const refusalsPage = (question: Question, found: Refusals | null, actor: Actor): string =>
-  page({
-    title: 'Refused access and submissions',
-    asOf: new Date(),
-    actor,
-    within: refusalsPath,
-    isLive: question.before === null,
-    content: html`<p>Writes that were refused, and reads of the audit, of others' runs and of token keys; failed logins; and submissions that did not become runs. The last ${number(refusalsKept)} of users are kept, and as many without a valid token, without what was sent.</p>
+export const refusalsPage = (app: Api, db: Db): void => {
+  app.get(refusalsPath, pageRoute({ querystring: refusalsQuery }), async ({ actor, query }, reply) => {
+    const before = query.before === null ? null : BigInt(query.before)
+    const found = await inTime(readRefusals(db, actor, { ...query, before })).catch(() => null)
+    const content = html`<p>Writes that were refused, and reads of the audit, of others' runs and of token keys; failed logins; and submissions that did not become runs. The last ${number(refusalsKept)} of users are kept, and as many without a valid token, without what was sent.</p>
 ${!seesAllRuns(actor) && html`<p class="quiet">You see your own only: ${why(actor)}.</p>`}
-${form(question)}
-${found === null ? notKnown() : contentOf(question, found)}`,
+${form(query)}
+${found === null ? notKnown() : contentOf(query, found)}`
+    const title = 'Refused access and submissions'
+    const shown = { title, asOf: new Date(), actor, within: refusalsPath, isLive: before === null, content }
+    return sendPage(reply, page(shown))
   })
+}
 
-const form = ({ kind, who, id }: Question): Html => html`<form class="filters" method="get" action="${refusalsPath}">
-${choiceField('kind', 'Kind', kind ?? '', [['', 'any'], ...refusalKinds.map((each) => [each, each] as const)])}
+const form = ({ kind, who, id }: Question): Html =>
+  filters(
+    refusalsPath,
+    html`${choiceField('kind', 'Kind', kind ?? '', [['', 'any'], ...refusalKinds.map((each) => [each, each] as const)])}
 ${textField('who', 'Who', { value: who })}
-${textField('id', 'Request', { value: id })}
-<div class="choice"><button type="submit">Show</button><a class="button" href="${refusalsPath}">Clear</a></div>
-</form>`
+${textField('id', 'Request', { value: id })}`,
+  )
 
 const why = (actor: Actor): string =>
   allows(actor, 'view_run') ? 'your rights are bound to owners' : 'you lack the permission view_run'
@@ -80,7 +85,7 @@ ${
         shown,
       )
 }
-${moves({ 'The newest': before !== null && withQuery(refusalsPath, { ...question, before: null }), Older: next !== undefined && withQuery(refusalsPath, { ...question, before: String(next) }) })}</section>`
+${turns(refusalsPath, question, next === undefined ? undefined : String(next))}</section>`
 }
 
 const rowOf = (each: Refused, now: Date): Row => ({

@@ -1,24 +1,20 @@
+import type { Db } from '../../db/client.ts'
+import type { Api } from '../../http/api.ts'
 import { html } from '../../http/html.ts'
-import type { Actor } from '../../permissions.ts'
-import { type Due, mostDue, type Retention, type readDue } from '../../runs/retention.ts'
+import { type Due, mostDue, type Retention, readDue } from '../../runs/retention.ts'
 import { refusalsKept } from '../../views/refusal.ts'
-import { auditPath } from '../addresses.ts'
-import { page } from '../frame.ts'
+import { auditPath, retentionPath } from '../addresses.ts'
+import { page, pageRoute, sendPage } from '../frame.ts'
+import { ifInTime } from '../late.ts'
 import { table } from '../table.ts'
 import { count, notKnown, number, time } from '../words.ts'
 
-/** /admin/retention/: what workers delete because of its age, and when. @param found null: it could not be read in time */
-export const retentionPage = (
-  { runDays, auditDays }: Retention,
-  found: Awaited<ReturnType<typeof readDue>> | null,
-  actor: Actor,
-): string =>
-  page({
-    title: 'What is deleted, and when',
-    asOf: new Date(),
-    actor,
-    within: auditPath,
-    content: html`<p>Workers delete what is too old every minute. These are the settings of this server: those of the workers count.</p>
+/** /admin/retention/: what workers delete because of its age, and when. */
+export const retentionPage = (app: Api, db: Db, retention: Retention): void => {
+  const { runDays, auditDays } = retention
+  app.get(retentionPath, pageRoute({}), async ({ actor }, reply) => {
+    const found = await ifInTime(readDue(db, retention))
+    const content = html`<p>Workers delete what is too old every minute. These are the settings of this server: those of the workers count.</p>
 <section>${
       found === null
         ? notKnown()
@@ -39,8 +35,13 @@ export const retentionPage = (
               },
             ],
           )
-    }</section>`,
+    }</section>`
+    return sendPage(
+      reply,
+      page({ title: 'What is deleted, and when', asOf: new Date(), actor, within: auditPath, content }),
+    )
   })
+}
 
 const dayMs = 86_400_000
 

@@ -1,0 +1,129 @@
+import { z } from 'zod'
+import { requireAccess } from '../../http/access.ts'
+import type { Api } from '../../http/api.ts'
+import { type Html, html } from '../../http/html.ts'
+import { readStates, states } from '../../lists/application-states.ts'
+import { queryInteger } from '../../lists/filters.ts'
+import { readOwners } from '../../lists/owner-states.ts'
+import { comparedName } from '../../names.ts'
+import { type Actor, allows } from '../../permissions.ts'
+import { compareAll } from '../../runs/outside.ts'
+import { type LastChange, readLastChanges } from '../../views/last-changes.ts'
+import { applicationPath, applicationsPath, withQuery } from '../addresses.ts'
+import { choiceField, filters, sentText, textField } from '../filter-fields.ts'
+import { page, pageRoute, sendPage } from '../frame.ts'
+import { ifInTime } from '../late.ts'
+import { moves, table } from '../table.ts'
+import { count, nameText, notKnown, number, shortTime, titleText } from '../words.ts'
+import {
+  mostCounted,
+  ownerLink,
+  providerCells,
+  type ReadApplications,
+  type Sources,
+  stateText,
+  stateWords,
+  teamTable,
+} from './states.ts'
+
+/** /admin/applications/: the applications with their states and owners. */
+
+const listQuery = z.strictObject({
+  text: sentText,
+  owner: sentText,
+  state: z.enum(['', ...states]).default(''),
+  page: queryInteger(1, 1_000_000).default(1),
+})
+type Question = z.output<typeof listQuery>
+
+const rowsOfPage = 50
+const mostWords = 8
+
+export function applicationsPage(app: Api, { db, registry, runs }: Sources, read: ReadApplications): void {
+  app.get(applicationsPath, pageRoute({ querystring: listQuery }), async ({ actor, query: asked }, reply) => {
+    requireAccess(actor, 'view_application')
+    const [found, teams] = await Promise.all([
+      ifInTime(readPage(asked, actor)),
+      asked.owner === null ? [] : ifInTime(readOwners(db, registry, runs, actor, comparedName(asked.owner))),
+    ])
+    const { text, owner, state } = asked
+    const content = html`${!allows(actor, 'view_application') && html`<p class="quiet">You see those of some owners only: your rights are bound to them.</p>`}
+${filters(
+  applicationsPath,
+  html`${textField('text', 'Words of name, slug or group', { value: text })}
+${textField('owner', 'Owner', { value: owner })}
+${choiceField('state', 'State', state, [['', 'any'], ...states.map((each) => [each, stateWords[each]] as const)])}`,
+)}
+${teams?.[0] !== undefined && teamTable([teams[0]])}
+<section>${found === null ? notKnown('This takes too long: say more of what you look for.') : results(found, asked, actor)}</section>
+<form method="post" action="${applicationsPath}"><p class="quiet">Workers compare all applications with their recorded changes every 10 minutes. ${allows(actor, 'manage_queue') && html`<button type="submit">Compare now</button>`}</p></form>`
+    const isLive = asked.page === 1
+    return sendPage(reply, page({ title: 'Applications', actor, within: applicationsPath, isLive, content }))
+  })
+
+  /** Compares all applications with their recorded changes. */
+  app.post(applicationsPath, pageRoute({}), async ({ log }, reply) => {
+    // It goes on when it takes longer than a page waits.
+    await ifInTime(compareAll(db, registry, (error) => log.warn({ err: error }, 'applications could not be compared')))
+    return reply.redirect(applicationsPath, 303)
+  })
+
+  /** States and changes are null when they could not be read in time. */
+  async function readPage({ text, owner, state, page }: Question, actor: Actor) {
+    const terms = text?.split(/\s+/u) ?? []
+    const sent = { owner: owner ?? undefined, state: state === '' ? undefined : state }
+    const found = await read(actor, { sent, terms: terms.slice(0, mostWords), page, size: rowsOfPage })
+    const [pks, slugs] = [found.rows.map(({ pk }) => pk), found.rows.map(({ slug }) => slug)]
+    const [changes, states] = await Promise.all([
+      ifInTime(readLastChanges(db, registry, actor, pks)),
+      ifInTime(readStates(db, { slugs })),
+    ])
+    return { ...found, changes, states }
+  }
+}
+
+type Found = Awaited<ReturnType<ReadApplications>> & {
+  readonly changes: ReadonlyMap<string, LastChange> | null
+  readonly states: Awaited<ReturnType<typeof readStates>> | null
+}
+
+const results = (found: Found, asked: Question, actor: Actor): Html =>
+  html`<h2>${found.isCut ? `${number(mostCounted)}+ applications` : count(found.count, 'application')}</h2>
+${found.rows.length > 0 ? list(found, actor) : formerly(asked.text ?? '')}
+${moves({
+  Before: asked.page > 1 && withQuery(applicationsPath, { ...asked, page: asked.page - 1 }),
+  Next: asked.page * rowsOfPage < found.count && withQuery(applicationsPath, { ...asked, page: asked.page + 1 }),
+})}`
+
+/** An application that was deleted or renamed is in no list, and has a history. */
+const formerly = (text: string): Html | false =>
+  /^[\w-]+$/.test(text) &&
+  html`<p>None has it now. <a href="${applicationPath(text)}">What was done to one with the slug ${text}</a></p>`
+
+const list = ({ rows, states: found, changes }: Found, actor: Actor): Html =>
+  table(
+    'Applications',
+    {
+      Name: 'text',
+      Slug: 'name',
+      State: 'text',
+      Provider: 'name',
+      Kind: 'plain',
+      Owner: 'name',
+      'Last change': 'text',
+    },
+    rows.map((row) => ({
+      id: `application-${row.pk}`,
+      cells: [
+        html`<a href="${applicationPath(row.slug)}">${titleText(row.name)}</a>`,
+        row.slug,
+        stateText(found?.get(row.slug), actor),
+        ...providerCells(row),
+        row.owner !== null && ownerLink(row.owner),
+        changes === null ? 'not known' : lastChange(changes.get(row.pk)),
+      ],
+    })),
+  )
+
+const lastChange = (last: LastChange | undefined): Html | false =>
+  last !== undefined && html`${shortTime(last.at)}${last.user !== null && ` by ${nameText(last.user)}`}`

@@ -1,0 +1,178 @@
+import { isDeepStrictEqual } from 'node:util'
+import { z } from 'zod'
+import { inTime } from '../../db/in-time.ts'
+import { Problem } from '../../errors.ts'
+import { requireAccess } from '../../http/access.ts'
+import type { Api } from '../../http/api.ts'
+import { type Html, html } from '../../http/html.ts'
+import { readStates } from '../../lists/application-states.ts'
+import { queryText } from '../../lists/filters.ts'
+import { findRuns } from '../../lists/runs-of-operators.ts'
+import type { Registry } from '../../models/registry.ts'
+import { type Actor, allowsFor, ownersShown } from '../../permissions.ts'
+import { isOutside, readStanding, type Standing } from '../../runs/outside.ts'
+import { mayRollBack } from '../../submissions/access.ts'
+import { type HistoryEntry, type Recorded, readHistory } from '../../views/history.ts'
+import { applicationPath, applicationsPath, rollBackPath, runPagePath, runsPath } from '../addresses.ts'
+import { page, pageRoute, sendPage } from '../frame.ts'
+import { ifInTime } from '../late.ts'
+import { fieldList } from '../runs/changes.ts'
+import { factList, moves, table } from '../table.ts'
+import { count, type Look, mark, namesOf, nameText, notKnown, number, shortId, shortTime } from '../words.ts'
+import {
+  type ApplicationRow,
+  ownerLink,
+  providerCells,
+  type ReadApplications,
+  type Sources,
+  stateText,
+} from './states.ts'
+
+/**
+ * /admin/applications/{slug}/: the fields of an application, and what was done to it. The declaration of the API's list, and
+ * `readHistory`, decide which applications a caller sees.
+ */
+
+const params = z.object({ slug: queryText() })
+const historyQuery = z.strictObject({
+  before: z
+    .string()
+    .regex(/^[1-9]\d{0,17}\.\d{1,6}$/)
+    .nullable()
+    .default(null),
+})
+const entriesOfPage = 20
+const none = 'There is no such application, and none had this slug, as far as you may see.'
+
+export function applicationPage(app: Api, { db, registry, runs }: Sources, read: ReadApplications): void {
+  app.get(
+    applicationPath(':slug'),
+    pageRoute({ params, querystring: historyQuery }),
+    async ({ actor, params, query: { before } }, reply) => {
+      requireAccess(actor, 'view_application')
+      const slug = params.slug.normalize('NFC')
+      const [history, found] = await Promise.all([
+        inTime(readHistory(db, registry, { slug }, actor, { before, size: entriesOfPage })),
+        inTime(read(actor, { sent: { slug }, terms: [], page: 1, size: 1 })),
+      ])
+      const [row] = found.rows
+      if (history === undefined && row === undefined) throw new Problem('not_found', none)
+      const { entries = [], next = null } = history ?? {}
+      const of = row === undefined ? { slug } : { slug: null, key: row.pk }
+      const [standing, states] = await Promise.all([
+        ifInTime(readStanding(db, registry, of, history?.owners ?? ownersShown(actor))),
+        row && ifInTime(readStates(db, { slugs: [slug] })),
+      ])
+      const isSeen = ({ model, owner, isGone }: Standing) =>
+        isGone || allowsFor(actor, `view_${registry.byName(model)?.resource}`, owner)
+      const visible = standing?.filter(isSeen) ?? null
+      const isChanged = visible !== null && isOutside(visible) === true
+      const putBack = isChanged ? await ifInTime(lastDocument(slug, entries, actor)) : null
+      const isFirst = before === null
+      const state = states?.get(slug)
+      const content = html`${row === undefined && html`<div class="summary bad"><p>${mark('off', 'gone')} <span class="says">There is no application of this slug now: it was deleted or renamed.</span></p></div>`}
+${state?.state === 'failing' && html`<div class="summary bad"><p>${stateText(state, actor)}</p></div>`}
+${state?.state === 'waiting' && html`<div class="summary"><p>${stateText(state, actor)} <span class="says">A run that names it has not ended.</span></p></div>`}
+${
+  isChanged &&
+  html`<div class="summary warn"><p>${mark('warn', 'changed outside')} <span class="says">It, or its provider, is not as its recorded changes left it.</span></p>
+${putBack !== null && html`<p><a href="${rollBackPath(putBack)}">Plan its last document again</a>: what it would put back.</p>`}</div>`
+}
+<div class="columns${isFirst && row !== undefined && ' aside'}">
+${isFirst && row !== undefined && html`<section><h2>As it stands</h2>${facts(row, stateText(state, actor))}${visible === null ? notKnown() : visible.map((each) => fieldsOf(each, registry))}</section>`}
+<section><h2>What was done to it and to its providers</h2>
+${entries.length === 0 ? html`<p>Nothing is recorded.</p>` : timeline(entries, namesOf(registry), actor)}
+${moves({
+  'The newest': !isFirst && applicationPath(slug),
+  Older: next !== null && `${applicationPath(slug)}?before=${next}`,
+})}</section>
+</div>`
+      return sendPage(
+        reply,
+        page({ title: row?.name ?? slug, actor, within: applicationsPath, isLive: isFirst, content }),
+      )
+    },
+  )
+
+  /**
+   * The newest run that wrote the application, or that found it as its document has it. @returns null when there is none to plan
+   * again
+   */
+  async function lastDocument(slug: string, entries: readonly Recorded[], actor: Actor) {
+    const { ids } = await findRuns(db, runs, actor, {
+      sent: { application: slug, applied: true, mode: ['apply'] },
+      size: 1,
+    })
+    const select = { id: true, createdAt: true, finishedAt: true, submitterPk: true } as const
+    const applied = await db.run.findFirst({ where: { id: { in: ids } }, select })
+    const wrote = entries.find(({ run }) => run?.hasDocument === true)
+    const isNewer = applied !== null && !(new Date(wrote?.entry.at ?? '') > (applied.finishedAt ?? applied.createdAt))
+    const id = isNewer ? applied.id : (wrote?.entry.run ?? null)
+    const submitter = isNewer ? applied.submitterPk : (wrote?.run?.submitterPk ?? null)
+    return id !== null && mayRollBack(actor, submitter) ? id : null
+  }
+}
+
+function facts(row: ApplicationRow, state: Html): Html {
+  const [provider, kind] = providerCells(row)
+  return factList([
+    ['State', state],
+    ['Slug', html`<code>${row.slug}</code>`],
+    ['Provider', html`${provider}${kind !== '' && html`, ${kind}`}`],
+    ['Backchannel', row.backchannel_providers.length > 0 && `${number(row.backchannel_providers.length)} providers`],
+    ['Owner', row.owner === null ? 'none' : ownerLink(row.owner)],
+    ['Made by', row.created_by_name && nameText(row.created_by_name)],
+    [
+      'Runs',
+      html`<a href="${runsPath}?period=month&amp;object=application%3A${encodeURIComponent(row.slug)}">that changed it, in the last 30 days</a>`,
+    ],
+  ])
+}
+
+/** The fields of the application, or of its provider: what was changed outside first, what has its default folded. */
+function fieldsOf({ model, values, outside }: Standing, registry: Registry): Html {
+  const { fields, displayName = model } = registry.byName(model) ?? {}
+  const initialOf = (name: string) => fields?.get(name)?.initial
+  const changed = Object.entries(outside ?? {})
+  const others = Object.entries(values).filter(([name]) => !Object.hasOwn(outside ?? {}, name))
+  const [usual, set] = [true, false].map((wanted) =>
+    others.filter(([name, value]) => isDeepStrictEqual(value, initialOf(name) ?? null) === wanted),
+  )
+  const listed = (some: typeof others = []) =>
+    fieldList(Object.fromEntries(some.map(([name, to]) => [name, { from: null, to }])), true)
+  return html`<h3>${displayName}</h3>
+${changed.length > 0 && html`<p>${mark('warn', 'changed outside')}, from what was recorded to what is there:</p>${fieldList(Object.fromEntries(changed), false)}`}
+${listed(set)}
+${(usual?.length ?? 0) > 0 && html`<details id="usual-${model}"><summary>${count(usual?.length ?? 0, 'field')} with the default</summary>${listed(usual)}</details>`}`
+}
+
+const actions: Readonly<Record<HistoryEntry['action'], readonly [Look, string]>> = {
+  create: ['good', 'created'],
+  update: ['changed', 'changed'],
+  delete: ['bad', 'deleted'],
+}
+
+const timeline = (entries: readonly Recorded[], nameOf: (model: string) => string, actor: Actor): Html =>
+  table(
+    'What was done',
+    { At: 'plain', What: 'text', Who: 'name', 'Fields, from -> to': 'text' },
+    entries.map(({ entry, cursor, run: former }) => {
+      const { at, action, model, name, was, owner, fields, user, real_user, run } = entry
+      const mayReturn = former?.hasDocument === true && mayRollBack(actor, former.submitterPk)
+      return {
+        id: `change-${cursor}`,
+        cells: [
+          html`${shortTime(new Date(at))}${run !== null && html`<br><a href="${runPagePath(run)}">${shortId(run)}</a>${mayReturn && html`<br><a href="${rollBackPath(run)}">roll back to this</a>`}`}`,
+          html`${mark(...actions[action])}<br>${nameOf(model)} ${nameText(name)}${was !== null && `, was ${nameText(was)}`}${owner !== null && html`<br><span class="quiet">owner ${nameText(owner)}</span>`}`,
+          html`${nameText(user?.username ?? 'not shown')}${real_user !== null && `, in truth ${nameText(real_user.username)}`}`,
+          fields === null ? html`<span class="quiet">not kept</span>` : changedFields(cursor, fields, action),
+        ],
+      }
+    }),
+  )
+
+/** The fields of a change. Those of a new object are folded: it may have many. */
+function changedFields(cursor: string, fields: NonNullable<HistoryEntry['fields']>, action: HistoryEntry['action']) {
+  if (action !== 'create') return fieldList(fields, false)
+  return html`<details id="fields-${cursor}"><summary>${count(Object.keys(fields).length, 'field')}</summary>${fieldList(fields, true)}</details>`
+}
