@@ -4,7 +4,7 @@ import * as filter from '../lists/filters.ts'
 import { listAndOne } from '../lists/one.ts'
 import { keyPairName } from '../lists/tables.ts'
 import type { Registry } from '../models/registry.ts'
-import { certificateKeyPairView } from '../views/certificate-key-pair.ts'
+import { storedView } from '../views/stored.ts'
 
 /** GET /api/v3/crypto/certificatekeypairs/, GET /api/v3/crypto/certificatekeypairs/{name}/ */
 export function certificateKeyPairRoutes(app: Api, db: Db, registry: Registry): void {
@@ -15,7 +15,7 @@ export function certificateKeyPairRoutes(app: Api, db: Db, registry: Registry): 
       path: '/crypto/certificatekeypairs/',
       summary: 'List certificate key pairs',
       permission: 'view_certificatekeypair',
-      view: certificateKeyPairView(registry),
+      view: storedView(registry, 'CertificateKeyPair', 'service_crypto.certificatekeypair'),
       count: 'rows',
       search: keyPairName,
       order: { name: 'name', pk: 'pk' },

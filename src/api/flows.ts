@@ -5,7 +5,7 @@ import { listAndOne } from '../lists/one.ts'
 import { flowText } from '../lists/tables.ts'
 import { designations } from '../models/flow.ts'
 import type { Registry } from '../models/registry.ts'
-import { flowView } from '../views/flow.ts'
+import { storedView } from '../views/stored.ts'
 
 /** GET /api/v3/flows/instances/, GET /api/v3/flows/instances/{slug}/ */
 export function flowRoutes(app: Api, db: Db, registry: Registry): void {
@@ -16,7 +16,7 @@ export function flowRoutes(app: Api, db: Db, registry: Registry): void {
       path: '/flows/instances/',
       summary: 'List flows',
       permission: 'view_flow',
-      view: flowView(registry),
+      view: storedView(registry, 'Flow', 'service_flows.flow'),
       count: 'rows',
       search: flowText,
       order: { slug: 'slug', name: 'name', pk: 'pk' },

@@ -4,7 +4,7 @@ import * as filter from '../lists/filters.ts'
 import { listAndOne } from '../lists/one.ts'
 import { mappingText } from '../lists/tables.ts'
 import type { Registry } from '../models/registry.ts'
-import { propertyMappingView } from '../views/property-mapping.ts'
+import { storedView } from '../views/stored.ts'
 
 /**
  * GET /api/v3/propertymappings/all/, GET /api/v3/propertymappings/all/{name}/: a name that several kinds have needs `kind`, as
@@ -18,7 +18,7 @@ export function propertyMappingRoutes(app: Api, db: Db, registry: Registry): voi
       path: '/propertymappings/all/',
       summary: 'List property mappings of all kinds',
       permission: 'view_propertymapping',
-      view: propertyMappingView(registry),
+      view: storedView(registry, 'PropertyMapping', 'service_mappings.propertymapping'),
       count: 'rows',
       search: mappingText,
       order: { name: 'name', kind: 'kind', pk: 'pk' },

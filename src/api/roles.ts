@@ -4,7 +4,7 @@ import * as filter from '../lists/filters.ts'
 import { listAndOne } from '../lists/one.ts'
 import { roleName } from '../lists/tables.ts'
 import type { Registry } from '../models/registry.ts'
-import { roleView } from '../views/role.ts'
+import { storedView } from '../views/stored.ts'
 
 /** GET /api/v3/rbac/roles/, GET /api/v3/rbac/roles/{name}/ */
 export function roleRoutes(app: Api, db: Db, registry: Registry): void {
@@ -15,7 +15,7 @@ export function roleRoutes(app: Api, db: Db, registry: Registry): void {
       path: '/rbac/roles/',
       summary: 'List roles',
       permission: 'view_role',
-      view: roleView(registry),
+      view: storedView(registry, 'Role', 'service_rbac.role'),
       count: 'rows',
       search: roleName,
       order: { name: 'name', pk: 'pk' },

@@ -1,4 +1,4 @@
-import type { FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Db } from '../db/client.ts'
 import { reader } from '../db/engine-tx.ts'
@@ -9,9 +9,11 @@ import { html } from '../http/html.ts'
 import type { Door } from '../http/plausible.ts'
 import { type Actor, allows } from '../permissions.ts'
 import { actorOfSession } from '../rights/actor.ts'
-import { loginPath, logoutPath, nextOf, nowPath } from './addresses.ts'
+import { boardPath, loginFor, loginPath, logoutPath, nextOf, nowPath } from './addresses.ts'
 import { page, pageRoute, sendPage } from './frame.ts'
-import { closeSession, openSession, tokenOfSession } from './session.ts'
+import { closeSession, isReading, openSession, tokenOfSession } from './session.ts'
+import { Problem } from '../errors.ts'
+import { storable } from '../models/syntax.ts'
 
 /** @returns the user of the session; null unless its token authenticates, and its owner may view the queue */
 export async function operator(
@@ -101,3 +103,28 @@ const logoutPage = (actor: Actor): string =>
     content: html`<p>You are logged in as ${actor.username}. ${allows(actor, 'manage_queue') ? 'You may view the queue, pause and resume it.' : 'You may view the queue, but not act on it.'}</p>
 <form method="post" action="${logoutPath}" class="choice"><a class="button" href="${nowPath}">Cancel</a><button type="submit">Log out</button></form>`,
   })
+
+/**
+ * Requires a session: without one, a page leads to the login, and the login back to the page. An act on the queue needs
+ * `manage_queue`.
+ *
+ * @param hasActs false: these routes change only the caller's own view
+ */
+export const requireSession =
+  (db: Db, hasActs = true) =>
+  async (request: FastifyRequest, reply: FastifyReply) => {
+    const { method, url } = request
+    const actor = await operator(db, request)
+    if (actor === null) {
+      if (!url.startsWith(`${boardPath}/api/`))
+        return reply.redirect(isReading(method) ? loginFor(url) : loginPath, 303)
+      throw new Problem('not_authenticated', 'You are logged out. Reload the page to log in again.')
+    }
+    request.actor = actor
+    // The document itself decides who may submit it.
+    const isAct = hasActs && !isReading(method) && request.routeOptions.config.takes !== 'run'
+    if (isAct && !allows(actor, 'manage_queue')) throw denied(['manage_queue'])
+    // Keys of this form do not exist, and PostgreSQL refuses them.
+    if (Object.values(request.params ?? {}).some((each) => storable(String(each)) !== undefined))
+      throw new Problem('not_found', 'There is nothing here.')
+  }

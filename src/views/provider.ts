@@ -6,17 +6,10 @@ import { isObject } from '../json-object.ts'
 import type { ProviderModel } from '../models/provider.ts'
 import type { Registry } from '../models/registry.ts'
 import { type Actor, ownersShown } from '../permissions.ts'
+import { columnsOf } from '../plan/statements.ts'
+import { toMaskedValues } from '../plan/storage.ts'
 import { discriminatorOf, schemaName } from './schema-names.ts'
-import {
-  type Columns,
-  checkColumns,
-  fieldSchemas,
-  originSchemas,
-  originSelect,
-  readMakers,
-  toFields,
-  toOrigin,
-} from './stored.ts'
+import { fieldSchemas, originSchemas, originSelect, readMakers, toOrigin } from './stored.ts'
 import { inOrder, type Reading, type View } from './view.ts'
 
 /** A provider as its application shows it. */
@@ -98,6 +91,7 @@ const settingsOf = ({ settings }: ProviderRow) => (isObject(settings) ? settings
 const fullSelect = {
   ...providerSelect,
   ...originSelect,
+  uuid: true,
   invalidationFlowPk: true,
   oauth2ClientId: true,
   secrets: true,
@@ -107,6 +101,9 @@ type FullRow = Prisma.ProviderGetPayload<{ select: typeof fullSelect }>
 
 /** The places in which kinds store fields, by the name in the database. A kind with a column of its own needs a line here. */
 const columns = {
+  pk: 'pk',
+  uuid: 'uuid',
+  kind: 'kind',
   name: 'name',
   authentication_flow: 'authenticationFlowPk',
   authorization_flow: 'authorizationFlowPk',
@@ -114,7 +111,7 @@ const columns = {
   oauth2_client_id: 'oauth2ClientId',
   settings: 'settings',
   secrets: 'secrets',
-} satisfies Columns<FullRow>
+} satisfies Readonly<Record<string, keyof FullRow>>
 
 /** The members of a provider beside its fields. */
 const shown = providerSummary.pick({
@@ -130,7 +127,8 @@ const shown = providerSummary.pick({
 const nameOf = ({ provider }: ProviderModel) => schemaName(`read_${provider.kind}_provider`)
 
 function schemaOf(model: ProviderModel) {
-  checkColumns(model, columns)
+  const missing = columnsOf(model).filter((column) => !Object.hasOwn(columns, column))
+  if (missing.length > 0) throw new Error(`the view of providers does not read ${missing.join(', ')}: add it there`)
   return z
     .object({
       pk: z.int(),
@@ -180,5 +178,6 @@ function toProvider(row: FullRow, kinds: Registry['kinds'], actor: Actor): objec
   const model = kinds.get(row.kind)
   if (model === undefined) return summary
   const { pk, meta_model_name } = summary
-  return { pk, ...toFields(model, columns, row), ...shown.parse(summary), meta_model_name }
+  const stored = Object.fromEntries(Object.entries(columns).map(([column, field]) => [column, row[field]]))
+  return { pk, ...toMaskedValues(model, { ...stored, pk }), ...shown.parse(summary), meta_model_name }
 }

@@ -1,15 +1,15 @@
 import { z } from 'zod'
 import type { Tx } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
+import { query } from '../db/raw.ts'
 import { masked } from '../document/mask.ts'
 import type { Field, Model } from '../models/define.ts'
 import { expiresOf, previousOf } from '../models/overlap.ts'
 import type { Registry } from '../models/registry.ts'
 import { type Actor, allows } from '../permissions.ts'
-import { columnsOf, type Row } from '../plan/statements.ts'
 import { toMaskedValues } from '../plan/storage.ts'
 import { schemaName } from './schema-names.ts'
-import { type FieldOf, inOrder, type View } from './view.ts'
+import { inOrder, type View } from './view.ts'
 
 /**
  * An object in the form in which a PUT takes it, made from the declaration of its model: a new field or provider kind is shown
@@ -39,26 +39,6 @@ const overlapSchemas = ({ name }: Field): Record<string, z.ZodType> => ({
     .nullable()
     .meta({ description: `Until then \`${previousOf(name)}\` is valid too. It is deleted soon after.` }),
 })
-
-/** Prisma's fields of a row by their columns in the database. */
-export type Columns<Stored> = Readonly<Record<string, keyof Stored & string>>
-
-/** @returns all fields of the model */
-export function toFields<Stored extends { readonly pk: Row['pk'] }>(
-  model: Model,
-  columns: Columns<Stored>,
-  row: Stored,
-): Readonly<Record<string, unknown>> {
-  const stored = Object.entries(columns).map(([column, field]) => [column, row[field]])
-  return toMaskedValues(model, { ...Object.fromEntries(stored), pk: row.pk })
-}
-
-export function checkColumns(model: Model, columns: Readonly<Record<string, string>>): void {
-  const implied = ['pk', ...Object.keys(model.discriminator), ...(model.uuid ? ['uuid'] : [])]
-  const missing = columnsOf(model).filter((column) => !Object.hasOwn(columns, column) && !implied.includes(column))
-  if (missing.length > 0)
-    throw new Error(`${model.name} is stored in ${missing.join(', ')}, which its view does not read: add it there`)
-}
 
 /** The creator of an object, and the label under which it is managed. */
 export const originSchemas = {
@@ -95,35 +75,20 @@ export const toOrigin = ({ owner, createdBy }: Origin, makers: ReadonlyMap<numbe
   created_by_name: makers.get(createdBy) ?? null,
 })
 
-type Query = { readonly where: { readonly pk: { readonly in: string[] } }; readonly select: Record<string, true> }
+const storedRow = z.object({ row: z.looseObject({ pk: z.string() }) })
 
-/** The declaration of a resource that shows the fields of its model, and no more. */
-type Declared<M extends Prisma.ModelName> = {
-  /** The name of the model's declaration: `service_flows.flow`. */
-  readonly name: string
-  readonly model: M
-  readonly columns: Readonly<Record<string, FieldOf<M>>>
-  find(tx: Tx, query: Query): Promise<object[]>
-}
-
-/** The view of a model with UUID keys. */
-export function storedView<M extends Prisma.ModelName>(
-  registry: Registry,
-  { name, model: prismaModel, columns, find }: Declared<M>,
-) {
-  type Stored = { readonly pk: string } & Readonly<Record<FieldOf<M>, unknown>>
-  const select = Object.fromEntries(['pk', ...Object.values(columns)].map((field) => [field, true] as const))
+/** The view of a resource that shows the fields of its model, and no more. Its keys are UUIDs. */
+export function storedView<M extends Prisma.ModelName>(registry: Registry, prismaModel: M, name: string) {
   const model = registry.byName(name)
   if (model === undefined) throw new Error(`there is no model ${name}`)
-  checkColumns(model, columns)
   const schema = z.object({ pk: z.guid(), ...fieldSchemas(model) }).meta({ id: schemaName(`read_${model.resource}`) })
   return {
     model: prismaModel,
     schema,
     async *read(tx: Tx, keys: readonly string[]) {
-      const found = (await find(tx, { where: { pk: { in: [...keys] } }, select })) as Stored[]
-      const rows = inOrder(keys, found, ({ pk }) => pk)
-      yield rows.map((row) => ({ pk: row.pk, ...toFields(model, columns, row) }))
+      const text = `SELECT to_jsonb(t) AS row FROM ${model.table} t WHERE pk = ANY ($1::uuid[])`
+      const found = (await query(tx, storedRow, { text, values: [keys] })).map(({ row }) => row)
+      yield inOrder(keys, found, ({ pk }) => pk).map((row) => ({ pk: row.pk, ...toMaskedValues(model, row) }))
     },
   } satisfies View<M>
 }

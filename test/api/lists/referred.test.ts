@@ -2,10 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { uuid7 } from '../../../src/ids.ts'
 import { loadRegistry } from '../../../src/models/registry.ts'
-import { certificateKeyPairView } from '../../../src/views/certificate-key-pair.ts'
-import { flowView } from '../../../src/views/flow.ts'
-import { propertyMappingView } from '../../../src/views/property-mapping.ts'
-import { roleView } from '../../../src/views/role.ts'
+import { storedView } from '../../../src/views/stored.ts'
 import { answered, type Entry, installation } from '../../support/kit.ts'
 import { column, type Listed, read, testPages, testRefusals, testStatements } from './listing.ts'
 
@@ -13,14 +10,26 @@ import { column, type Listed, read, testPages, testRefusals, testStatements } fr
 
 const registry = await loadRegistry()
 const by = () => on.admin
-const flows: Listed = { path: '/api/v3/flows/instances/', by, view: flowView(registry).schema }
-const mappings: Listed = { path: '/api/v3/propertymappings/all/', by, view: propertyMappingView(registry).schema }
+const flows: Listed = {
+  path: '/api/v3/flows/instances/',
+  by,
+  view: storedView(registry, 'Flow', 'service_flows.flow').schema,
+}
+const mappings: Listed = {
+  path: '/api/v3/propertymappings/all/',
+  by,
+  view: storedView(registry, 'PropertyMapping', 'service_mappings.propertymapping').schema,
+}
 const keyPairs: Listed = {
   path: '/api/v3/crypto/certificatekeypairs/',
   by,
-  view: certificateKeyPairView(registry).schema,
+  view: storedView(registry, 'CertificateKeyPair', 'service_crypto.certificatekeypair').schema,
 }
-const roles: Listed = { path: '/api/v3/rbac/roles/', by, view: roleView(registry).schema }
+const roles: Listed = {
+  path: '/api/v3/rbac/roles/',
+  by,
+  view: storedView(registry, 'Role', 'service_rbac.role').schema,
+}
 
 /** A document with one entry of each model, which is applied and then read. */
 const flow = { name: 'Log in, twice', slug: 'twice', title: 'Welcome', designation: 'authentication' }
