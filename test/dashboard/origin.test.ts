@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isSameOrigin } from '../../src/dashboard/origin.ts'
+import { isSameOrigin } from '../../src/dashboard/session.ts'
 
 test.each([
   ['http://127.0.0.1:9000', '127.0.0.1:9000', true],

@@ -1,4 +1,6 @@
+import { readdirSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
+import { extname, join } from 'node:path'
 import { STATUSES } from '@bull-board/api/constants/statuses'
 import { z } from 'zod'
 import type { Db } from '../../db/client.ts'
@@ -14,8 +16,6 @@ import { pagePolicy, sendPage } from '../frame.ts'
 import { ifInTime } from '../late.ts'
 import { zoneFrom } from '../times.ts'
 import { boardFiles, boardPage, boardPolicy, isServed, openBoard, queuesOf, uiConfig } from './board.ts'
-import { readdirSync } from 'node:fs'
-import { extname, join } from 'node:path'
 
 /** /admin/queues/: Bull Board, without its acts. The hook of the scope requires the session. */
 
