@@ -60,7 +60,7 @@ import type { Retention } from './runs/retention.ts'
 import { refuseWhileFull } from './submissions/limits.ts'
 import type { Submitter } from './submissions/submission.ts'
 import type { Live } from './views/one-run.ts'
-import { longestWait, openWaits, type WaitLimits, waitLimits } from './waits/waits.ts'
+import { longestWait, type WaitLimits, Waits, waitLimits } from './waits/waits.ts'
 import './messages.ts'
 
 /** What the API is built from. Tests pass their own. */
@@ -138,7 +138,7 @@ export function buildApp({ submitter, inspect, queue, limits, retention, ...othe
   const describe = describeRoutes(app, apiPrefix)
   app.addHook('onReady', () => checkModels(db, engine.registry))
   logAccess(app)
-  const waits = openWaits(app, { db, queue, log: submitter.log, metrics }, { ...waitLimits, ...ownWaits })
+  const waits = new Waits(app, { db, queue, log: submitter.log, metrics }, { ...waitLimits, ...ownWaits })
   const live: Live = { progressOf: runQueue(queue).progressOf, whyNot: submitter.whyNot.run }
 
   app.register(

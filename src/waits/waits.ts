@@ -1,16 +1,15 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Db } from '../db/client.ts'
+import { isConnectionLost } from '../db/errors.ts'
 import { Problem } from '../errors.ts'
 import type { RefusalCounts } from '../http/metrics.ts'
 import { Share, userOf } from '../http/shares.ts'
-import type { Logger } from '../log.ts'
+import { causeOf, type Logger } from '../log.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
-import { type Standing, Watch } from './watch.ts'
+import { type Now, parseRevision, readNow, textOf } from './revision.ts'
 
-/** Requests that wait a limited time for a change of one run, of the list of runs, or of a page of the operators. */
-
-const waitKinds = ['run', 'runs', 'pages'] as const
-type WaitKind = (typeof waitKinds)[number]
+type WaitKind = 'run' | 'runs' | 'pages'
 
 /** The longest wait, in seconds. */
 export const longestWait = 30
@@ -26,29 +25,6 @@ export const waitLimits = {
 }
 export type WaitLimits = typeof waitLimits
 
-type For = { readonly kind: WaitKind; readonly seconds: number }
-
-export type Waits = {
-  /** The state of a run, for `untilRunChanged`. Call it before the run is read. */
-  standing(run: string): Promise<Standing>
-  /**
-   * Waits until the run has another state, time is up, the client is gone, or the server stops.
-   *
-   * @returns whether the run has another state
-   * @throws {Problem} `too_many_requests` or `unavailable` when too many wait
-   */
-  untilRunChanged(request: FastifyRequest, reply: FastifyReply, standing: Standing, seconds: number): Promise<boolean>
-  /**
-   * Waits until the revision is another one, time is up, the client is gone, or the server stops.
-   *
-   * @returns the revision, older than anything that is read afterwards
-   * @throws {Problem} `too_many_requests` or `unavailable` when too many wait
-   */
-  untilChanged(request: FastifyRequest, reply: FastifyReply, since: string | undefined, of: For): Promise<string>
-  /** The number of waiting requests. */
-  open(): Readonly<Record<WaitKind, number>>
-}
-
 type Parts = {
   readonly db: Db
   readonly queue: ApplyQueue
@@ -56,58 +32,181 @@ type Parts = {
   readonly metrics: Pick<RefusalCounts, 'countLimited'>
 }
 
-export function openWaits(app: FastifyInstance, parts: Parts, limits: WaitLimits = waitLimits): Waits {
-  const watch = new Watch(parts, limits.everyMs)
-  const open = { run: 0, runs: 0, pages: 0 }
-  const shareOf = (max: number) =>
-    new Share({
-      max,
-      refuse: () => {
-        parts.metrics.countLimited('waits')
-        return new Problem('too_many_requests', tooMany(max, 'of one user'), { retryAfterS: 1 })
-      },
-    })
-  const [api, pages] = [shareOf(limits.user), shareOf(limits.pagesOfUser)]
-  app.addHook('preClose', () => watch.close())
+/** A waiter. `known` is the state of the run, or the digest of the revision. `resolve` gets the new one. */
+type Waiter = { readonly run?: string; readonly known: string; readonly resolve: (now?: Now) => void }
 
-  /** @throws {Problem} */
-  async function waiting<Result>(
+/** The state of a run, as a text, in a snapshot. */
+type Standing = { readonly run: string; readonly known: string; readonly snapshot: string }
+
+/**
+ * Requests that wait a limited time for a change of one run, of the list of runs, or of a page of the operators. The database and
+ * the queue are asked at intervals for all of a process, and not at all without any.
+ */
+export class Waits {
+  readonly #parts: Parts
+  readonly #limits: WaitLimits
+  readonly #open = { run: 0, runs: 0, pages: 0 }
+  readonly #ofApi: Share
+  readonly #ofPages: Share
+  readonly #waiters = new Set<Waiter>()
+  /** The snapshot of the last question: the next one asks for changes since then. */
+  #since: string | undefined
+  #loop: Promise<void> | undefined
+  readonly #closing = new AbortController()
+
+  constructor(app: FastifyInstance, parts: Parts, limits: WaitLimits = waitLimits) {
+    this.#parts = parts
+    this.#limits = limits
+    const shareOf = (max: number) =>
+      new Share({
+        max,
+        refuse: () => {
+          parts.metrics.countLimited('waits')
+          return new Problem('too_many_requests', tooMany(max, 'of one user'), { retryAfterS: 1 })
+        },
+      })
+    this.#ofApi = shareOf(limits.user)
+    this.#ofPages = shareOf(limits.pagesOfUser)
+    app.addHook('preClose', () => this.#close())
+  }
+
+  /** The number of waiting requests. */
+  readonly open = (): Readonly<Record<WaitKind, number>> => ({ ...this.#open })
+
+  /**
+   * The state of a run, for `untilRunChanged`. Call it before the run is read.
+   *
+   * @throws {Problem} `unavailable` when the database does not answer
+   */
+  async standing(run: string): Promise<Standing> {
+    const now = await readNow(this.#parts, null, [run])
+    return { run, known: standingIn(now, run), snapshot: now.snapshot }
+  }
+
+  /**
+   * Waits until the run has another state, time is up, the client is gone, or the server stops.
+   *
+   * @returns whether the run has another state
+   * @throws {Problem} `too_many_requests` or `unavailable` when too many wait
+   */
+  async untilRunChanged(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    { run, known, snapshot }: Standing,
+    seconds: number,
+  ): Promise<boolean> {
+    const wait = (signal: AbortSignal) => this.#wait({ run, known }, snapshot, seconds, signal)
+    return (await this.#counted(request, reply, 'run', wait)) !== undefined
+  }
+
+  /**
+   * Waits until the revision is another one, time is up, the client is gone, or the server stops. It may be another one without
+   * a difference that the caller sees.
+   *
+   * @param since a revision; without one, and with one of another installation, nothing is waited for
+   * @returns the revision, older than anything that is read afterwards
+   * @throws {Problem} `too_many_requests` or `unavailable` when too many wait, or the database does not answer
+   */
+  async untilChanged(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    since: string | undefined,
+    { kind, seconds }: { readonly kind: WaitKind; readonly seconds: number },
+  ): Promise<string> {
+    const known = since === undefined ? undefined : parseRevision(since)
+    const wait = async (signal?: AbortSignal) => {
+      const now = await readNow(this.#parts, known?.snapshot ?? null, [])
+      if (now.isChanged || now.digest !== known?.digest || signal === undefined) return textOf(now)
+      return textOf((await this.#wait({ known: now.digest }, now.snapshot, seconds, signal)) ?? now)
+    }
+    return seconds > 0 ? this.#counted(request, reply, kind, wait) : wait()
+  }
+
+  /** Waits as one of the requests that count. @throws {Problem} */
+  async #counted<Result>(
     request: FastifyRequest,
     reply: FastifyReply,
     kind: WaitKind,
     wait: (signal: AbortSignal) => Promise<Result>,
   ): Promise<Result> {
     const isPage = kind === 'pages'
-    const most = isPage ? limits.pagesOfProcess : limits.process
-    if ((isPage ? open.pages : open.run + open.runs) >= most)
+    const { run, runs, pages } = this.#open
+    const most = isPage ? this.#limits.pagesOfProcess : this.#limits.process
+    if ((isPage ? pages : run + runs) >= most)
       throw new Problem('unavailable', tooMany(most, 'in this process'), { retryAfterS: 10 })
-    const giveBack = await (isPage ? pages : api).take(userOf(request.actor))
+    const giveBack = await (isPage ? this.#ofPages : this.#ofApi).take(userOf(request.actor))
     const gone = new AbortController()
     const leave = () => gone.abort()
     reply.raw.once('close', leave)
-    open[kind] += 1
+    this.#open[kind] += 1
     const before = performance.now()
     try {
       return await wait(gone.signal)
     } finally {
       request.waitedMs += performance.now() - before
-      open[kind] -= 1
+      this.#open[kind] -= 1
       reply.raw.off('close', leave)
       giveBack()
     }
   }
 
-  return {
-    standing: (run) => watch.standing(run),
-    untilRunChanged: (request, reply, standing, seconds) =>
-      waiting(request, reply, 'run', (signal) => watch.untilRunChanged(standing, seconds * 1_000, signal)),
-    untilChanged: (request, reply, since, { kind, seconds }) => {
-      const wait = (signal: AbortSignal) => watch.untilChanged(since, seconds * 1_000, signal)
-      return seconds > 0 ? waiting(request, reply, kind, wait) : wait(AbortSignal.abort())
-    },
-    open: () => ({ ...open }),
+  /** @returns the new state, once it is another one */
+  async #wait(
+    waiting: Omit<Waiter, 'resolve'>,
+    snapshot: string,
+    seconds: number,
+    signal: AbortSignal,
+  ): Promise<Now | undefined> {
+    if (this.#closing.signal.aborted || signal.aborted) return undefined
+    const { promise, resolve } = Promise.withResolvers<Now | undefined>()
+    const waiter: Waiter = { ...waiting, resolve }
+    if (this.#waiters.size === 0) this.#since = snapshot
+    this.#waiters.add(waiter)
+    this.#loop ??= this.#work()
+    const timer = setTimeout(resolve, 1_000 * seconds, undefined)
+    signal.addEventListener('abort', () => resolve(undefined), { once: true })
+    const now = await promise
+    clearTimeout(timer)
+    this.#waiters.delete(waiter)
+    return now
+  }
+
+  async #work(): Promise<void> {
+    const { signal } = this.#closing
+    while (this.#waiters.size > 0) {
+      await delay(this.#limits.everyMs, undefined, { ref: false, signal }).catch(() => {})
+      if (signal.aborted) break
+      if (this.#waiters.size > 0) await this.#ask()
+    }
+    this.#loop = undefined
+  }
+
+  async #ask(): Promise<void> {
+    const runs = new Set([...this.#waiters].flatMap(({ run }) => run ?? []))
+    try {
+      const now = await readNow(this.#parts, this.#since ?? null, [...runs])
+      this.#since = now.snapshot
+      for (const { run, known, resolve } of this.#waiters) {
+        if (run === undefined ? now.isChanged || now.digest !== known : runs.has(run) && standingIn(now, run) !== known)
+          resolve(now)
+      }
+    } catch (error) {
+      if (error instanceof Problem || isConnectionLost(error))
+        this.#parts.log.debug({ cause: causeOf(error) }, 'cannot ask what has changed')
+      else this.#parts.log.error({ err: error }, 'cannot ask what has changed')
+    }
+  }
+
+  /** Ends all waits. */
+  async #close(): Promise<void> {
+    this.#closing.abort()
+    for (const { resolve } of this.#waiters) resolve()
+    await this.#loop
   }
 }
+
+/** The state of a run: '' when it is gone. */
+const standingIn = ({ runs }: Now, run: string): string => runs.get(run) ?? ''
 
 const tooMany = (most: number, where: string): string =>
   `At most ${most} requests ${where} may wait for a change at the same time. Try again later.`

@@ -1,11 +1,12 @@
+import { isSilent, type KnownProcess } from '../../db/presence.ts'
 import { type Html, html } from '../../http/html.ts'
+import type { Check, Checks } from '../../http/readiness.ts'
 import { type Actor, allows } from '../../permissions.ts'
 import { isBlocked } from '../../runs/at-work.ts'
 import { judgeParts } from '../../runs/why.ts'
 import type { Expiring } from '../../views/expiries.ts'
-import { actPath } from '../addresses.ts'
-import { count, type Look, mark } from '../words.ts'
-import { missing } from './parts.ts'
+import { actPath, workersPath } from '../addresses.ts'
+import { count, duration, type Look, mark, nameText, number, pauseSentence } from '../words.ts'
 import type { Now } from './read.ts'
 
 /** One sentence about the whole first page. */
@@ -19,11 +20,9 @@ export function summary(now: Now, actor: Actor): Html {
   return html`<div class="summary ${look}"><p>${mark(look, text)}</p>${isPaused && allows(actor, 'manage_queue') && html`<p><a class="button" href="${actPath('resume')}">Resume the queue</a></p>`}</div>`
 }
 
-/** Whether the caller sees all problems. */
 const seesAll = (actor: Actor): boolean =>
   (['view_run', 'view_token', 'view_certificatekeypair'] as const).every((permission) => allows(actor, permission))
 
-/** @param isAllSeen whether the caller may see all problems */
 export function evaluate(now: Now, isAllSeen: boolean): { readonly look: Look; readonly text: string } {
   const { at, atWork, failures } = now
   const stopped = judgeParts(now.checks)
@@ -69,3 +68,54 @@ function expiries(all: readonly Expiring[] | null, what: string, at: Date): read
     ...some(left.filter((ms) => ms > 0 && ms <= urgentMs).length, what, 'about to expire'),
   ]
 }
+
+/** The parts of the installation in one strip, as the probes judge them, and its processes. What is not healthy says why. */
+export const parts = (now: Now): Html => html`<ul class="strip" aria-label="Parts">
+${Object.entries(names).map(([part, name]) => partItem(name, now, part as keyof Checks))}
+${processes('worker', now.workers, now.checks.pause.ok ? now.checks.worker : undefined)}
+${processes('server', now.servers)}
+</ul>`
+
+const names: Readonly<Record<Exclude<keyof Checks, 'worker'>, string>> = {
+  database: 'Database',
+  changes: 'Changes',
+  migrations: 'Migrations',
+  versions: 'Versions',
+  queue: 'Queue',
+  pause: 'Pause',
+  secrets: 'Secret key',
+}
+
+function partItem(name: string, { checks, pause }: Now, part: keyof Checks): Html {
+  const { ok, detail } = checks[part]
+  if (ok) return html`<li id="part-${part}">${mark('good', name)}</li>`
+  const isPause = part === 'pause' && pause !== null && pause !== 'none'
+  return html`<li id="part-${part}" class="wide">${mark('bad', name)} ${isPause ? pauseSentence(pause) : detail}</li>`
+}
+
+/** Whether a process that is silent was killed, and another one has begun on its host since then. */
+const isReplaced = (silent: KnownProcess, all: readonly KnownProcess[]): boolean =>
+  all.some((each) => !isSilent(each) && each.host === silent.host && each.startedAt > lastSeen(silent))
+
+const lastSeen = ({ seenS }: KnownProcess): Date => new Date(Date.now() - seenS * 1_000)
+
+/** The silent processes that were not replaced. */
+export const missing = (all: readonly KnownProcess[]): readonly KnownProcess[] =>
+  all.filter((each) => isSilent(each) && !isReplaced(each, all))
+
+/** @param check the judgement of the probes, where it says something else than the other parts do */
+function processes(what: 'worker' | 'server', all: readonly KnownProcess[] | null, check?: Check): Html {
+  const words = (text: string) => html`<a href="${workersPath}">${text}</a>`
+  if (all === null) return html`<li id="part-${what}">${mark('open', `${what}s not known`)}</li>`
+  const heard = all.filter((each) => !isSilent(each))
+  const silent = all.filter(isSilent)
+  const sum = (of: (each: KnownProcess) => number) => number(heard.reduce((total, each) => total + of(each), 0))
+  const load = what === 'worker' && html`, ${sum(({ busy }) => busy)} of ${sum(({ slots }) => slots)} jobs`
+  const look = heard.length === 0 || check?.ok === false ? 'bad' : missing(all).length > 0 ? 'warn' : 'good'
+  return html`<li id="part-${what}"${(silent.length > 0 || check?.ok === false) && html` class="wide"`}>${mark(look, count(heard.length, what))} ${words('heard')}${load}${check?.ok === false && `; ${check.detail}`}${silent.slice(0, mostSilent).map((each) => lostText(each, all))}${silent.length > mostSilent && html`; ${count(silent.length - mostSilent, 'other')} not heard`}</li>`
+}
+
+const mostSilent = 5
+
+const lostText = (each: KnownProcess, all: readonly KnownProcess[]): Html =>
+  html`; ${nameText(each.host)}, ${String(each.processId)}: not heard for ${duration(each.seenS * 1_000)}${isReplaced(each, all) ? ', replaced' : ''}`
