@@ -24,7 +24,6 @@ export const acts = { pause, resume } as const
 
 type Act = keyof typeof acts
 
-/** @property reason the operator's reason; null when none was given */
 type Operator = { readonly actor: Actor; readonly requestId: string; readonly reason: string | null }
 
 /** The longest reason, in characters: the column has no more. */

@@ -45,7 +45,6 @@ export const choiceField = (
   )}</select></div>
 `
 
-/** The form of a list, at its address. */
 export const filters = (path: string, fields: Html): Html => html`<form class="filters" method="get" action="${path}">
 ${fields}
 <div class="choice"><button type="submit">Show</button><a class="button" href="${path}">Clear</a></div>

@@ -18,8 +18,7 @@ import {
   workersPath,
 } from './addresses.ts'
 import { assets } from './assets.ts'
-import { nameText, time, titleText } from './words.ts'
-import { utc } from './zone.ts'
+import { nameText, time, titleText, utc } from './words.ts'
 
 /** The frame of the operators' pages: one head, one header, one script that keeps `<main>` up to date. */
 
@@ -96,7 +95,6 @@ ${content}
 `}`
 }
 
-/** @param q what was searched for */
 export const header = (actor: Page['actor'], within?: string, q: string | null = null): Html => html`<header>
 <p class="brand">${drawnIcon}<span>Gatewright</span></p>
 ${actor !== null && menu(actor, within, q)}
@@ -116,7 +114,6 @@ ${navigation.map(({ href, text }) => html`<li><a href="${href}"${href === within
 export const timesLink = (zone = utc, next: string = nowPath): Html =>
   html`<a id="times" href="${timesPath}?next=${encodeURIComponent(next)}" data-zone="${zone}">Times in ${zone}</a>`
 
-/** A page with one sentence. */
 export const messagePage = (title: string, text: string, actor: Pick<Actor, 'username'> | null): string =>
   page({
     title,

@@ -17,7 +17,6 @@ const maxSessions = 10
 
 const cookieName = 'gatewright_admin'
 
-/** @param secure whether the cookie is for TLS alone */
 export async function openSession(db: Db, reply: FastifyReply, tokenPk: string, secure: boolean): Promise<void> {
   const pk = randomUUID()
   const surplus = await db.dashboardSession.findMany({

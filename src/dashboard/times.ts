@@ -6,13 +6,25 @@ import type { Actor } from '../permissions.ts'
 import { cookiePath, nextOf, nowPath, timesPath } from './addresses.ts'
 import { choiceField } from './filter-fields.ts'
 import { page, pageRoute, sendPage, timesLink } from './frame.ts'
-import { shortTime, time } from './words.ts'
-import { utc, zoneOf, zones } from './zone.ts'
+import { shortTime, time, utc } from './words.ts'
 
 /**
  * /admin/times/: the zone in which all pages write times. It stays in a cookie of the browser: the server keeps nothing, and
  * addresses that are sent to others do not have it.
  */
+
+/** The zones that can be chosen, by the names of the IANA database. */
+export const zones: readonly string[] = [utc, ...Intl.supportedValuesOf('timeZone').filter((name) => name !== utc)]
+
+/** @returns the name under which it is listed, also for an older one; undefined for a text that is no zone */
+export function zoneOf(name: string): string | undefined {
+  try {
+    const { timeZone } = new Intl.DateTimeFormat('sv', { timeZone: name }).resolvedOptions()
+    return zones.includes(timeZone) ? timeZone : undefined
+  } catch {
+    return undefined
+  }
+}
 
 const cookieName = 'gatewright_zone'
 const keptS = 400 * 86_400

@@ -3,9 +3,21 @@ import type { RunRow } from '../lists/run-rows.ts'
 import type { Registry } from '../models/registry.ts'
 import { type Pause, pauseParts } from '../queue/pause.ts'
 import { youngS } from '../runs/queued.ts'
-import { utc, written } from './zone.ts'
 
 /** Times, amounts and states, as all pages show them. */
+
+export const utc = 'UTC'
+
+const formats = new Map<string, Intl.DateTimeFormat>()
+
+/** `2026-11-23 09:15:04 CET`: the same zone has another name in summer. Sweden writes times as ISO 8601 does. */
+export const written = (at: Date, timeZone: string): string =>
+  formats
+    .getOrInsertComputed(
+      timeZone,
+      () => new Intl.DateTimeFormat('sv', { timeZone, dateStyle: 'short', timeStyle: 'long' }),
+    )
+    .format(at)
 
 /** @param zone pages leave it out: `times.ts` writes their times in the zone of the caller */
 export const time = (at: Date, zone = utc): Html =>

@@ -59,7 +59,6 @@ const list = (what: string, all: readonly KnownProcess[], heads: { readonly busy
     mostRows,
   )
 
-/** The most processes of each kind. */
 const mostRows = 100
 
 const silentFirst = (all: readonly KnownProcess[]): readonly KnownProcess[] =>

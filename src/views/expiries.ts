@@ -45,7 +45,6 @@ export const expiresWithinDays = 14
 
 const soon = () => new Date(Date.now() + expiresWithinDays * 86_400_000)
 
-/** The most that are shown. */
 const most = 100
 
 /** @property user null for a certificate, and for callers who may not see it */

@@ -60,7 +60,6 @@ const row = z.object({
   type: z.enum(userTypes),
   /** The groups with all ancestors, in no order. */
   groups: z.array(z.object({ pk: z.guid(), name: z.string() })),
-  /** The settings of those that have some. */
   settings: z.array(settingsOfGroup),
 })
 

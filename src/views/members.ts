@@ -53,7 +53,6 @@ async function readKeys(tx: Tx, group: string, { after, take }: Place): Promise<
   return row?.isThere === true ? row.keys : undefined
 }
 
-/** The keys that one statement reads. */
 const keysAtOnce = 50_000
 
 export async function readAllKeys(tx: Tx, group: string): Promise<number[]> {

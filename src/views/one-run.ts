@@ -128,7 +128,6 @@ async function generatedOf(db: Db, { keyring }: Opening, row: Stored, actor: Act
 const wordOf = (word: string, value: boolean | number | null): string[] =>
   typeof value === 'number' ? [`${word}=${value}`] : value === true ? [word] : []
 
-/** @param isWhole whether its changes can be read */
 function conditionsShown(
   row: Pick<Stored, 'options'>,
   isWhole: boolean,

@@ -8,7 +8,6 @@ import { query } from '../db/raw.ts'
 /** The order of changes on pages and in sentences: effects first, and unchanged objects last. */
 export const changeOrder = ['delete', 'update', 'create', 'unchanged'] as const satisfies readonly Change['action'][]
 
-/** The number of entries with each action. */
 export type Counts = Readonly<Partial<Record<Change['action'], number>>>
 
 export const countsOf = (changes: readonly Change[]): Counts =>
@@ -22,7 +21,6 @@ export const countsText = (counts: Counts, number: (of: number) => string = Stri
     .flatMap((action) => (counts[action] === undefined ? [] : [`${number(counts[action])} ${changeWords[action]}`]))
     .join(', ')
 
-/** The most lines of a log in a list. */
 export const mostLines = 20
 
 const extractRow = z.object({

@@ -157,7 +157,6 @@ export const run = runHead
 
 export type RunSummary = z.output<typeof runSummary>
 export type Run = z.output<typeof run>
-/** The common members of lists and single reads. */
 export type RunHead = z.output<typeof runHead>
 
 export const runHeadSelect = {
@@ -179,7 +178,6 @@ export const runHeadSelect = {
   finishedAt: true,
 } satisfies Prisma.RunSelect
 
-/** @param repair the result of `readRepairs` */
 export const toRunHead = (
   row: Prisma.RunGetPayload<{ select: typeof runHeadSelect }>,
   actor: Actor,

@@ -1,5 +1,3 @@
-/** Names of schemas in the API's description. */
-
 /** The name of a schema in the API's description: `ReadOauth2Provider` of `read_oauth2_provider`. */
 export const schemaName = (words: string): string =>
   words

@@ -24,9 +24,7 @@ export type Reading = {
  * number of statements is the same for any page size; only values that are too large to hold are read in batches.
  */
 export type View<Model extends Prisma.ModelName = Prisma.ModelName> = {
-  /** The model of the rows. */
   readonly model: Model
-  /** The schema of one result in the answer. */
   readonly schema: z.ZodType
   /**
    * @param keys one key or more, in the order in which their rows are answered

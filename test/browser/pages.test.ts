@@ -1,6 +1,6 @@
 import type { Browser, Locator, Page } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { written } from '../../src/dashboard/zone.ts'
+import { written } from '../../src/dashboard/words.ts'
 import { uuid7 } from '../../src/ids.ts'
 import { type Answer, applyPath } from '../support/asker.ts'
 import { accessibilityViolations } from '../support/axe.ts'

@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { assets } from '../../src/dashboard/assets.ts'
-import { pagesOf } from '../../src/dashboard/runs/document.ts'
+import { pagesOf } from '../../src/dashboard/runs/run.ts'
 import type { Prisma } from '../../src/db/generated/client.ts'
 import { uuid7 } from '../../src/ids.ts'
 import { startOf } from '../../src/runs/at-work.ts'

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { parts } from '../../src/dashboard/now/parts.ts'
 import type { Now } from '../../src/dashboard/now/read.ts'
-import { evaluate, summary } from '../../src/dashboard/now/summary.ts'
-import type { RunGroup } from '../../src/dashboard/runs/groups.ts'
+import { evaluate, parts, summary } from '../../src/dashboard/now/summary.ts'
+import type { RunGroup } from '../../src/dashboard/runs/tables.ts'
 import type { KnownProcess } from '../../src/db/presence.ts'
 import { type Right, system } from '../../src/permissions.ts'
 

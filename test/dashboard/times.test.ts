@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { written, zoneOf, zones } from '../../src/dashboard/zone.ts'
+import { zoneOf, zones } from '../../src/dashboard/times.ts'
+import { written } from '../../src/dashboard/words.ts'
 import { type Dashboard, dashboardOf, form, origin } from '../support/dashboard.ts'
 import { type Installation, installation, type Made } from '../support/kit.ts'
 

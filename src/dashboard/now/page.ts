@@ -1,4 +1,4 @@
-import { type Html, html } from '../../http/html.ts'
+import { type Html, type HtmlValue, html } from '../../http/html.ts'
 import type { OwnerStates } from '../../lists/owner-states.ts'
 import { type Actor, allows } from '../../permissions.ts'
 import { atWorkFromS, type Blocker } from '../../runs/at-work.ts'
@@ -7,13 +7,12 @@ import { isCounted } from '../../views/refusal.ts'
 import { actPath, nowPath, refusalsPath, retentionPath, runPagePath, runsPath } from '../addresses.ts'
 import { teamTable } from '../applications/states.ts'
 import { page } from '../frame.ts'
-import { groupTable, names, person, runLink, runTable } from '../runs/tables.ts'
+import { byFrequency, groupTable, names, person, runLink, runTable } from '../runs/tables.ts'
 import { table } from '../table.ts'
 import { duration, mark, nameText, notKnown, number, sentenceText, shortId, shortTime, time } from '../words.ts'
-import { parts } from './parts.ts'
 import { plot } from './plot.ts'
 import type { Now } from './read.ts'
-import { summary } from './summary.ts'
+import { parts, summary } from './summary.ts'
 
 /** /admin/: the current state, the most urgent first. */
 export const nowPage = (now: Now, actor: Actor): string =>
@@ -35,20 +34,21 @@ ${now.teams !== undefined && html`<section><h2>Teams</h2>${teams(now.teams)}</se
 </div>
 <section><h2>Outcomes of the last hour</h2>${now.figures === null ? notKnown('The runs of the last hour could not be counted in time.') : plot(now.figures)}</section>
 <section><h2>The last ten runs</h2>${newest(now)}</section>
-<p class="acts">${mayPause(now, actor) && html`<a class="button" href="${actPath('pause')}">Pause the queue</a>`}<a class="button" href="${retentionPath}">What is deleted, and when</a></p>`,
+<p class="choice">${mayPause(now, actor) && html`<a class="button" href="${actPath('pause')}">Pause the queue</a>`}<a class="button" href="${retentionPath}">What is deleted, and when</a></p>`,
   })
 
 const mayPause = ({ pause }: Now, actor: Actor): boolean =>
   allows(actor, 'manage_queue') && (pause === null || pause === 'none')
 
-const teams = (found: readonly OwnerStates[] | null): Html =>
-  found === null
-    ? notKnown()
-    : found.length === 0
-      ? html`<p>There is no application yet.</p>`
-      : teamTable(found, mostRows)
+/** A part of the page, unless it could not be read. @param none what there is to say of an empty one */
+function listed<Each>(found: readonly Each[] | null, none: HtmlValue, show: (found: readonly Each[]) => Html): Html {
+  if (found === null) return notKnown()
+  return found.length > 0 ? show(found) : html`<p>${none}</p>`
+}
 
-/** The most rows of a table. */
+const teams = (found: readonly OwnerStates[] | null): Html =>
+  listed(found, 'There is no application yet.', (all) => teamTable(all, mostRows))
+
 const mostRows = 20
 
 function queue({ backlog, atWork }: Now): Html {
@@ -89,14 +89,12 @@ function blockerText({ pid, run, program, state, openS, statement }: Blocker): H
 
 function attention({ failures, tokens, certificates, refused }: Now): Html {
   return html`<h3>Failed or not taken in the last 7 days, by cause</h3>
-${
-  failures === null
-    ? notKnown()
-    : failures.groups.length === 0
-      ? html`<p>${mark('good', 'None.')}</p>`
-      : html`${groupTable('Failures by cause', failures.groups, mostRows)}
-<p><a href="${runsPath}?period=week&outcome=attention">All of them</a></p>`
-}
+${listed(
+  failures?.groups ?? null,
+  mark('good', 'None.'),
+  (groups) => html`${groupTable('Failures by cause', groups, mostRows)}
+<p><a href="${runsPath}?period=week&outcome=attention">All of them</a></p>`,
+)}
 ${failures !== null && !failures.isAll && html`<p class="quiet">There are more: these are the newest.</p>`}
 <h3>Refused access and submissions, in the last hour</h3>
 ${refusals(refused)}
@@ -111,18 +109,13 @@ function refusals(found: Now['refused']): Html {
   if (found === null) return notKnown()
   const { rows, keptFrom } = found
   if (rows.length === 0 && isCounted(found)) return html`<p>${mark('good', 'None.')}</p>`
-  const byCode = [...Map.groupBy(rows, ({ code }) => code)].toSorted(([, one], [, other]) => other.length - one.length)
-  /** The users, the most frequent first. */
   const whoOf = (all: typeof rows) =>
-    [...Map.groupBy(all, ({ username }) => username ?? 'not authenticated')]
-      .toSorted(([, one], [, other]) => other.length - one.length)
-      .map(([name]) => name)
-  return html`<ul>${byCode
-    .slice(0, mostCodes)
-    .map(
-      ([code, all]) =>
-        html`<li>${!isCounted(found) && 'at least '}${number(all.length)} ${code}: ${names(whoOf(all))}</li>`,
-    )}</ul>
+    byFrequency(all, ({ username }) => username ?? 'not authenticated').map(([name]) => name)
+  const lines = byFrequency(rows, ({ code }) => code).map(
+    ([code, all]) =>
+      html`<li>${!isCounted(found) && 'at least '}${number(all.length)} ${code}: ${names(whoOf(all))}</li>`,
+  )
+  return html`<ul>${lines.slice(0, mostCodes)}</ul>
 ${keptFrom !== null && html`<p class="quiet">Those before ${shortTime(keptFrom)} are no longer kept.</p>`}
 <p><a href="${refusalsPath}">All refusals</a></p>`
 }
@@ -147,8 +140,8 @@ function expiring(what: string, found: readonly Expiring[] | null): Html {
 }
 
 const newest = ({ newest: rows, at }: Now): Html =>
-  rows === null
-    ? notKnown()
-    : rows.length === 0
-      ? html`<p>There is no run yet.</p>`
-      : html`${runTable('The last ten runs', rows, at)}<p><a href="${runsPath}">All runs</a></p>`
+  listed(
+    rows,
+    'There is no run yet.',
+    (all) => html`${runTable('The last ten runs', all, at)}<p><a href="${runsPath}">All runs</a></p>`,
+  )

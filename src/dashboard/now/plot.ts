@@ -42,7 +42,6 @@ ${since !== null && html`<p class="quiet">The newest ${number(mostCounted)} alon
 </div>`
 }
 
-/** One path for each outcome. */
 function barPaths({ bars }: Figures, highest: number): Html {
   const room = height - 1 - stacked.length * leastHeight
   const tallOf = (runs: number) => (runs === 0 ? 0 : leastHeight + (room * runs) / highest)

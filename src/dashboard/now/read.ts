@@ -18,7 +18,7 @@ import { type AtWork, readAtWork } from '../../runs/at-work.ts'
 import { readBacklog } from '../../runs/queued.ts'
 import { expiringCertificates, expiringTokens } from '../../views/expiries.ts'
 import { readRefusals } from '../../views/refusal.ts'
-import { groupByCause, type RunGroup } from '../runs/groups.ts'
+import { groupByCause, type RunGroup } from '../runs/tables.ts'
 
 /** Runs that failed, or that the service cancelled, by cause. @property isAll false: there are more, of which these are the newest */
 type Failures = { readonly groups: readonly RunGroup[]; readonly isAll: boolean }
@@ -41,7 +41,6 @@ export type Sources = {
 /** The contents of the first page. Each part is read by itself: null is one that could not be read. */
 export type Now = Awaited<ReturnType<ReturnType<typeof openNow>>>
 
-/** Opens the reader of the first page. */
 export function openNow({ db, registry, queue, inspect, runs }: Sources) {
   // They take longer to read than the rest, and are the same for all who may see them.
   const certificatesOfAll = probe(() => expiringCertificates(db), { everyMs: 60_000 })
@@ -66,7 +65,6 @@ export function openNow({ db, registry, queue, inspect, runs }: Sources) {
         checks: inspect.applies(),
         pause: known(readPause(queue, db).then((found): Pause | 'none' => found ?? 'none')),
         workers: known(inTime(readProcesses(db, 'workers'))),
-        /** The processes of the API. */
         servers: known(inTime(readProcesses(db, 'servers'))),
         backlog: known(inTime(readBacklog(db))),
         atWork: known(inTime(readWork(db, runs, actor, working))),
@@ -78,7 +76,6 @@ export function openNow({ db, registry, queue, inspect, runs }: Sources) {
         /** Undefined for callers who may not view certificates. */
         certificates: allows(actor, 'view_certificatekeypair') ? known(certificatesOfAll()) : undefined,
         newest: known(inTime(newest)),
-        /** The refusals of the last hour. */
         refused: known(inTime(readRefusals(db, actor, { since: lastHour }))),
       })),
       at: new Date(),

@@ -20,11 +20,9 @@ import { namesOf, nameText, notKnown, sentenceText, shortId, shortTime } from '.
 const auditQuery = z.strictObject({
   period: z.enum(Object.keys(auditSpans) as [AuditSpan]).default('day'),
   action: sentText,
-  /** A kind and a name, as in the search of runs. */
   object: sentText,
   /** A part of the name of the user, or of the user who impersonated it. */
   who: sentText,
-  /** The id of a run or of a request. */
   id: sentText,
   /** Applies that changed nothing. */
   unchanged: z.enum(['', 'shown']).default(''),

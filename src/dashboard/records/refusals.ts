@@ -16,6 +16,7 @@ import {
 import { refusalsPath } from '../addresses.ts'
 import { choiceField, filters, sentKey, sentText, textField, turns } from '../filter-fields.ts'
 import { page, pageRoute, sendPage } from '../frame.ts'
+import { byFrequency } from '../runs/tables.ts'
 import { type Row, table } from '../table.ts'
 import { count, mark, nameText, notKnown, number, sentenceText, shortTime, time, titleText } from '../words.ts'
 
@@ -29,7 +30,6 @@ const refusalsQuery = z.strictObject({
 })
 type Question = z.output<typeof refusalsQuery>
 
-/** The most rows of a page. */
 const mostRows = 100
 
 export const refusalsPage = (app: Api, db: Db): void => {
@@ -101,13 +101,13 @@ const rowOf = (each: Refused, now: Date): Row => ({
   ],
 })
 
-/** Reasons and users, the most frequent first. */
 const mostGroups = 20
 
 function byReason(found: Refusals, now: Date): Html {
-  const groups = [...Map.groupBy(found.rows, (each) => `${each.status} ${each.code} ${nameOf(each)}`).values()]
-    .toSorted((one, other) => other.length - one.length)
-    .flatMap((all) => (all[0] === undefined ? [] : [{ number: all.length, last: all[0] }]))
+  const keyOf = (each: Refused) => `${each.status} ${each.code} ${nameOf(each)}`
+  const groups = byFrequency(found.rows, keyOf).flatMap(([, [last, ...others]]) =>
+    last === undefined ? [] : [{ number: others.length + 1, last }],
+  )
   const left = groups.length - mostGroups
   return html`<section><h2>By reason and who</h2>${table(
     'Refusals by reason and who',

@@ -133,7 +133,6 @@ function textOf(value: unknown): string {
 const innerText = (value: unknown): string =>
   typeof value === 'object' && !isEmpty(value) ? `(${textOf(value)})` : textOf(value)
 
-/** The first sentences of a run. */
 export function lineList(lines: readonly (string | Html)[]): Html {
   const shown = lines
     .slice(0, mostLines)

@@ -13,8 +13,7 @@ import { choiceField, filters, textField, turns } from '../filter-fields.ts'
 import { page, pageRoute, sendPage } from '../frame.ts'
 import { ifInTime } from '../late.ts'
 import { count, notKnown, number } from '../words.ts'
-import { groupByCause } from './groups.ts'
-import { groupTable, runTable } from './tables.ts'
+import { groupByCause, groupTable, runTable } from './tables.ts'
 
 /** /admin/runs/: the runs of a period, one by one or by cause. */
 

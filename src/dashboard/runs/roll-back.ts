@@ -47,7 +47,6 @@ type Said = {
   readonly changed?: string
 }
 
-/** @property start the index of the first change that is shown */
 type Shown = {
   readonly former: Run
   readonly plan: Planned
@@ -211,7 +210,6 @@ ${contentOf(shown)}`,
   })
 }
 
-/** Whether it waits for a worker, or is at work. */
 const isOpen = (plan: Planned): boolean => plan !== null && !(plan instanceof Problem) && plan.finished_at === null
 
 function contentOf({ former: { id }, plan, start, said, registry }: Shown): Html {
@@ -281,5 +279,4 @@ function sentences({ message, errors = [] }: Problem): Html {
   )
 }
 
-/** The most bytes of the answer. */
 const mostOfAnswer = 4_000

@@ -63,13 +63,23 @@ ${changed(run, start, registry)}`
     },
   )
 
+  /** The document that was sent, with its secrets masked. */
   app.get(
     documentPath(':id'),
     pageRoute({ params, querystring: z.strictObject({ page: queryInteger(1, 1_000_000).default(1) }) }),
     async ({ actor, params: { id }, query }, reply) => {
-      const shown = documentPage(await readOne(id, actor, true), query.page, actor)
-      if (shown === null) throw new Problem('not_found', 'The document has no such page.')
-      return sendPage(reply, shown)
+      const { title, blueprint } = await readOne(id, actor, true)
+      const pages = pagesOf(blueprint)
+      const [at, text] = [query.page, pages[query.page - 1]]
+      if (text === undefined) throw new Problem('not_found', 'The document has no such page.')
+      const content = html`<p><a href="${runPagePath(id)}">Back to the run</a></p>
+${pages.length > 1 && html`<p class="quiet">Page ${number(at)} of ${number(pages.length)}.</p>`}
+${text === '' ? html`<p>The document is no longer stored.</p>` : html`<div class="card scroll" role="region" aria-label="Document" tabindex="0"><pre>${text}</pre></div>`}
+${moves({
+  Before: at > 1 && `${documentPath(id)}?page=${at - 1}`,
+  Next: at < pages.length && `${documentPath(id)}?page=${at + 1}`,
+})}`
+      return sendPage(reply, page({ title: `Document of ${title}`, actor, within: runsPath, content }))
     },
   )
 }
@@ -180,32 +190,8 @@ function job({ request_id: request, submitter_name: who }: Run): Html | string {
   return html`<a href="${withQuery(runsPath, { period: 'all', request, who })}">${nameText(request)}</a>`
 }
 
-/** /admin/runs/{id}/document/: the document that was sent, with its secrets masked. */
-
+/** The most characters of a page of a document. */
 const mostText = 40_000
-
-/** @param at the number of the page, from 1 @returns null when there is no such page */
-export function documentPage(
-  { id, title, blueprint }: Pick<Run, 'id' | 'title' | 'blueprint'>,
-  at: number,
-  actor: Actor,
-): string | null {
-  const pages = pagesOf(blueprint)
-  const text = pages[at - 1]
-  if (text === undefined) return null
-  return page({
-    title: `Document of ${title}`,
-    actor,
-    within: runsPath,
-    content: html`<p><a href="${runPagePath(id)}">Back to the run</a></p>
-${pages.length > 1 && html`<p class="quiet">Page ${number(at)} of ${number(pages.length)}.</p>`}
-${text === '' ? html`<p>The document is no longer stored.</p>` : html`<div class="card scroll" role="region" aria-label="Document" tabindex="0"><pre>${text}</pre></div>`}
-${moves({
-  Before: at > 1 && `${documentPath(id)}?page=${at - 1}`,
-  Next: at < pages.length && `${documentPath(id)}?page=${at + 1}`,
-})}`,
-  })
-}
 
 /** Splits a text at ends of lines, and a line that is too long for a page within it. */
 export function pagesOf(text: string): readonly string[] {

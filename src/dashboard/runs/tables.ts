@@ -74,6 +74,10 @@ export const runTable = (caption: string, rows: readonly RunRow[], at: Date): Ht
     })),
   )
 
+/** Groups, the largest first. */
+export const byFrequency = <Each>(all: readonly Each[], keyOf: (each: Each) => string) =>
+  [...Map.groupBy(all, keyOf)].toSorted(([, one], [, other]) => other.length - one.length)
+
 const mostNames = 3
 
 export function names(all: readonly string[]): string {
