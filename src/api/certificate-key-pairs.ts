@@ -15,7 +15,9 @@ export function certificateKeyPairRoutes(app: Api, db: Db, registry: Registry): 
       path: '/crypto/certificatekeypairs/',
       summary: 'List certificate key pairs',
       permission: 'view_certificatekeypair',
-      view: storedView(registry, 'CertificateKeyPair', 'service_crypto.certificatekeypair'),
+      view: storedView(registry, 'CertificateKeyPair', 'service_crypto.certificatekeypair', (tx, where) =>
+        tx.certificateKeyPair.findMany({ where }),
+      ),
       count: 'rows',
       search: keyPairName,
       order: { name: 'name', pk: 'pk' },

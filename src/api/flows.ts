@@ -16,7 +16,7 @@ export function flowRoutes(app: Api, db: Db, registry: Registry): void {
       path: '/flows/instances/',
       summary: 'List flows',
       permission: 'view_flow',
-      view: storedView(registry, 'Flow', 'service_flows.flow'),
+      view: storedView(registry, 'Flow', 'service_flows.flow', (tx, where) => tx.flow.findMany({ where })),
       count: 'rows',
       search: flowText,
       order: { slug: 'slug', name: 'name', pk: 'pk' },

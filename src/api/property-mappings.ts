@@ -18,7 +18,9 @@ export function propertyMappingRoutes(app: Api, db: Db, registry: Registry): voi
       path: '/propertymappings/all/',
       summary: 'List property mappings of all kinds',
       permission: 'view_propertymapping',
-      view: storedView(registry, 'PropertyMapping', 'service_mappings.propertymapping'),
+      view: storedView(registry, 'PropertyMapping', 'service_mappings.propertymapping', (tx, where) =>
+        tx.propertyMapping.findMany({ where }),
+      ),
       count: 'rows',
       search: mappingText,
       order: { name: 'name', kind: 'kind', pk: 'pk' },

@@ -15,7 +15,7 @@ export function roleRoutes(app: Api, db: Db, registry: Registry): void {
       path: '/rbac/roles/',
       summary: 'List roles',
       permission: 'view_role',
-      view: storedView(registry, 'Role', 'service_rbac.role'),
+      view: storedView(registry, 'Role', 'service_rbac.role', (tx, where) => tx.role.findMany({ where })),
       count: 'rows',
       search: roleName,
       order: { name: 'name', pk: 'pk' },

@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import type { Tx } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
-import { query } from '../db/raw.ts'
 import { masked } from '../document/mask.ts'
 import type { Field, Model } from '../models/define.ts'
 import { expiresOf, previousOf } from '../models/overlap.ts'
@@ -75,10 +74,23 @@ export const toOrigin = ({ owner, createdBy }: Origin, makers: ReadonlyMap<numbe
   created_by_name: makers.get(createdBy) ?? null,
 })
 
-const storedRow = z.object({ row: z.looseObject({ pk: z.string() }) })
+type ByKeys = { readonly pk: { readonly in: string[] } }
+type Stored = Readonly<Record<string, unknown>> & { readonly pk: string }
 
-/** The view of a resource that shows the fields of its model, and no more. Its keys are UUIDs. */
-export function storedView<M extends Prisma.ModelName>(registry: Registry, prismaModel: M, name: string) {
+/** `scope_name` of `scopeName` */
+const columnOf = (field: string) => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+
+/**
+ * The view of a resource that shows the fields of its model, and no more. Its keys are UUIDs.
+ *
+ * @param find reads the rows with these keys
+ */
+export function storedView<M extends Prisma.ModelName>(
+  registry: Registry,
+  prismaModel: M,
+  name: string,
+  find: (tx: Tx, where: ByKeys) => Promise<readonly Stored[]>,
+) {
   const model = registry.byName(name)
   if (model === undefined) throw new Error(`there is no model ${name}`)
   const schema = z.object({ pk: z.guid(), ...fieldSchemas(model) }).meta({ id: schemaName(`read_${model.resource}`) })
@@ -86,9 +98,11 @@ export function storedView<M extends Prisma.ModelName>(registry: Registry, prism
     model: prismaModel,
     schema,
     async *read(tx: Tx, keys: readonly string[]) {
-      const text = `SELECT to_jsonb(t) AS row FROM ${model.table} t WHERE pk = ANY ($1::uuid[])`
-      const found = (await query(tx, storedRow, { text, values: [keys] })).map(({ row }) => row)
-      yield inOrder(keys, found, ({ pk }) => pk).map((row) => ({ pk: row.pk, ...toMaskedValues(model, row) }))
+      const found = await find(tx, { pk: { in: [...keys] } })
+      yield inOrder(keys, found, ({ pk }) => pk).map((row) => {
+        const columns = Object.entries(row).map(([field, value]) => [columnOf(field), value])
+        return { pk: row.pk, ...toMaskedValues(model, { ...Object.fromEntries(columns), pk: row.pk }) }
+      })
     },
   } satisfies View<M>
 }

@@ -227,7 +227,6 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/lists/run-figures.ts': 'quantiles, and counts by outcome, which is an expression',
   'src/views/audit.ts': 'a part of what JSON holds',
   'src/runs/outside.ts': 'the newest value of each field in the changes of an object, and a part of what JSON holds',
-  'src/views/last-changes.ts': 'the newest of many rows for each of some objects',
   'src/views/former-owner.ts': 'a part of what JSON holds, of many rows',
   'src/views/history.ts': 'a union over objects and their names, and a part of what JSON holds',
   'src/lists/changed-object.ts': 'a condition on a relation that has no key, for find.ts',
@@ -323,7 +322,7 @@ export const filesAreShort: Rule = (files) =>
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2303,
-  'src/api': 1578,
+  'src/api': 1582,
   'src/apply': 2619,
   'src/cli': 5291,
   'src/dashboard': 4526,
@@ -340,9 +339,9 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/standalone': 1281,
   'src/submissions': 1361,
   'src/tracing': 177,
-  'src/views': 2414,
+  'src/views': 2428,
   'src/waits': 316,
-  test: 68_819,
+  test: 68_822,
   workers: 117,
 }
 

@@ -13,22 +13,26 @@ const by = () => on.admin
 const flows: Listed = {
   path: '/api/v3/flows/instances/',
   by,
-  view: storedView(registry, 'Flow', 'service_flows.flow').schema,
+  view: storedView(registry, 'Flow', 'service_flows.flow', (tx, where) => tx.flow.findMany({ where })).schema,
 }
 const mappings: Listed = {
   path: '/api/v3/propertymappings/all/',
   by,
-  view: storedView(registry, 'PropertyMapping', 'service_mappings.propertymapping').schema,
+  view: storedView(registry, 'PropertyMapping', 'service_mappings.propertymapping', (tx, where) =>
+    tx.propertyMapping.findMany({ where }),
+  ).schema,
 }
 const keyPairs: Listed = {
   path: '/api/v3/crypto/certificatekeypairs/',
   by,
-  view: storedView(registry, 'CertificateKeyPair', 'service_crypto.certificatekeypair').schema,
+  view: storedView(registry, 'CertificateKeyPair', 'service_crypto.certificatekeypair', (tx, where) =>
+    tx.certificateKeyPair.findMany({ where }),
+  ).schema,
 }
 const roles: Listed = {
   path: '/api/v3/rbac/roles/',
   by,
-  view: storedView(registry, 'Role', 'service_rbac.role').schema,
+  view: storedView(registry, 'Role', 'service_rbac.role', (tx, where) => tx.role.findMany({ where })).schema,
 }
 
 /** A document with one entry of each model, which is applied and then read. */
