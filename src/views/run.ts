@@ -129,7 +129,7 @@ export const run = runHead
     unmanaged: withExample(
       z.array(unmanagedFields),
       [],
-      'Of a plan: fields that the document before named, and this one does not, of objects that both name. They keep their values, which are others than the defaults. The document before is the last that was applied to the application; of a blueprint, under this name and owner by the submitter, or else to one of its objects.',
+      'Of a plan: fields that the document before named, and this one does not, of objects that both name. They keep their values, which are others than the defaults. The document before is the last that was applied to the application; of a blueprint, under this name and owner by the submitter. The newest 20 000 runs are searched.',
     ),
     not_put_back: withExample(
       lines,

@@ -1,2 +1,0 @@
--- AlterTable
-ALTER TABLE "refusals" ADD COLUMN "kind" TEXT NOT NULL DEFAULT 'submission';
