@@ -38,25 +38,15 @@ export function failureCode(error: unknown): string | undefined {
 const isOfFile = (error: object): boolean =>
   'syscall' in error && !['connect', 'read', 'write', 'shutdown', 'getaddrinfo'].includes(String(error.syscall))
 
-const socketCodes = new Set([
-  // Too many clients wait at a Unix socket: the server has frozen, or is overloaded.
-  'EAGAIN',
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'EPIPE',
-  'ENOENT',
-  'ETIMEDOUT',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  // Prisma's codes: no connection in time, a closed one, a transaction that could not begin or took too long.
-  'P1001',
-  'P1002',
-  'P1008',
-  'P1017',
-  'P2024',
-  'P2028',
+/** There was no connection. EAGAIN: too many clients wait at a Unix socket: the server has frozen, or is overloaded. */
+const neverConnected = new Set([
+  ...['ECONNREFUSED', 'EAGAIN', 'ENOENT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', '08001', '57P03', '53300'],
+  // Prisma's codes: no connection in time, and a transaction that could not begin or took too long.
+  ...['P1001', 'P2024', 'P2028'],
 ])
+
+/** The connection was lost, or there was none. Prisma's codes: no answer in time, and a closed connection. */
+const noConnection = new Set([...neverConnected, 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'P1002', 'P1008', 'P1017'])
 
 /** Texts of errors that pg throws without a code. */
 const lostTexts = [
@@ -72,7 +62,7 @@ const lostTexts = [
 export function isConnectionLost(error: unknown): boolean {
   if (error instanceof Problem) return error.code === 'unavailable'
   const code = failureCode(error)
-  if (code !== undefined) return socketCodes.has(code) || /^(08|57P0|53300|25P03|25P04)/.test(code)
+  if (code !== undefined) return noConnection.has(code) || /^(08|57P0|53300|25P03|25P04)/.test(code)
   if (!(error instanceof Error)) return false
   return lostTexts.some((text) => error.message.includes(text)) || isConnectionLost(error.cause)
 }
@@ -81,11 +71,6 @@ export const isLockTimeout = (error: unknown): boolean => failureCode(error) ===
 
 /** A lock timed out (55P03), or a statement (57014). */
 const isBusy = (error: unknown): boolean => ['55P03', '57014'].includes(failureCode(error) ?? '')
-
-const neverConnected = new Set([
-  ...['ECONNREFUSED', 'EAGAIN', 'ENOENT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH'],
-  ...['08001', '57P03', '53300', 'P1001', 'P2024', 'P2028'],
-])
 
 /**
  * Whether the server runs, but cannot write: it is read-only (25006), has no disk or memory left (class 53), or cannot use its

@@ -1,15 +1,4 @@
-import {
-  EVENT_DOCUMENT,
-  EVENT_MAPPING,
-  EVENT_POP,
-  EVENT_SCALAR,
-  EVENT_SEQUENCE,
-  type Event,
-  getScalarValue,
-  SCALAR_STYLE_DOUBLE_QUOTED,
-  SCALAR_STYLE_PLAIN,
-  SCALAR_STYLE_SINGLE_QUOTED,
-} from 'js-yaml'
+import { EVENT_ID, type Event, getScalarValue, SCALAR_STYLE } from 'js-yaml'
 import type { FieldPath } from '../errors.ts'
 import { isKept, mayLoseDigits } from '../numbers.ts'
 import { documentLimits } from './document.ts'
@@ -17,7 +6,7 @@ import { countUpTo, eventsOf } from './short-lines.ts'
 
 /** The nodes of a YAML text with their paths and offsets, in one pass over the parser's events. */
 
-type NodeEvent = Exclude<Event, { type: typeof EVENT_POP | typeof EVENT_DOCUMENT }>
+type NodeEvent = Exclude<Event, { type: typeof EVENT_ID.POP | typeof EVENT_ID.DOCUMENT }>
 
 export type Node = {
   readonly event: NodeEvent
@@ -31,7 +20,7 @@ export type Node = {
 
 /** An open document, list or mapping. */
 type Frame = {
-  readonly type: typeof EVENT_DOCUMENT | typeof EVENT_SEQUENCE | typeof EVENT_MAPPING
+  readonly type: typeof EVENT_ID.DOCUMENT | typeof EVENT_ID.SEQUENCE | typeof EVENT_ID.MAPPING
   readonly path: FieldPath
   readonly isInTag: boolean
   items: number
@@ -46,13 +35,13 @@ export function* nodesOf(
 ): Generator<Node> {
   const open: Frame[] = []
   for (const event of events) {
-    if (event.type === EVENT_POP) {
+    if (event.type === EVENT_ID.POP) {
       open.pop()
       continue
     }
-    const node = event.type === EVENT_DOCUMENT ? undefined : nodeIn(open.at(-1), event, text)
+    const node = event.type === EVENT_ID.DOCUMENT ? undefined : nodeIn(open.at(-1), event, text)
     if (node !== undefined) yield node
-    if (event.type === EVENT_DOCUMENT || event.type === EVENT_SEQUENCE || event.type === EVENT_MAPPING) {
+    if (event.type === EVENT_ID.DOCUMENT || event.type === EVENT_ID.SEQUENCE || event.type === EVENT_ID.MAPPING) {
       const isTag = 'tagStart' in event && event.tagStart >= 0
       const { path = [], isInTag = false } = node ?? {}
       open.push({ type: event.type, path, isInTag: isInTag || isTag, items: 0, key: undefined })
@@ -63,8 +52,8 @@ export function* nodesOf(
 function nodeIn(frame: Frame | undefined, event: NodeEvent, text: string): Node {
   const { type, path = [], isInTag = false, key } = frame ?? {}
   const node = { event, isKey: false, isInTag, path, start: startOf(event) }
-  if (frame === undefined || type === EVENT_DOCUMENT) return node
-  if (type === EVENT_SEQUENCE) {
+  if (frame === undefined || type === EVENT_ID.DOCUMENT) return node
+  if (type === EVENT_ID.SEQUENCE) {
     frame.items += 1
     return { ...node, path: [...path, frame.items - 1] }
   }
@@ -72,15 +61,15 @@ function nodeIn(frame: Frame | undefined, event: NodeEvent, text: string): Node 
     frame.key = undefined
     return { ...node, path: [...path, key.name], start: key.start }
   }
-  frame.key = { name: event.type === EVENT_SCALAR ? getScalarValue(text, event) : '', start: node.start }
+  frame.key = { name: event.type === EVENT_ID.SCALAR ? getScalarValue(text, event) : '', start: node.start }
   return { ...node, isKey: true, path: [...path, frame.key.name] }
 }
 
 function startOf(event: NodeEvent): number {
   if ('start' in event) return event.start
-  if (event.type !== EVENT_SCALAR) return event.anchorStart - 1
+  if (event.type !== EVENT_ID.SCALAR) return event.anchorStart - 1
   if (event.tagStart >= 0) return event.tagStart
-  const isQuoted = event.style === SCALAR_STYLE_SINGLE_QUOTED || event.style === SCALAR_STYLE_DOUBLE_QUOTED
+  const isQuoted = event.style === SCALAR_STYLE.SINGLE_QUOTED || event.style === SCALAR_STYLE.DOUBLE_QUOTED
   return isQuoted ? event.valueStart - 1 : event.valueStart
 }
 
@@ -105,9 +94,9 @@ const numberTags = ['!!int', '!!float']
 export function unkeptNumbers(text: string, events: readonly Event[]): { path: FieldPath; offset: number }[] {
   if (!mayLoseDigits(text)) return []
   const unkept = nodesOf(text, events).flatMap(({ event, path }) => {
-    if (event.type !== EVENT_SCALAR) return []
+    if (event.type !== EVENT_ID.SCALAR) return []
     const { valueStart: offset, valueEnd, tagStart, tagEnd, style } = event
-    const isNumber = tagStart < 0 ? style === SCALAR_STYLE_PLAIN : numberTags.includes(text.slice(tagStart, tagEnd))
+    const isNumber = tagStart < 0 ? style === SCALAR_STYLE.PLAIN : numberTags.includes(text.slice(tagStart, tagEnd))
     const written = text.slice(offset, valueEnd)
     return isNumber && number.test(written) && !isKept(written) ? [{ path, offset }] : []
   })

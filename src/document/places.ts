@@ -1,4 +1,4 @@
-import { EVENT_SCALAR } from 'js-yaml'
+import { EVENT_ID } from 'js-yaml'
 import type { FieldError, FieldPath, Place } from '../errors.ts'
 import { isObject } from '../json-object.ts'
 import type { Registry } from '../models/registry.ts'
@@ -105,7 +105,7 @@ function find(text: string, wanted: ReadonlySet<string>, look: Look) {
     // A key shows as much as its mapping.
     const visibility = look(isKey ? path.slice(0, -1) : path)
     const isHidden = isKey ? visibility === 'masked' || visibility === 'secret' : visibility !== 'shown'
-    if (isHidden && event.type === EVENT_SCALAR && event.valueStart >= 0) {
+    if (isHidden && event.type === EVENT_ID.SCALAR && event.valueStart >= 0) {
       parts.push(
         text.slice(end, event.valueStart),
         text.slice(event.valueStart, event.valueEnd).replace(/[^\r\n]+/g, ({ length }) => '\0'.repeat(length)),

@@ -1,11 +1,4 @@
-import {
-  EVENT_SCALAR,
-  type Event,
-  parseEvents,
-  SCALAR_STYLE_FOLDED_BLOCK,
-  SCALAR_STYLE_LITERAL_BLOCK,
-  YAMLException,
-} from 'js-yaml'
+import { EVENT_ID, type Event, parseEvents, SCALAR_STYLE, YAMLException } from 'js-yaml'
 import { documentLimits } from './document.ts'
 
 /**
@@ -132,8 +125,8 @@ function moveBack(event: Event, offsetOf: (offset: number) => number): void {
 /** Whether a text behind `|` or `>` has a line with more spaces: there they are a part of the value. */
 function isChanged(event: Event, spaces: ReadonlyMap<number, number>): boolean {
   if (
-    event.type !== EVENT_SCALAR ||
-    (event.style !== SCALAR_STYLE_LITERAL_BLOCK && event.style !== SCALAR_STYLE_FOLDED_BLOCK)
+    event.type !== EVENT_ID.SCALAR ||
+    (event.style !== SCALAR_STYLE.LITERAL_BLOCK && event.style !== SCALAR_STYLE.FOLDED_BLOCK)
   )
     return false
   return [...spaces.keys()].some((start) => start >= event.valueStart && start < event.valueEnd)

@@ -1,4 +1,4 @@
-import { EVENT_SCALAR, type Event, type YAMLException } from 'js-yaml'
+import { EVENT_ID, type Event, type YAMLException } from 'js-yaml'
 import { nearest } from '../messages.ts'
 import { documentLimits } from './document.ts'
 import { type LineColumn, nodesOf, placesIn } from './nodes.ts'
@@ -43,7 +43,7 @@ export function explain(
 }
 
 const firstNodeKey = (text: string, events: readonly Event[]): number | undefined =>
-  nodesOf(text, events).find(({ event, isKey }) => isKey && event.type !== EVENT_SCALAR)?.start
+  nodesOf(text, events).find(({ event, isKey }) => isKey && event.type !== EVENT_ID.SCALAR)?.start
 
 function hintOfTag(reason: string, written: string): string | undefined {
   if (!reason.startsWith('unknown') || !written.startsWith('!')) return undefined

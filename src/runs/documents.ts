@@ -13,17 +13,14 @@ import { conditionsOf, storedAuthors, submitterOf } from './options.ts'
 
 /** The documents of former runs. */
 
-type Stored = {
-  readonly id: string
-  readonly blueprint: string | null
-  readonly document: Uint8Array<ArrayBuffer> | null
-}
-
 /** A sealed document; null when it was deleted. */
 export type SealedDocument = { readonly holder: string; readonly blueprint: string | null }
 
 /** Reads the sealed document and the run that holds it: a later one, when that changed nothing. */
-export async function readDocument(db: Db, { id, blueprint, document }: Stored): Promise<SealedDocument> {
+export async function readDocument(
+  db: Db,
+  { id, blueprint, document }: Pick<FormerRun, 'id' | 'blueprint' | 'document'>,
+): Promise<SealedDocument> {
   if (blueprint !== null || document === null) return { holder: id, blueprint }
   const latest = await db.run.findFirst({
     where: { document, blueprint: { not: null } },

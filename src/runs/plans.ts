@@ -1,19 +1,11 @@
 import { z } from 'zod'
-import type { EngineReader, EngineTx } from '../db/engine-tx.ts'
+import type { EngineReader } from '../db/engine-tx.ts'
 import type { Keyring } from '../db/seal.ts'
 import type { Conditions } from '../plan/engine.ts'
 
 /** Digests of documents and of plans, by which an apply finds the plan that was reviewed. */
 
 export const digestOf = (keyring: Keyring, document: string): Buffer => keyring.digest('document', document)
-
-/** Begins the part of a transaction that `endPlan` rolls back. Triggers leave out effects that a rollback does not undo. */
-export function beginPlan(tx: EngineTx): void {
-  tx.send({ text: 'SAVEPOINT planned', values: [] })
-  tx.send({ text: "SELECT set_config('gatewright.mode', 'plan', true)", values: [] })
-}
-
-export const endPlan = (tx: EngineTx): void => tx.send({ text: 'ROLLBACK TO SAVEPOINT planned', values: [] })
 
 /** A digest of a document and of the rows that each of its entries read: equal plans have equal tags. */
 export const planTagOf = (

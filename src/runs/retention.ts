@@ -49,6 +49,17 @@ export async function deleteOld(db: Db, { runDays, auditDays }: Retention): Prom
   return { runs, audit }
 }
 
+/** Tables that grow with each apply. */
+const ledgerTables = ['runs', 'run_attempts', 'audit_rows'] as const
+
+/** The bytes of each table of the ledger with its indexes, from the catalogue of PostgreSQL: no table is read. */
+export const readLedgerSize = (db: Db) =>
+  query(db, z.object({ table: z.string(), bytes: z.number() }), {
+    text: `SELECT relname::text AS table, pg_total_relation_size(oid)::float8 AS bytes FROM pg_class
+      WHERE relnamespace = current_schema()::regnamespace AND relname = ANY($1::text[])`,
+    values: [ledgerTables],
+  })
+
 /** @property oldest the time of the oldest row, or of the earliest end; null: there is none @property due rows that go within a day */
 const dueRow = z.object({ oldest: z.date().nullable(), due: z.int() })
 export type Due = z.output<typeof dueRow>

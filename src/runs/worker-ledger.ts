@@ -16,7 +16,7 @@ import { cancellation, lockRun, postponement, sealedColumn, takeTurn, type Worke
 import { noLongerManaged, pathOf } from './no-longer-managed.ts'
 import { notes } from './notes.ts'
 import { conditionsOf, submitterOf } from './options.ts'
-import { beginPlan, digestOf, endPlan, planTagOf, type ReviewedPlan, readPlan } from './plans.ts'
+import { digestOf, planTagOf, type ReviewedPlan, readPlan } from './plans.ts'
 import { withCauses } from './since-plan.ts'
 import type { Why } from './why.ts'
 
@@ -113,7 +113,11 @@ async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun, onProgress
     conditions.reviewed === null ? undefined : await reviewedPlan(tx, conditions.reviewed, document, conditions)
   const submitter = { pk: run.submitterPk, ...submitterOf(run) }
   const isPlan = conditions.mode === 'plan'
-  if (isPlan) beginPlan(tx)
+  if (isPlan) {
+    tx.send({ text: 'SAVEPOINT planned', values: [] })
+    // Triggers leave out effects that a rollback does not undo.
+    tx.send({ text: "SELECT set_config('gatewright.mode', 'plan', true)", values: [] })
+  }
   const options = { reviewed: plan?.digests, onProgress }
   const result = await apply(
     tx,
@@ -128,7 +132,7 @@ async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun, onProgress
   const { actor, unnamed, findings, ...rest } = result
   const outcome = { ...rest, state: 'done', reason: null, actorName: actor.username, document } as const
   if (!isPlan) return { ...outcome, applied: true, digests: [] }
-  endPlan(tx)
+  tx.send({ text: 'ROLLBACK TO SAVEPOINT planned', values: [] })
   const planTag = planTagOf(engine.keyring, document, result.digests, conditions)
   const unmanaged = await noLongerManaged(tx, engine, { run, blueprint, digest: document, findings, actor })
   return {
