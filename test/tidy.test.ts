@@ -42,7 +42,7 @@ const rules: Record<string, Example> = {
     rule: tidy.noWebServerBelowHttp,
     bad: [
       { 'workers/blueprint.ts': "import fastify from 'fastify'" },
-      { 'src/models/user.ts': "import { hasZodFastifySchemaValidationErrors } from 'fastify-type-provider-zod'" },
+      { 'src/models/user.ts': "import compress from '@fastify/compress'" },
       { 'src/queue/board.ts': "import { FastifyAdapter } from '@bull-board/fastify'" },
     ],
     good: {

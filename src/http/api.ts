@@ -1,11 +1,18 @@
 import type {
   FastifyBaseLogger,
   FastifyInstance,
+  FastifyTypeProvider,
   RawReplyDefaultExpression,
   RawRequestDefaultExpression,
   RawServerDefault,
 } from 'fastify'
-import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import type { z } from 'zod'
+
+/** The types of what a route gets and answers, by its zod schemas. */
+export interface ZodTypeProvider extends FastifyTypeProvider {
+  validator: this['schema'] extends z.ZodType ? z.output<this['schema']> : unknown
+  serializer: this['schema'] extends z.ZodType ? z.input<this['schema']> : unknown
+}
 
 /** The application as route files see it: a route's zod schemas give the types of its handler. */
 export type Api = FastifyInstance<

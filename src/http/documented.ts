@@ -8,6 +8,12 @@ declare module 'fastify' {
     /** The parts of the API's description beside the route's schemas and permission. */
     document?: Documented
   }
+  interface FastifySchema {
+    summary?: string
+    description?: string
+    /** The route is no part of the description. */
+    hide?: boolean
+  }
 }
 
 /** The facts that are not in the schemas of a route: a body that the handler validates itself, and its refusals. */

@@ -1,7 +1,6 @@
 import Fastify, { type FastifyBaseLogger, LogController } from 'fastify'
-import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { withBasePath } from '../paths.ts'
-import type { Api } from './api.ts'
+import type { Api, ZodTypeProvider } from './api.ts'
 import { validatorCompiler } from './zod.ts'
 
 /**

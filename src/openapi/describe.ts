@@ -11,7 +11,7 @@ export type Describe = (form: DocumentForm) => Promise<string>
 /**
  * The API's own description in OpenAPI 3.1, made from the routes as they are registered: their permissions, and the
  * schemas that validate. The first request for it makes it, and loads the code for that. A start does not wait for it,
- * and a server that is never asked does not hold it in memory (docs/adr/0024-openapi-by-fastify-swagger.md).
+ * and a server that is never asked does not hold it in memory (docs/adr/0137-openapi-by-zod.md).
  *
  * @param prefix routes below it are the API
  */

@@ -1,66 +1,36 @@
-import swagger from '@fastify/swagger'
-import Fastify from 'fastify'
-import { createJsonSchemaTransform, createJsonSchemaTransformObject } from 'fastify-type-provider-zod'
 import manifest from '../../package.json' with { type: 'json' }
-import { isObject, type JsonObject } from '../json-object.ts'
+import type { JsonObject } from '../json-object.ts'
 import { basePath } from '../paths.ts'
 import { nameEnums } from './enums.ts'
-import { conversion, withUsedSchemas } from './json-schema.ts'
+import type { Components } from './json-schema.ts'
 import { type Described, describeRoute, type Route } from './operation.ts'
 import { nameOf, problemResponse } from './problems.ts'
 
-/**
- * The description of these routes: first those that apply a document, then the others, sorted by path. `@fastify/swagger` makes
- * the paths, parameters and schemas; this adds the parts that it lacks (docs/adr/0024-openapi-by-fastify-swagger.md).
- */
-export async function toDocument(routes: readonly Route[]): Promise<JsonObject> {
-  const described = routes.map(describeRoute).sort(inOrder)
+/** The description of these routes: first those that apply a document, then the others, sorted by path. */
+export function toDocument(routes: readonly Route[]): JsonObject {
+  const components: Components = new Map()
+  const described = routes.map((route) => describeRoute(route, components)).sort(inOrder)
   const statuses = [...new Set(described.flatMap((each) => each.statuses))].sort()
-  const responses = statuses.map((status) => [nameOf(status), problemResponse(status)] as const)
-  const made = withUsedSchemas(await describe(described), statuses.map(nameOf))
-  const { schemas, ...others } = Object(made.components)
-  const components = new Map<string, unknown>(Object.entries(schemas))
+  const responses = statuses.map((status) => [nameOf(status), problemResponse(status, components)] as const)
   const paths: Record<string, Record<string, unknown>> = {}
-  for (const { path, method, complete } of described) {
-    const operation = Object(Object(made.paths)[path])[method.toLowerCase()]
-    paths[path] = { ...paths[path], [method.toLowerCase()]: complete(operation, components) }
-  }
+  for (const { path, method, operation } of described)
+    paths[path] = { ...paths[path], [method.toLowerCase()]: operation }
   nameEnums(paths, components)
   return {
-    ...made,
-    tags: tags.filter(({ name }) => JSON.stringify(paths).includes(`"tags":["${name}"]`)),
+    openapi: '3.1.0',
+    info: { title: 'Gatewright', version: manifest.version, description, license },
     paths,
+    servers: [{ url: basePath || '/', description: 'This installation.' }],
+    security: [{ bearer: [] }],
     components: {
       schemas: Object.fromEntries([...components].sort(([one], [other]) => (one < other ? -1 : 1))),
       responses: Object.fromEntries(responses),
       parameters,
       headers,
-      ...others,
+      securitySchemes,
     },
+    tags: tags.filter(({ name }) => JSON.stringify(paths).includes(`"tags":["${name}"]`)),
   }
-}
-
-/** Describes the routes by a server that only does this: the plugin must know the routes when they are registered. */
-async function describe(routes: readonly Described[]): Promise<JsonObject> {
-  const app = Fastify({ exposeHeadRoutes: false })
-  app.setValidatorCompiler(() => () => true)
-  app.setSerializerCompiler(() => String)
-  await app.register(swagger, {
-    openapi: {
-      openapi: '3.1.0',
-      info: { title: 'Gatewright', version: manifest.version, description, license },
-      servers: [{ url: basePath || '/', description: 'This installation.' }],
-      security: [{ bearer: [] }],
-      components: { securitySchemes },
-    },
-    transform: createJsonSchemaTransform({ zodToJsonConfig: conversion }),
-    transformObject: createJsonSchemaTransformObject({ zodToJsonConfig: conversion }),
-  })
-  for (const { path, method, schema } of routes)
-    app.route({ url: path.replace(/\{(\w+)\}/g, ':$1'), method, schema, handler: async () => undefined })
-  await app.ready()
-  const made: unknown = app.swagger()
-  return isObject(made) ? made : {}
 }
 
 const license = { name: 'MIT', identifier: 'MIT' }

@@ -7,7 +7,7 @@ export type Components = Map<string, unknown>
 
 type Node = { zodSchema: z.core.$ZodType; jsonSchema: z.core.JSONSchema.BaseSchema }
 
-/** The options by which the type provider makes JSON Schema 2020-12 of zod schemas. */
+/** The options by which zod makes JSON Schema 2020-12. */
 export const conversion = { target: 'draft-2020-12', unrepresentable: 'any', override } as const
 
 /** Sets the types to which texts of a query string are converted: a reader needs them, and zod describes the texts. */
@@ -61,39 +61,24 @@ function omitImplied(jsonSchema: z.core.JSONSchema.BaseSchema): void {
   if (isDeepStrictEqual(jsonSchema.propertyNames, { type: 'string' })) delete jsonSchema.propertyNames
 }
 
-/** The suffix that the type provider adds to the names of bodies. */
-const ofBody = 'Input'
-
 /**
- * The type provider writes out every named schema of the process, as an answer and as a body. This keeps those that a
- * document uses, and calls a body by its own name, unless an answer has the same. Bodies have no `default`: generated
- * clients send it, and reset what is stored.
+ * The JSON Schema of a zod schema. Each schema with a name that it uses becomes a component, and is referred to. Named bodies have
+ * no `default`: generated clients send it, and reset what is stored.
+ *
+ * @param io whether clients send it or get it
  */
-export function withUsedSchemas(document: JsonObject, others: readonly string[]): JsonObject {
-  const { components, ...rest } = document
-  const all = isObject(components) && isObject(components.schemas) ? components.schemas : {}
-  const used = new Set([...refsIn(rest), ...others])
-  // The set grows while it is walked.
-  for (const name of used) for (const ref of refsIn(all[name])) used.add(ref)
-  const nameOf = (name: string) => {
-    const short = name.slice(0, -ofBody.length)
-    return name.endsWith(ofBody) && !used.has(short) ? short : name
+export function toSchema(schema: z.ZodType, io: 'input' | 'output', components: Components): JsonObject {
+  // The list gives the schema itself a reference, too.
+  const { items, $defs = {} } = z.toJSONSchema(z.array(schema), { ...conversion, io })
+  const named = Object.entries($defs).map(([name, { id, ...of }]) => [name, io === 'input' ? withoutDefaults(of) : of])
+  const text = JSON.stringify({ items, named }).replaceAll('"$ref":"#/$defs/', '"$ref":"#/components/schemas/')
+  const made = JSON.parse(text, (_, node) => withoutTypes(withoutNull(node)))
+  for (const [name, of] of made.named) {
+    if (!isDeepStrictEqual(components.get(name) ?? of, of)) throw new Error(`Two schemas have the name ${name}.`)
+    components.set(name, of)
   }
-  const schemas = [...used].map((name) => [
-    nameOf(name),
-    name.endsWith(ofBody) ? withoutDefaults(all[name]) : all[name],
-  ])
-  const text = JSON.stringify({ ...rest, components: { ...Object(components), schemas: Object.fromEntries(schemas) } })
-  return JSON.parse(
-    text.replace(refs, (_, name: string) => `"$ref":"#/components/schemas/${nameOf(name)}"`),
-    (_, node) => withoutTypes(withoutNull(node)),
-  )
+  return made.items
 }
-
-const refs = /"\$ref":"#\/components\/schemas\/(\w+)"/g
-
-const refsIn = (node: unknown): string[] =>
-  [...(JSON.stringify(node) ?? '').matchAll(refs)].map(([, name = '']) => name)
 
 const withoutDefaults = (schema: unknown): unknown =>
   JSON.parse(JSON.stringify(schema), (_, node) => {

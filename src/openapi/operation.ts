@@ -2,17 +2,16 @@ import { STATUS_CODES } from 'node:http'
 import type { RouteOptions } from 'fastify'
 import { z } from 'zod'
 import { catalogue, type ProblemCode } from '../errors.ts'
-import type { Documented } from '../http/documented.ts'
+import type { Documented, Need } from '../http/documented.ts'
 import { isObject, type JsonObject } from '../json-object.ts'
 import { basePath, versionPath } from '../paths.ts'
-import type { Components } from './json-schema.ts'
-import { sentencesOf, toAlsoNeeds } from './permission-docs.ts'
+import type { Access } from '../permissions.ts'
+import { type Components, toSchema } from './json-schema.ts'
 import { headersNamed, nameOf } from './problems.ts'
 
 /** A route as it was registered. `mediaTypes`: those of its body. */
 export type Route = { readonly options: RouteOptions; readonly mediaTypes: readonly string[] }
 
-/** A route for `@fastify/swagger`, and the parts of its description that the plugin lacks. */
 export type Described = {
   readonly path: string
   readonly method: string
@@ -20,8 +19,7 @@ export type Described = {
   readonly statuses: readonly number[]
   /** Whether it submits a document to be applied. */
   readonly applies: boolean
-  readonly schema: object
-  complete(operation: JsonObject, components: Components): JsonObject
+  readonly operation: JsonObject
 }
 
 const verbs: Readonly<Record<string, string>> = {
@@ -32,7 +30,8 @@ const verbs: Readonly<Record<string, string>> = {
   DELETE: 'destroy',
 }
 
-export function describeRoute({ options, mediaTypes }: Route): Described {
+/** @param components gets the named schemas */
+export function describeRoute({ options, mediaTypes }: Route, components: Components): Described {
   const { schema = {}, config = {} } = options
   // `servers` has the base path.
   const url = options.url.slice(basePath.length)
@@ -55,88 +54,72 @@ export function describeRoute({ options, mediaTypes }: Route): Described {
     ...(document.codes ?? []),
   ]
   const statuses = [...new Set(codes.map((code) => catalogue[code]))]
-  return {
-    path: url.replace(/:(\w+)/g, '{$1}'),
-    method,
-    statuses,
-    applies: config.takes === 'run' && body !== undefined,
-    schema: {
-      ...schema,
-      operationId: [
-        ...names.filter((name) => !name.startsWith(':')),
-        document.verb ?? (isPaged ? 'list' : verbs[method]),
-      ]
-        .join('_')
-        .replace(/[^\w]/g, '_'),
-      description: [schema.description, document.note, sentencesOf(permission, alsoNeeds)]
-        .filter((text) => text !== undefined)
-        .join('\n\n'),
-      tags: [names[0]],
-      'x-permission': [permission].flat(),
-      ...(alsoNeeds.length > 0 && { 'x-also-needs': toAlsoNeeds(alsoNeeds) }),
-      ...(permission === 'anyone' && { security: [] }),
-      ...(document.headers !== undefined && { headers: document.headers }),
-      ...(body !== undefined && { body }),
-    },
-    complete: (operation, components) => ({
-      ...operation,
-      parameters: [
-        ...sorted(operation.parameters),
-        ...(permission === 'anyone' ? [] : [{ $ref: '#/components/parameters/Impersonate-User' }]),
-      ],
-      ...(isObject(operation.requestBody) && {
-        requestBody: { required: true, content: bodiesOf(operation.requestBody, mediaTypes, document) },
-      }),
-      responses: {
-        ...Object.fromEntries(statuses.map((status) => [status, { $ref: `#/components/responses/${nameOf(status)}` }])),
-        ...Object.fromEntries(
-          Object.entries(Object(operation.responses)).map(([status, response]) => [
-            status,
-            answerOf(status, schemaIn(response), document, components),
-          ]),
-        ),
-      },
+  const path = url.replace(/:(\w+)/g, '{$1}')
+  const applies = config.takes === 'run' && body !== undefined
+  const parameters = Object.entries({
+    path: schema.params,
+    query: schema.querystring,
+    header: document.headers,
+  }).flatMap(([location, of]) => parametersIn(location, of))
+  const answers = Object.entries<z.ZodType>(Object(schema.response))
+  const operation = {
+    operationId: [...names.filter((name) => !name.startsWith(':')), document.verb ?? (isPaged ? 'list' : verbs[method])]
+      .join('_')
+      .replace(/[^\w]/g, '_'),
+    summary: schema.summary,
+    tags: [names[0]],
+    description: [schema.description, document.note, sentencesOf(permission, alsoNeeds)]
+      .filter((text) => text !== undefined)
+      .join('\n\n'),
+    ...(body instanceof z.ZodType && {
+      requestBody: { required: true, content: bodiesOf(toSchema(body, 'input', components), mediaTypes, document) },
     }),
+    ...(parameters.length > 0 && { parameters }),
+    ...(permission === 'anyone' && { security: [] }),
+    'x-permission': [permission].flat(),
+    ...(alsoNeeds.length > 0 && {
+      'x-also-needs': alsoNeeds.map(({ permission: needed, when }) => ({ permission: [needed].flat(), when })),
+    }),
+    responses: {
+      ...Object.fromEntries(statuses.map((status) => [status, { $ref: `#/components/responses/${nameOf(status)}` }])),
+      ...Object.fromEntries(answers.map(([status, of]) => [status, answerOf(status, of, document, components)])),
+    },
   }
+  const impersonating = permission === 'anyone' ? [] : [{ $ref: '#/components/parameters/Impersonate-User' }]
+  return { path, method, statuses, applies, operation: { ...operation, parameters: [...parameters, ...impersonating] } }
 }
 
-const locations = ['path', 'query', 'header']
-
-function sorted(parameters: unknown): JsonObject[] {
-  const shown = (Array.isArray(parameters) ? parameters : [])
-    .filter(isObject)
-    // A parameter without a type is declared only to be refused.
-    .filter(({ schema }) => isObject(schema) && Object.keys(schema).length > 0 && schema['x-internal'] !== true)
-    .map(serialised)
-  const rank = ({ in: location, name }: JsonObject) => `${locations.indexOf(String(location))} ${name}`
-  return shown.toSorted((one, other) => (rank(one) < rank(other) ? -1 : 1))
-}
-
-/** Moves `explode` from the schema to the parameter. The schema has it, because zod's schemas describe values alone. */
-function serialised({ schema, ...parameter }: JsonObject): JsonObject {
-  const { explode, ...value } = Object(schema)
-  return { ...parameter, ...(explode !== undefined && { style: 'form', explode }), schema: value }
-}
-
-/** The schema of a body or an answer in JSON. */
-function schemaIn(holder: unknown): JsonObject {
-  const { content } = Object(holder)
-  const { schema } = Object(Object(content)['application/json'])
-  return isObject(schema) ? schema : {}
+/** Parameters in the order of their names. One without a type is declared only to be refused. */
+function parametersIn(location: string, schema: unknown): JsonObject[] {
+  if (!(schema instanceof z.ZodType)) return []
+  const { properties, required = [] } = toSchema(schema, 'input', new Map())
+  return Object.entries<JsonObject>(Object(properties))
+    .filter(([, of]) => Object.keys(of).length > 0 && of['x-internal'] !== true)
+    .toSorted(([one], [other]) => (one < other ? -1 : 1))
+    .map(([name, { description, examples, explode, ...value }]) => ({
+      ...(Array.isArray(examples) && { example: examples[0] }),
+      in: location,
+      name,
+      required: Array.isArray(required) && required.includes(name),
+      description,
+      // The schema has it, because zod's schemas describe values alone.
+      ...(explode !== undefined && { style: 'form', explode }),
+      schema: value,
+    }))
 }
 
 function answerOf(
   status: string,
-  found: JsonObject,
+  schema: z.ZodType,
   { answerHeaders = [] }: Documented,
   components: Components,
 ): JsonObject {
   const answer = { description: STATUS_CODES[status], headers: headersNamed(...answerHeaders) }
   // These answers have no body.
   if (status === '204' || status === '304') return answer
+  const found = toSchema(schema, 'output', components)
   const isPaged = isObject(found.properties) && 'pagination' in found.properties
-  const schema = isPaged ? nameList(found, components) : found
-  return { ...answer, content: { 'application/json': { schema } } }
+  return { ...answer, content: { 'application/json': { schema: isPaged ? nameList(found, components) : found } } }
 }
 
 /** Names a list after its items. */
@@ -147,13 +130,39 @@ function nameList(list: JsonObject, components: Components): JsonObject {
   return { $ref: `#/components/schemas/${name}` }
 }
 
-function bodiesOf(body: JsonObject, mediaTypes: readonly string[], { examples, text }: Documented): JsonObject {
+function bodiesOf(schema: JsonObject, mediaTypes: readonly string[], { examples, text }: Documented): JsonObject {
   const named = examples?.() ?? {}
   const shown = Object.keys(named).length > 0 && { examples: named }
   const content = mediaTypes.map((type) =>
     type === 'application/json'
-      ? [type, { schema: schemaIn(body), ...shown }]
+      ? [type, { schema, ...shown }]
       : [type, { schema: { type: 'string' }, ...(text && { example: text() }) }],
   )
   return Object.fromEntries(content)
 }
+
+/** Sentences for the description of an operation: the callers who may call it. */
+function sentencesOf(permission: Access, alsoNeeds: readonly Need[]): string {
+  const sentence = sentenceOf(permission)
+  if (alsoNeeds.length === 0) return sentence
+  const lines = alsoNeeds.map(({ permission, when }) => `- ${oneOf(permission)}: ${when}`)
+  return `${sentence} Some requests need more:\n\n${lines.join('\n')}`
+}
+
+function sentenceOf(permission: Access): string {
+  switch (permission) {
+    case 'anyone':
+      return 'Anyone may call it, without an access token.'
+    case 'authenticated':
+      return 'Any authenticated user may call it.'
+    case 'superuser':
+      return 'Only superusers may call it.'
+  }
+  return `Needs the permission ${oneOf(permission)}.`
+}
+
+const oneOf = (permission: Need['permission']): string =>
+  [permission]
+    .flat()
+    .map((name) => `\`${name}\``)
+    .join(' or ')

@@ -6,6 +6,7 @@ import { bodyLimits } from '../http/body.ts'
 import { bodyOf } from '../http/problems.ts'
 import type { JsonObject } from '../json-object.ts'
 import { runPath } from '../paths.ts'
+import { type Components, toSchema } from './json-schema.ts'
 
 /** The refusals of the API, made from the catalogue of error codes. */
 
@@ -156,11 +157,9 @@ const tooLarge: FieldError = {
 }
 
 /** The answer with this status, for `components.responses`. */
-export function problemResponse(status: number): JsonObject {
+export function problemResponse(status: number, components: Components): JsonObject {
   const codes = codesOf(status)
-  // The name is enough for the type provider to write it out.
-  bodySchema(status)
-  const schema = { $ref: `#/components/schemas/${nameOf(status)}` }
+  const schema = toSchema(bodySchema(status), 'output', components)
   const examples = codes.map((code) => {
     const [, message] = texts[code]
     const facts = code === 'invalid' ? { fields: { page_size: [tooLarge.message] }, errors: [tooLarge] } : {}

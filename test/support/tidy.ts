@@ -321,17 +321,17 @@ export const filesAreShort: Rule = (files) =>
  * needs it, with the reason.
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
-  src: 2303,
+  src: 2302,
   'src/api': 1582,
   'src/apply': 2619,
   'src/cli': 5291,
   'src/dashboard': 4526,
   'src/db': 2230,
   'src/document': 1807,
-  'src/http': 2587,
+  'src/http': 2599,
   'src/lists': 1777,
   'src/models': 2729,
-  'src/openapi': 1418,
+  'src/openapi': 1349,
   'src/plan': 4523,
   'src/queue': 1252,
   'src/rights': 1342,
