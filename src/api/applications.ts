@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { remove } from '../apply/write.ts'
+import { write } from '../apply/write.ts'
 import type { Db, Tx } from '../db/client.ts'
 import { ErrorList } from '../errors.ts'
 import type { Api } from '../http/api.ts'
@@ -57,12 +57,12 @@ export function applicationRoutes(app: Api, db: Db, engine: Engine): void {
       const conditions = { ...unconditional, ...owned, replaceProvider: query.with_provider }
       const text = slug.normalize('NFC')
       const pk = z.guid().safeParse(text).data?.toLowerCase()
-      const by = pk === undefined ? { slug: text } : { pk }
+      const mode = { remove: pk === undefined ? { slug: text } : { pk } }
       const reading = { actor, uidOf: await readUidOf(db) }
       const isSeen = allowsSome(actor, 'view_application')
       const tags = async (tx: Tx) => (isSeen ? await tagsOf(tx, applications, named, text, reading) : [])
       const precondition = preconditionOf(headers, 'application', tags)
-      await remove(db, engine, actor, { model, by, conditions, requestId, precondition })
+      await write(db, engine, actor, { model, mode, conditions, requestId, precondition }, async () => undefined)
       return reply.code(204).send(null)
     },
   )

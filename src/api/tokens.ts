@@ -154,7 +154,7 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
     },
     async ({ params: { identifier }, actor: caller, headers, id: requestId }, reply) => {
       const { pk, actor } = await findRemovable(db, caller, identifier)
-      const removal = { mode: { remove: pk }, requestId, precondition: await precondition(actor, headers, pk) } as const
+      const removal = { mode: { remove: { pk } }, requestId, precondition: await precondition(actor, headers, pk) }
       await write(db, engine, actor, { model, ...removal }, async () => undefined)
       return reply.code(204).send(null)
     },

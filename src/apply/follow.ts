@@ -1,11 +1,10 @@
 import type { Actor } from '../permissions.ts'
-import { type LabelledRow, type NamedRow, orphansOf, placeOf, readLabels } from '../plan/claims.ts'
+import { type LabelledRow, type NamedRow, orphansOf, placeOf, readLabelled } from '../plan/claims.ts'
 import { mayKnow } from '../plan/effect.ts'
-import type { Conditions } from '../plan/engine.ts'
+import { type Conditions, ownerFor, prunedOwners } from '../plan/engine.ts'
 import type { Loader } from '../plan/load.ts'
 import type { Look } from '../plan/look.ts'
 import { claimLooks, maxLabelled } from '../plan/looks.ts'
-import { ownerFor, prunedOwners } from '../plan/owners.ts'
 import type { Step } from '../plan/step.ts'
 import type { Finding, Objection } from './finding.ts'
 
@@ -53,18 +52,13 @@ export async function replacedBy(
  *
  * @returns one more than may be pruned at once, when there are more
  */
-export async function unnamedBy(
-  loader: Loader,
-  findings: readonly Finding[],
-  owners: readonly string[],
-): Promise<Following[]> {
+export async function unnamedBy(loader: Loader, owners: readonly string[]): Promise<Following[]> {
   if (owners.length === 0) return []
-  const { registry } = loader.world
-  const labelled = registry.models.filter(({ isLabelled }) => isLabelled === true)
+  const labelled = loader.world.registry.models.filter(({ isLabelled }) => isLabelled === true)
   const claiming = labelled.filter(({ claims = [] }) => claims.length > 0)
-  const tables = new Set([...claiming, ...labelled].map(({ table }) => table))
+  const byTable = new Map([...claiming, ...labelled].map((model) => [model.table, model]))
   const unnamed: LabelledRow[] = []
-  for (const table of tables) unnamed.push(...(await readLabels(loader, table, owners, findings)))
+  for (const model of byTable.values()) unnamed.push(...(await readLabelled(loader, model, owners)))
   const first = unnamed.slice(0, maxLabelled + 1)
   const left = new Set(first.map(placeOf))
   const claims = new Map(first.map((row) => [row, claimLooks(loader.world, row.model.table, row.pk)]))
@@ -117,7 +111,7 @@ export async function readUnnamed(
   if (owners.size === 0) return undefined
   const pruned = prunedOwners(conditions)
   const left = [...owners].filter((owner) => !pruned.includes(owner))
-  const rows = await unnamedBy(loader, findings, left)
+  const rows = await unnamedBy(loader, left)
   return rows
     .filter((row) => mayKnow(actor, row.model, row.owner))
     .slice(0, maxLabelled)

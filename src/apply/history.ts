@@ -1,5 +1,5 @@
 import type { Registry } from '../models/registry.ts'
-import type { LeftEmpty } from '../plan/claims.ts'
+import { type LeftEmpty, placeOf } from '../plan/claims.ts'
 import type { AuditedChange, ObjectChange } from './audit.ts'
 import type { Finding } from './finding.ts'
 import { ownerAfter } from './ownership.ts'
@@ -23,11 +23,11 @@ export function objectOf(finding: Finding, change: number, label: string | null)
 
 /** The changes of rows that lost what they claimed, because it is deleted: the document does not name them. */
 export function changesOfLosses(left: readonly LeftEmpty[], names: ReferenceNames): AuditedChange[] {
-  const byRow = Map.groupBy(left, ({ of, pk }) => `${of.name} ${pk}`)
+  const byRow = Map.groupBy(left, ({ row }) => placeOf(row))
   return [...byRow.values()].flatMap((losses) => {
     const [first] = losses
     if (first === undefined) return []
-    const { of, pk: key, label: name, owner } = first
+    const { model, pk: key, name, owner } = first.row
     const byField = Map.groupBy(losses, ({ field }) => field)
     const fields = Object.fromEntries(
       [...byField].map(([field, all]) => {
@@ -35,9 +35,8 @@ export function changesOfLosses(left: readonly LeftEmpty[], names: ReferenceName
         return [field, all[0]?.isLink === true ? { from: gone, to: [] } : { from: gone[0], to: null }]
       }),
     )
-    const shown = names.fields(of, fields, typeof owner === 'string' ? owner : null)
-    const object = { name, was: null, owner, change: null, fields: shown }
-    return [{ model: of.name, key, action: 'update', fields: [...byField.keys()], object }] as const
+    const object = { name, was: null, owner, change: null, fields: names.fields(model, fields, owner) }
+    return [{ model: model.name, key, action: 'update', fields: [...byField.keys()], object }] as const
   })
 }
 

@@ -5,10 +5,9 @@ import type { Actor } from '../permissions.ts'
 import { type LabelledRow, placeOf } from '../plan/claims.ts'
 import type { Plan } from '../plan/compile.ts'
 import { allowsAll, type Effect, isOwn } from '../plan/effect.ts'
-import type { Conditions, Engine } from '../plan/engine.ts'
+import { type Conditions, type Engine, ownerFor, prunedOwners } from '../plan/engine.ts'
 import { inspect, loadAhead, mostAhead } from '../plan/inspect.ts'
 import type { Loader } from '../plan/load.ts'
-import { ownerFor, prunedOwners } from '../plan/owners.ts'
 import { findByOldName } from '../plan/rename.ts'
 import { without } from '../plan/reset.ts'
 import { Resolver } from '../plan/resolve.ts'
@@ -207,7 +206,7 @@ export async function* judge(
     const isLocked = new Set(found.map(placeOf))
     return (await find()).filter((row) => isLocked.has(placeOf(row)))
   }
-  const pruned = await locked(() => unnamedBy(loader, findings, prunedOwners(conditions)))
+  const pruned = await locked(() => unnamedBy(loader, prunedOwners(conditions)))
   for (const [index, row] of pruned.entries())
     yield* judgeStep(removal(row), 'pruned', index === 0 ? pruneObjections(pruned, conditions, actor) : [])
   const replaced = await locked(() => replacedBy(loader, findings, conditions))

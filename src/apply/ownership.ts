@@ -1,8 +1,7 @@
 import type { Model } from '../models/define.ts'
 import { type Actor, allowsFor, isBound, mayNameUser, ownersFor, permissionsOf } from '../permissions.ts'
 import type { Effect, Owners } from '../plan/effect.ts'
-import type { RequestConditions } from '../plan/engine.ts'
-import { ownerFor, prunedOwners } from '../plan/owners.ts'
+import { ownerFor, prunedOwners, type RequestConditions } from '../plan/engine.ts'
 import type { Row } from '../plan/statements.ts'
 import type { Step } from '../plan/step.ts'
 

@@ -25,13 +25,12 @@ export function orphanLines(orphans: readonly Orphan[], actor: Actor, { mode, re
 /** A line for each row that lost what it claimed. */
 export function emptyLines(left: readonly LeftEmpty[], actor: Actor, mode: Mode): string[] {
   const [loses, has] = mode === 'plan' ? ['would lose', 'would have'] : ['lost', 'has']
-  const known = left.filter(({ of, owner }) => mayKnow(actor, of, owner))
-  const lines = known.map(({ of, label, field, isLink, name }) => {
-    const what = `${of.displayName} ${JSON.stringify(label)}`
-    return isLink
-      ? `${what} ${loses} ${name} from ${field}: send the field again with another, if it needs one`
-      : `${what} ${has} no ${field} now, because ${name} is deleted: send it with another, or delete it`
-  })
+  const known = left.filter(({ row }) => mayKnow(actor, row.model, row.owner))
+  const lines = known.map(({ row, field, isLink, what }) =>
+    isLink
+      ? `${nameOf(row)} ${loses} ${what} from ${field}: send the field again with another, if it needs one`
+      : `${nameOf(row)} ${has} no ${field} now, because ${what} is deleted: send it with another, or delete it`,
+  )
   return limited(lines)
 }
 

@@ -19,17 +19,21 @@ import { Overtaken, Refusal } from './refusal.ts'
 
 /** Writes one row for a request: the apply of one entry, in a transaction of its own. */
 
-/** A row by its key. */
 export type Write = {
   readonly model: string
-  /** `create` needs a model with UUID keys: integer keys come from the table's sequence. */
-  readonly mode: { readonly create: true } | { readonly change: string | number } | { readonly remove: string | number }
+  /** `create` needs a model with UUID keys: integer keys come from the table's sequence. `remove` has the fields that name the row. */
+  readonly mode:
+    | { readonly create: true }
+    | { readonly change: string | number }
+    | { readonly remove: Readonly<Record<string, string | number>> }
   /** The body, unless the row is removed. Fields that it omits are kept, or get their defaults in a new row. */
   readonly fields?: unknown
   /** Errors of the body's text and of headers, reported with the others. */
   readonly textErrors?: ErrorList | undefined
-  /** The effects on other rows that the request acknowledges. */
+  /** The effects on other rows that the request acknowledges. It names the row that it takes over. */
   readonly allow?: Pick<Acknowledgements, 'grants'> | undefined
+  /** All conditions, in place of these. */
+  readonly conditions?: Conditions
   readonly requestId: string
   readonly precondition?: Precondition | undefined
 }
@@ -37,85 +41,24 @@ export type Write = {
 /** @returns the reason why the row, which is locked, is not as the caller has seen it; null when it is */
 type Precondition = (tx: Tx) => Promise<string | null>
 
-/** A row that a request deletes, by the field that names it. */
-export type Removal = {
-  readonly model: string
-  readonly by: Readonly<Record<string, string>>
-  readonly conditions: Conditions
-  readonly requestId: string
-  readonly precondition?: Precondition | undefined
-}
-
 /**
- * Writes or deletes one row by its key.
+ * Writes or deletes one row, and deletes the rows that follow from it.
  *
  * @param read reads the answer before the commit, so that a failed read rolls the write back
  * @throws {Problem} `permission_denied`, `not_found` for a row to change or delete that does not exist,
- *   `precondition_failed`, `invalid` with all fields that have errors, `unavailable`
+ *   `precondition_failed`, `invalid` with all fields that have errors, `conflict` for a row of another owner or one that others
+ *   refer to, `unavailable`
  */
-export function write<Answer>(
-  db: Db,
-  engine: Engine,
-  actor: Actor,
-  { model, mode, fields: body, textErrors, allow, requestId, precondition }: Write,
-  read: (tx: Tx, key: string | number) => Promise<Answer>,
-): Promise<Answer> {
-  const errors = new ErrorList().include(textErrors === undefined ? [] : [textErrors])
-  const fields = 'remove' in mode ? {} : body
-  const attrs = isObject(fields) ? fields : {}
-  if (attrs !== fields) errors.add([], 'wrong_type', 'Must be an object.')
-  const pk = 'create' in mode ? uuid7() : 'change' in mode ? mode.change : mode.remove
-  const state = 'create' in mode ? 'must_created' : 'remove' in mode ? 'absent' : 'present'
-  const { steps, errors: ofFields } = planOf(engine, { model, state, identifiers: { pk }, attrs })
-  const plan = { steps, errors: errors.include([ofFields]) }
-  const conditions = { ...unconditional, allow: { ...acknowledged, ...allow } }
-  return applyOne(db, engine, actor, { plan, conditions, requestId, precondition }, read)
-}
-
-/** The conditions of a request for one row: it names the row that it takes over. */
-const acknowledged: Acknowledgements = { ...nothingAllowed, takeover: true }
-
-/**
- * Deletes one row by its name, and the rows that follow from it.
- *
- * @throws {Problem} `permission_denied`, `not_found`, `precondition_failed`, `conflict` for a row of another owner or one
- *   that others refer to, `unavailable`
- */
-export async function remove(
-  db: Db,
-  engine: Engine,
-  actor: Actor,
-  { model, by, conditions, requestId, precondition }: Removal,
-): Promise<void> {
-  const plan = planOf(engine, { model, state: 'absent', identifiers: by, attrs: {} })
-  const displayName = engine.registry.byName(model)?.displayName ?? model
-  // No row can have such a name.
-  if (plan.errors.any) throw new Problem('not_found', `There is no such ${displayName}.`)
-  await applyOne(db, engine, actor, { plan, conditions, requestId, precondition }, async () => undefined)
-}
-
-/** The plan of one entry, whose row must exist unless the entry creates it. */
-function planOf({ registry }: Engine, entry: Parameters<typeof compile>[0]['entries'][number]): Plan {
-  const plan = compile({ version: 1, metadata: { name: entry.model }, entries: [entry] }, registry, () => [])
-  if (entry.state === 'must_created') return plan
-  return { ...plan, steps: plan.steps.map((step) => ({ ...step, mustExist: true })) }
-}
-
-/** The tries of a write that collides with others. */
-const tries = { max: 5, stepMs: 5 }
-
-/** Whether another transaction took the name or a referenced row since it was judged, or collided: a retry reports the field. */
-const canRetry = (error: unknown) => error instanceof Overtaken || isCollision(error)
-
-type One = Pick<Removal, 'conditions' | 'requestId' | 'precondition'> & { readonly plan: Plan }
-
-async function applyOne<Answer>(
+export async function write<Answer>(
   db: Db,
   engine: Engine,
   caller: Actor,
-  { plan, conditions, requestId, precondition }: One,
+  { allow, ...request }: Write,
   read: (tx: Tx, key: string | number) => Promise<Answer>,
 ): Promise<Answer> {
+  const acknowledged = { ...nothingAllowed, takeover: true, ...allow }
+  const { requestId, precondition, conditions = { ...unconditional, allow: acknowledged } } = request
+  const plan = planOf(engine, request)
   const attempt = () =>
     transaction(
       db,
@@ -123,16 +66,10 @@ async function applyOne<Answer>(
         const objections = precondition === undefined ? [] : await judgePrecondition(tx, plan, precondition)
         const key = await withEngine(tx, async (engineTx) => {
           const applying = apply(engineTx, engine, plan, caller, conditions, { objections })
-          const result = await applying.catch((error: unknown) => explainGone(engineTx, caller, error))
-          const [first] = result.audited
-          if (first !== undefined)
-            audit(engineTx, {
-              actor: result.actor,
-              action: first.action,
-              changes: result.audited,
-              requestId,
-            })
-          return result.key
+          const { audited, actor, key } = await applying.catch((error) => explainGone(engineTx, caller, error))
+          const [first] = audited
+          if (first !== undefined) audit(engineTx, { actor, action: first.action, changes: audited, requestId })
+          return key
         })
         if (key === undefined) throw new Error('a write left no row')
         return read(tx, key)
@@ -146,6 +83,29 @@ async function applyOne<Answer>(
     throw error instanceof Refusal ? error.problem : asProblem(error)
   }
 }
+
+/** The plan of one entry, whose row must exist unless the entry creates it. */
+function planOf({ registry }: Engine, { model, mode, fields: body, textErrors = new ErrorList() }: Write): Plan {
+  const fields = 'remove' in mode ? {} : body
+  const attrs = isObject(fields) ? fields : {}
+  const errors = new ErrorList().include([textErrors])
+  if (attrs !== fields) errors.add([], 'wrong_type', 'Must be an object.')
+  const state = 'create' in mode ? 'must_created' : 'remove' in mode ? 'absent' : 'present'
+  const identifiers = 'remove' in mode ? mode.remove : { pk: 'create' in mode ? uuid7() : mode.change }
+  const entries = [{ model, state, identifiers, attrs } as const]
+  const compiled = compile({ version: 1, metadata: { name: model }, entries }, registry, () => [])
+  // No row can have such a name.
+  if ('remove' in mode && compiled.errors.any)
+    throw new Problem('not_found', `There is no such ${registry.byName(model)?.displayName ?? model}.`)
+  const steps = compiled.steps.map((step) => ('create' in mode ? step : { ...step, mustExist: true as const }))
+  return { steps, errors: errors.include([compiled.errors]) }
+}
+
+/** The tries of a write that collides with others. */
+const tries = { max: 5, stepMs: 5 }
+
+/** Whether another transaction took the name or a referenced row since it was judged, or collided: a retry reports the field. */
+const canRetry = (error: unknown) => error instanceof Overtaken || isCollision(error)
 
 /** Locks the row, after the lock of its name, in the order of all who write it. */
 async function judgePrecondition(tx: Tx, { steps }: Plan, precondition: Precondition): Promise<Objection[]> {

@@ -1,20 +1,15 @@
-import { z } from 'zod'
+import { documentLimits } from '../document/document.ts'
 import type { Model } from '../models/define.ts'
 import type { Effect } from './effect.ts'
 import type { Loader } from './load.ts'
 import { byKey } from './look.ts'
 import { claimingFields, claimLooks, maxLabelled } from './looks.ts'
-import { columnOf, type Key, labelColumn, quoted } from './statements.ts'
+import { columnOf, isRowOf, type Key, labelColumn, type Row } from './statements.ts'
 import type { Step } from './step.ts'
 import { keysOf, storedKeys } from './storage.ts'
 import type { World } from './world.ts'
 
 /** The claims of rows on others, by the fields that a model declares for it: an application claims its providers. */
-
-const key = z.union([z.string(), z.int()])
-
-const owner = z.string().nullable()
-const labelledRow = z.object({ pk: key, name: z.string(), owner, discriminator: z.record(z.string(), z.string()) })
 
 /** A row with its model and the name that messages give it. */
 export type NamedRow = { readonly model: Model; readonly pk: Key; readonly name: string }
@@ -24,6 +19,50 @@ export const placeOf = ({ model: { table }, pk }: Pick<NamedRow, 'model' | 'pk'>
 
 /** @property owner the label under which it is managed; null without one */
 export type LabelledRow = NamedRow & { readonly owner: string | null }
+
+const labelledRow = (model: Model, row: Row): LabelledRow => ({
+  model,
+  pk: row.pk,
+  name: String(row[labelColumn(model)]),
+  owner: typeof row.owner === 'string' ? row.owner : null,
+})
+
+/** The most rows of an owner in a table that are read: all that a document may name, and those that it may delete. */
+const mostManaged = documentLimits.entries + maxLabelled + 1
+
+/** The keys of the rows of a table that rows of the document claim. */
+const claimedIn = (world: World, table: string): ReadonlySet<Key> =>
+  new Set(
+    world.registry.models.flatMap((model) => {
+      const fields = claimingFields(model).filter(({ reference }) => world.tableOf(reference) === table)
+      const rows = fields.length === 0 ? [] : world.changed(model.table).flatMap(({ after }) => after ?? [])
+      return fields.flatMap((field) => rows.flatMap((row) => (isRowOf(model, row) ? storedKeys(field, row) : [])))
+    }),
+  )
+
+/**
+ * The rows that owners manage, and that the document neither names nor claims. They are read again.
+ *
+ * @param model one with labels: all rows of its table count
+ */
+export async function readLabelled(
+  loader: Loader,
+  model: Model,
+  owners: readonly string[],
+): Promise<readonly LabelledRow[]> {
+  const { world } = loader
+  const looks = owners.map((owner) => ({ model, columns: ['owner'], values: [owner], most: mostManaged }))
+  await loader.load({ looks, isAgain: true })
+  const claimed = claimedIn(world, model.table)
+  return looks
+    .flatMap((look) => world.find(look))
+    .filter(({ pk }) => !claimed.has(pk) && !world.isJudged(model.table, pk))
+    .sort((one, other) => (one.pk < other.pk ? -1 : 1))
+    .flatMap((row) => {
+      const of = world.modelOf(model.table, row)
+      return of === undefined ? [] : [labelledRow(of, row)]
+    })
+}
 
 /** A row that no other row claims any more. */
 export type Orphan = {
@@ -36,54 +75,16 @@ export type Orphan = {
   readonly by: readonly Step[]
 }
 
-/**
- * The rows that owners manage.
- *
- * @param table that of a model with labels
- * @returns those that the document neither names nor claims
- */
-export async function readLabels(
-  { reader, world }: Loader,
-  table: string,
-  owners: readonly string[],
-  effects: readonly Effect[],
-): Promise<LabelledRow[]> {
-  const ofTable = world.registry.models.filter((model) => model.table === table)
-  const [first] = ofTable
-  if (first === undefined) return []
-  const columns = [...new Set(ofTable.flatMap(({ discriminator }) => Object.keys(discriminator)))]
-  const discriminator = columns.map((column) => `'${column}', t.${quoted(column)}`).join(', ')
-  const text = `SELECT t.pk, t.${quoted(labelColumn(first))} AS name, t."owner",
-      jsonb_build_object(${discriminator}) AS discriminator
-    FROM ${quoted(table)} t WHERE t."owner" = ANY($1::text[]) AND NOT t.pk = ANY($2::${first.key}[])
-    ORDER BY t.pk LIMIT ${maxLabelled + 1}`
-  const except = [...world.keysIn(table), ...claimedIn(table, world, effects)]
-  const rows = await reader.query(labelledRow, { text, values: [owners, except] })
-  return rows.flatMap(({ pk, name, owner, discriminator }) => {
-    const model = world.modelOf(table, discriminator)
-    return model === undefined ? [] : [{ model, pk, name, owner }]
-  })
-}
-
-/** The rows that an entry releases, and those that its row claims afterwards, by field. */
-const claimChanges = ({ step: { model }, action, row, isForeign, values }: Effect) =>
-  claimingFields(model).map((field) => {
-    const had = row === undefined || isForeign ? [] : storedKeys(field, row)
-    const isWritten = action === 'create' || action === 'update' || action === 'unchanged'
-    const has = isWritten ? keysOf(values[field.name]) : action === 'delete' ? [] : had
-    return { field, has, released: had.filter((each) => !has.includes(each)) }
-  })
-
-/** The keys of the rows of a table that the rows of a document claim afterwards. */
-const claimedIn = (table: string, world: World, effects: readonly Effect[]): Key[] =>
-  effects.flatMap((effect) =>
-    claimChanges(effect).flatMap(({ field, has }) => (world.tableOf(field.reference) === table ? has : [])),
-  )
-
+/** The rows that claims of entries release. */
 const releasedBy = (effects: readonly Effect[]) =>
-  effects.flatMap((effect) =>
-    claimChanges(effect).flatMap(({ field, released }) => released.map((key) => ({ effect, field, key }))),
-  )
+  effects.flatMap((effect) => {
+    const { step, action, row, isForeign, values } = effect
+    if (row === undefined || isForeign || action === 'leave') return []
+    return claimingFields(step.model).flatMap((field) => {
+      const has = new Set(action === 'delete' ? [] : keysOf(values[field.name]))
+      return storedKeys(field, row).flatMap((key) => (has.has(key) ? [] : [{ effect, field, key }]))
+    })
+  })
 
 /** The rows that the effects leave unclaimed. */
 export async function orphansOf(loader: Loader, effects: readonly Effect[], isAgain = false): Promise<Orphan[]> {
@@ -101,25 +102,21 @@ export async function orphansOf(loader: Loader, effects: readonly Effect[], isAg
     const row = world.row(table, key)
     const model = row && world.modelOf(table, row)
     if (row === undefined || model === undefined || looks.some((look) => world.find(look).length > 0)) return []
-    const owner = typeof row.owner === 'string' ? row.owner : null
     const isReplaced = from.some(({ field }) => field.storage.in !== 'link')
     const by = from.map(({ effect }) => effect.step)
-    const labelled = { model, pk: key, name: String(row[labelColumn(model)]), owner }
-    return [{ row: labelled, claimant: by[0]?.model.displayName ?? '', isReplaced, by }]
+    return [{ row: labelledRow(model, row), claimant: by[0]?.model.displayName ?? '', isReplaced, by }]
   })
 }
 
 /** A row that claimed one which the document deletes. */
 export type LeftEmpty = {
-  readonly of: Model
-  readonly pk: Key
-  readonly label: string
-  readonly owner: string | null
+  readonly row: LabelledRow
   readonly field: string
   readonly isLink: boolean
   /** The deleted row. */
   readonly claimed: Key
-  readonly name: string
+  /** Its name in messages. */
+  readonly what: string
 }
 
 /** The rows that claim nothing else in the field of a row that is deleted, or claim fewer of several. No entry changed them so. */
@@ -140,9 +137,8 @@ export function leftEmpty(world: World, effects: readonly Effect[]): LeftEmpty[]
         const isLink = storage.in === 'link'
         const isEmpty = isLink || now?.[columnOf(of, field)] === null
         if (now === undefined || !isEmpty || released.has(claimOf(of, pk, field, row.pk))) return []
-        const owner = typeof now.owner === 'string' ? now.owner : null
-        const name = `${model.displayName} ${JSON.stringify(gone)}`
-        return [{ of, pk, label: String(now[labelColumn(of)]), owner, field, isLink, claimed: row.pk, name }]
+        const what = `${model.displayName} ${JSON.stringify(gone)}`
+        return [{ row: labelledRow(of, now), field, isLink, claimed: row.pk, what }]
       }),
     )
   })

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Keyring } from '../db/seal.ts'
 import type { Prune } from '../document/document.ts'
 import type { Registry } from '../models/registry.ts'
+import type { Step } from './step.ts'
 
 /** The parts for compiling, checking and applying a document, apart from the database. */
 export type Engine = {
@@ -43,7 +44,7 @@ export type Conditions = {
   readonly expectedKeys: Readonly<Record<string, number>>
   /**
    * `Gatewright-Owner`: the label under which the submitter manages the objects; null without one. An entry may have one of its
-   * own (`owners.ts`).
+   * own (`ownerFor`).
    */
   readonly owner: string | null
   /** `Gatewright-Allow`. */
@@ -71,4 +72,14 @@ export const unconditional: Conditions = {
   replaceProvider: false,
   prune: false,
   reset: false,
+}
+
+/** The label under which the submitter manages the row of an entry: its own, or that of the request; null without one. */
+export const ownerFor = ({ owner }: Pick<Step, 'owner'>, request: Pick<Conditions, 'owner'>): string | null =>
+  owner === undefined ? request.owner : owner
+
+/** The owners whose rows are deleted where no entry names them. */
+export function prunedOwners({ prune, owner }: Pick<Conditions, 'prune' | 'owner'>): readonly string[] {
+  if (typeof prune !== 'boolean') return [...new Set(prune)]
+  return prune && owner !== null ? [owner] : []
 }

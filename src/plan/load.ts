@@ -2,9 +2,8 @@ import { z } from 'zod'
 import type { EngineReader } from '../db/engine-tx.ts'
 import type { Model } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
-import { type LinkLook, type Look, questionOf, scopeOf, wayOf } from './look.ts'
-import { columnsNeeded } from './references.ts'
-import { columnOf, columnsOf, keysIn, labelColumn, linksOf, nextKey, quoted } from './statements.ts'
+import { type LinkLook, type Look, questionOf, scopeOf } from './look.ts'
+import { columnsOf, keysIn, linksOf, nextKey, quoted } from './statements.ts'
 import { World } from './world.ts'
 
 /** Loads rows into the world: one statement for all questions that are asked at once. */
@@ -48,12 +47,11 @@ export class Loader {
   async load({ looks = [], links = [], newKeys = [], isAgain = false }: Questions): Promise<boolean> {
     const { world } = this
     const unknown = looks.filter((look) => isAgain || !world.knows([look]))
-    const asked = new Map(unknown.map((look) => [`${wayOf(look)} ${questionOf(look)}`, look]))
-    const unknownLinks = links.filter((each) => !world.knowsLinks(each))
+    const asked = new Map(unknown.map((look) => [questionOf(look), look]))
     const groups: Group[] = [
       ...[...Map.groupBy(asked.values(), shapeOf).values()].map((of) => ({ is: 'rows', of }) as const),
       ...[...Map.groupBy(newKeys, shapeOf).values()].map((of) => ({ is: 'keys', of }) as const),
-      ...[...Map.groupBy(unknownLinks, shapeOfLinks).values()].map((of) => ({ is: 'links', of }) as const),
+      ...[...Map.groupBy(links, shapeOfLinks).values()].map((of) => ({ is: 'links', of }) as const),
     ]
     if (groups.length === 0) return false
     const values: unknown[] = []
@@ -112,7 +110,7 @@ type Group =
   | { readonly is: 'links'; readonly of: readonly LinkLook[] }
 
 /** Questions of one shape are a part of the statement. */
-const shapeOf = (look: Look): string => [scopeOf(look), wayOf(look), look.until, look.most, ...look.columns].join(' ')
+const shapeOf = (look: Look): string => [scopeOf(look), look.folded, look.until, look.most, ...look.columns].join(' ')
 
 const shapeOfLinks = ({ model, name, among }: LinkLook) => `${model.name} ${name} ${among === undefined}`
 
@@ -127,11 +125,8 @@ function partOf(registry: Registry, group: Group, part: number, name: Name): str
   if (group.is === 'links') return linksPart(registry, group.of, part, name)
   const [first] = group.of
   if (first === undefined) throw new Error('a part without questions')
-  const { model, columns, folded, field, whole, until, most = mostFound } = first
+  const { model, columns, folded, field, until, most = mostFound } = first
   const count = Math.max(columns.length, 1)
-  const named = columns
-    .map((column) => `t.${quoted(column)}`)
-    .filter((each) => !thinRow(registry, model).includes(each))
   const lists = Array.from({ length: count }, (_, index) => name(group.of.map(({ values }) => values[index])))
   const given = `unnest(${lists.map((list) => `${list}::text[]`).join(', ')}) WITH ORDINALITY n(${lists.map((_, index) => `v${index}`).join(', ')}, at)`
   const { value, from } =
@@ -146,10 +141,9 @@ function partOf(registry: Registry, group: Group, part: number, name: Name): str
   if (group.is === 'keys')
     return `SELECT ${part} AS part, n.at::integer AS at, NULL::jsonb AS row, to_jsonb(ARRAY[${nextKey(model.table)}]) AS keys
       FROM ${given} WHERE NOT EXISTS (SELECT FROM ${from} WHERE ${where.join(' AND ')})`
-  const read = whole === true ? wholeRow(registry, model) : [...thinRow(registry, model), ...named]
   const order = folded === true ? ` ORDER BY t.${quoted(columns[0] ?? 'pk')} <> n.v0` : ''
   return `SELECT ${part} AS part, n.at::integer AS at, to_jsonb(r) AS row, NULL::jsonb AS keys
-    FROM ${given}, LATERAL (SELECT ${read.join(', ')} FROM ${from} WHERE ${where.join(' AND ')}${order} LIMIT ${most}) r`
+    FROM ${given}, LATERAL (SELECT ${rowOf(registry, model).join(', ')} FROM ${from} WHERE ${where.join(' AND ')}${order} LIMIT ${most}) r`
 }
 
 function linksPart(registry: Registry, links: readonly LinkLook[], part: number, name: Name): string {
@@ -194,47 +188,22 @@ const origin = ({ isLabelled }: Model): string[] =>
       ]
     : []
 
-const once = <Result>(work: (registry: Registry, model: Model) => Result) => {
-  const known = new WeakMap<Model, Result>()
-  return (registry: Registry, model: Model) => known.getOrInsertComputed(model, () => work(registry, model))
-}
+const known = new WeakMap<Model, readonly string[]>()
 
-const wholeRow = once((registry, model) => {
+/** What is read of a row: all columns, and the links that are never very many. */
+const rowOf = (registry: Registry, model: Model): readonly string[] =>
+  known.getOrInsertComputed(model, () => columnsToRead(registry, model))
+
+function columnsToRead(registry: Registry, model: Model): string[] {
   const models = ofTable(registry, model)
   const columns = [...new Set(models.flatMap(columnsOf))].map((column) => `t.${quoted(column)}`)
-  const links = linksOf(model)
-    .filter(([, { many }]) => many !== true)
-    .map(([{ name }, { table, own, other }]) => {
-      const keys = `SELECT l.${quoted(other)} FROM ${quoted(table)} l WHERE l.${quoted(own)} = t.pk ORDER BY 1`
-      return `'${name}', ARRAY(${keys})`
-    })
+  const links = models.flatMap(linksOf).flatMap(([{ name }, { table, own, other, many }]) => {
+    const keys = `SELECT l.${quoted(other)} FROM ${quoted(table)} l WHERE l.${quoted(own)} = t.pk ORDER BY 1`
+    return many === true ? [] : [`'${name}', ARRAY(${keys})`]
+  })
   return [
     ...columns,
     ...origin(model),
     ...(links.length === 0 ? [] : [`jsonb_build_object(${links.join(', ')}) AS links`]),
   ]
-})
-
-/** The columns by which a row is named, found and compared, and those that references need of it. */
-const thinRow = once((registry, model) => {
-  const columns = ofTable(registry, model).flatMap((each) => [
-    labelColumn(each),
-    ...Object.keys(each.discriminator),
-    ...[...each.names, ...each.identifiers.flat(), ...each.unique].map((name) => columnOf(each, name)),
-    ...[each.owner ?? [], each.limit === undefined ? [] : [each.limit.per, each.limit.until]]
-      .flat()
-      .map((name) => columnOf(each, name)),
-    ...neededColumns(each),
-    ...columnsNeeded(registry, each),
-  ])
-  return [
-    ...['pk', ...new Set(columns.filter((column) => column !== 'pk'))].map((column) => `t.${quoted(column)}`),
-    ...origin(model),
-  ]
-})
-
-/** References that take the row with them when their row is deleted. */
-const neededColumns = ({ fields }: Model): string[] =>
-  [...fields.values()].flatMap(({ reference, required, storage }) =>
-    reference !== undefined && required && storage.in === 'column' ? [storage.column] : [],
-  )
+}

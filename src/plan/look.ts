@@ -1,7 +1,6 @@
 import type { Field, Model } from '../models/define.ts'
 import { comparedName } from '../names.ts'
-import { isRowOf } from './model-of.ts'
-import type { Key, Row } from './statements.ts'
+import { isRowOf, type Key, type Row } from './statements.ts'
 import { storedKeys } from './storage.ts'
 
 /** The one form of all questions about rows. The World answers them, and the loader makes SQL of those that it does not know. */
@@ -16,10 +15,8 @@ export type Look = {
   readonly values: readonly string[]
   /** Whether the value is compared like a name. */
   readonly folded?: true
-  /** The reference field, in place of a column, for whole rows. The value is the key of the row that it refers to. */
+  /** The reference field, in place of a column. The value is the key of the row that it refers to. */
   readonly field?: Field
-  /** Whether all columns are read, and links that are never very many; else those by which rows are named and compared. */
-  readonly whole?: true
   /** A column with a time: rows count until then. */
   readonly until?: string
   /** The most rows that are read. */
@@ -47,13 +44,9 @@ export const keyIn = (value: string): Key => (/^\d+$/.test(value) ? Number(value
 export const scopeOf = ({ model, field }: Look): string =>
   field === undefined ? model.table : `${model.name}.${field.name}`
 
-/** A question as text, without the way in which it is asked. No stored value has the separator. */
-export const questionOf = (look: Look): string =>
-  `${scopeOf(look)} ${look.columns.join()} ${look.until ?? ''} ${look.values.join('\0')}`
-
-/** The way in which a question is asked. */
-export const wayOf = ({ folded, whole }: { readonly folded?: true | undefined; readonly whole?: true | undefined }) =>
-  `${folded} ${whole}`
+/** A question as text. No stored value has the separator. */
+export const questionOf = (look: Look, folded = look.folded): string =>
+  `${scopeOf(look)} ${look.columns.join()} ${folded} ${look.until ?? ''} ${look.values.join('\0')}`
 
 /** Whether a row has the values of a question. */
 export function isFoundBy({ model, columns, values, folded, field, until }: Look, row: Row): boolean {

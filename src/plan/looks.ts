@@ -36,7 +36,6 @@ export function ownLooks({ model }: Pick<Step, 'model'>, identifiers: ReadonlyMa
     model,
     columns: way.map((name) => columnOf(model, name)),
     values: way.map((name) => String(identifiers.get(name))),
-    whole: true,
   }))
 }
 
@@ -48,7 +47,6 @@ export function renameLooks({ model, identifiers, was }: Step): Look[] {
     model,
     columns: [columnOf(model, field)],
     values: [String(value)],
-    whole: true,
   }))
 }
 
@@ -60,7 +58,6 @@ export const isExclusive = (model: Model, { name, folded }: Field): boolean =>
 export const holders = (model: Model, field: Field, value: Key): Look => ({
   model,
   ...(field.reference === undefined ? { columns: [columnOf(model, field.name)] } : { columns: [], field }),
-  ...(field.storage.in === 'link' && { whole: true }),
   values: [String(value)],
   ...(field.folded && { folded: true }),
 })
@@ -92,7 +89,7 @@ export const claimLooks = (world: World, table: string, key: Key): (Look & { rea
   world.registry.models.flatMap((model) =>
     claimingFields(model)
       .filter(({ reference }) => world.tableOf(reference) === table)
-      .map((field) => ({ model, columns: [], field, values: [String(key)], whole: true, most: maxLabelled })),
+      .map((field) => ({ model, columns: [], field, values: [String(key)], most: maxLabelled })),
   )
 
 export const claimingFields = ({ claims = [], fields }: Model): Field[] =>

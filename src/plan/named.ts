@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { Find, KeyOf } from '../document/document.ts'
 import type { ErrorCode } from '../error-codes.ts'
 import { codeOfIssue } from '../messages.ts'
 import type { Field, ReferenceTarget } from '../models/define.ts'
@@ -16,6 +17,14 @@ export class Named {
     return this.name
   }
 }
+
+/** Whether it is a value in place of a key. */
+export const isTag = (value: unknown): value is KeyOf | Find | Named =>
+  value instanceof KeyOf || value instanceof Find || value instanceof Named
+
+/** The sent value in place of a key, in messages. */
+export const sentAs = (tag: unknown, key: unknown): string =>
+  tag instanceof KeyOf ? `!KeyOf ${tag.id}` : tag instanceof Named ? JSON.stringify(tag.name) : String(key)
 
 const keySchemas = { uuid: uuid(), integer: int32(1) } as const
 /** The limit is the longest name of any model. */

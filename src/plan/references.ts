@@ -1,4 +1,4 @@
-import type { Model, Only, Reference, ReferenceTarget } from '../models/define.ts'
+import type { Only, Reference, ReferenceTarget } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Look } from './look.ts'
 import { columnOf, type Row } from './statements.ts'
@@ -44,7 +44,7 @@ export type Match =
 
 /**
  * The row with a name: the exact name comes first, in the first of the fields that name rows. A user who creates a row must not
- * change the meaning of other users' documents: `namesakes.ts` refuses a row that shares a name.
+ * change the meaning of other users' documents: `checks.ts` refuses a row that shares a name.
  *
  * @param shows whether the submitter may know of a row
  */
@@ -93,17 +93,3 @@ function describe(world: World, row: Row, target: ReferenceTarget, only: Only | 
   const { entry, isNew } = world.entryOf(target.table, row.pk) ?? {}
   return `${others.join(', ')} (${isNew ? `entry ${entry} of this document` : `pk ${String(row.pk)}`})`
 }
-
-/** The columns of a model that references to its rows restrict or need. */
-export const columnsNeeded = ({ models, targets }: Registry, model: Model): string[] =>
-  models.flatMap(({ fields }) =>
-    [...fields.values()].flatMap(({ reference }) => {
-      const target = reference && targets.get(reference.target)
-      if (reference === undefined || target?.table !== model.table) return []
-      const { column } = reference.only ?? target.only ?? {}
-      return [
-        ...(column === undefined ? [] : [column]),
-        ...(reference.needs?.fields ?? []).map((name) => columnOf(model, name)),
-      ]
-    }),
-  )

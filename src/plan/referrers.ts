@@ -1,8 +1,8 @@
 import type { Field, Model, Reference, Values } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Diff, Entry } from './diff.ts'
-import { sentAs } from './key-tags.ts'
 import { byKey } from './look.ts'
+import { sentAs } from './named.ts'
 import { onlyOf } from './references.ts'
 import { type Key, labelColumn, type Row } from './statements.ts'
 import { nameSent } from './step.ts'
@@ -31,7 +31,7 @@ function referrersOf(
   const all = known.getOrInsertComputed(world.registry, referringFields).get(model.table) ?? []
   return all.flatMap(({ model, field }) => {
     if (!concerns(field.reference, field)) return []
-    const look = { model, field, columns: [], values: [String(pk)], whole: true, most: mostRead + 1 } as const
+    const look = { model, field, columns: [], values: [String(pk)], most: mostRead + 1 } as const
     const rows = world.find(look).sort(byPk)
     return rows.map((row) => ({ model, field, name: resolver.nameOf(model, row), values: toMaskedValues(model, row) }))
   })

@@ -1,5 +1,5 @@
 import type { Field, Model } from '../models/define.ts'
-import { ByNames, placesOf } from './by-names.ts'
+import { byNames } from './by-names.ts'
 import type { Step } from './step.ts'
 
 /**
@@ -36,29 +36,23 @@ type Row = {
  *   entries with conditions are present, each of them does
  */
 export function withDefaults(steps: readonly Step[]): readonly Step[] {
-  const rows = new ByNames<Row>((row, other) => {
-    for (const name of other.named) row.named.add(name)
-    row.last = other.last ?? row.last
-    row.others.push(...other.others)
-  })
-  const known = steps.map((step) => rows.of(placesOf(step), () => ({ named: new Set(), others: [] })))
-  for (const [index, step] of steps.entries()) {
-    const row = known[index]
-    if (row === undefined) continue
+  const rowOf = byNames((): Row => ({ named: new Set(), others: [] }))
+  const entries = steps.map((step) => {
+    const row = rowOf(step)
     for (const name of [...step.identifiers.keys(), ...step.attrs.keys()]) row.named.add(name)
-    if (step.state !== 'present') continue
-    if (step.conditions === undefined) row.last = step
-    else row.others.push(step)
-  }
-  const named = new Map<Step, ReadonlySet<string>>()
-  for (const row of new Set(known))
-    for (const step of row.last === undefined ? row.others : [row.last]) named.set(step, row.named)
-  return steps.map((step) => withDefaultsOf(step, named.get(step)))
+    if (step.state === 'present' && step.conditions === undefined) row.last = step
+    else if (step.state === 'present') row.others.push(step)
+    return { step, row }
+  })
+  return entries.map(({ step, row: { last, others, named } }) => {
+    const isLast = last === undefined ? others.includes(step) : last === step
+    return isLast ? withDefaultsOf(step, named) : step
+  })
 }
 
-function withDefaultsOf(step: Step, named: ReadonlySet<string> | undefined): Step {
+function withDefaultsOf(step: Step, named: ReadonlySet<string>): Step {
   const { model, attrs } = step
-  if (named === undefined || !isConfiguration(model)) return step
+  if (!isConfiguration(model)) return step
   const fields = [...model.fields.values()].filter((field) => !named.has(field.name) && isReset(model, field))
   if (fields.length === 0) return step
   return {

@@ -3,13 +3,12 @@ import type { ErrorList, ErrorSink } from '../errors.ts'
 import type { Field } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import { comparedName } from '../names.ts'
-import { ByNames, placesOf } from './by-names.ts'
+import { byNames } from './by-names.ts'
 import { Deferred } from './deferred.ts'
 import type { Effect } from './effect.ts'
-import type { Conditions } from './engine.ts'
+import { type Conditions, ownerFor } from './engine.ts'
 import { itemsOf, ListEdit } from './list-edit.ts'
 import { Named } from './named.ts'
-import { ownerFor } from './owners.ts'
 import { isSame } from './same-value.ts'
 import { ForNew } from './secret-forms.ts'
 import type { Key } from './statements.ts'
@@ -61,15 +60,12 @@ type Comparable = { readonly form: 'plain' | 'names'; readonly value: unknown }
  * found, and a value in two forms. Each has rows of its own.
  */
 export class RowsNamed {
-  readonly #rows = new ByNames<Row>((row, other) => {
-    row.absent ??= other.absent
-    row.present ??= other.present
-    for (const [name, value] of other.values) if (!row.values.has(name)) row.values.set(name, value)
-  })
+  readonly #byNames = byNames(newRow)
+  readonly #byKey = new Map<string, Row>()
 
   /** Compares an entry without conditions, as far as it is known without the database. */
   addStep(step: Step, index: number, registry: Registry, errors: ErrorList): void {
-    const row = this.#rows.of(placesOf(step), newRow)
+    const row = this.#byNames(step)
     const { state, path, model } = step
     const entry = entryName(step, index)
     const { absent, present } = row
@@ -122,7 +118,7 @@ export class RowsNamed {
     return [...step.reset.intersection(this.#rowOf(step, row.pk).named)]
   }
 
-  #rowOf = ({ model: { table } }: Step, key: Key): Row => this.#rows.of([`${table} ${key}`], newRow)
+  #rowOf = ({ model: { table } }: Step, key: Key): Row => this.#byKey.getOrInsertComputed(`${table} ${key}`, newRow)
 }
 
 /** Keeps what an entry says of a field, and adds an error where an earlier entry says otherwise. */

@@ -1,7 +1,6 @@
 import type { Model, ReferenceTarget } from '../models/define.ts'
 import { type Actor, allowsFor, allowsSome, isOfOthers } from '../permissions.ts'
-import { isRowOf } from './model-of.ts'
-import { columnOf, type Row } from './statements.ts'
+import { columnOf, isRowOf, type Row } from './statements.ts'
 import type { Step } from './step.ts'
 import type { World } from './world.ts'
 

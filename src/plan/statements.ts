@@ -18,6 +18,12 @@ export type Row = {
   [column: string]: unknown
 }
 
+/** Whether a row of the model's table is one of the model: other models may share the table. */
+export const isRowOf = (
+  { discriminator }: Pick<Model, 'discriminator'>,
+  row: Readonly<Record<string, unknown>>,
+): boolean => Object.entries(discriminator).every(([column, value]) => row[column] === value)
+
 export const quoted = (column: string) => `"${column}"`
 
 /** The next number of a table's sequence, in SQL. Prisma names a sequence after its table. */

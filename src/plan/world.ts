@@ -2,9 +2,8 @@ import type { Link, Model, Reference, Values } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import { comparedName } from '../names.ts'
 import type { ListEdit } from './list-edit.ts'
-import { isFoundBy, keyIn, type LinkLook, type Look, questionOf, storageOf, wayOf } from './look.ts'
-import { isRowOf } from './model-of.ts'
-import { type Key, linksOf, type Row } from './statements.ts'
+import { isFoundBy, keyIn, type LinkLook, type Look, questionOf, storageOf } from './look.ts'
+import { isRowOf, type Key, linksOf, type Row } from './statements.ts'
 import { keysOf, storedKeys, toMaskedValues } from './storage.ts'
 
 /** A row behind an entry, and the entry. */
@@ -46,8 +45,8 @@ export class World {
   readonly registry: Registry
   /** The rows of the database, by table and key. Of links that may be very many they have the keys that were read. */
   readonly #stored = new Map<string, Map<Key, Row>>()
-  /** The answers of the database: the keys of rows, by question, and then by the way in which it was asked. */
-  readonly #answers = new Map<string, Map<string, readonly Key[]>>()
+  /** The answers of the database: the keys of rows, by question. */
+  readonly #answers = new Map<string, readonly Key[]>()
   /** The links that were read, by row and field: all, or among these keys. */
   readonly #linksRead = new Map<string, ReadonlySet<Key> | 'all'>()
   readonly #written = new Map<string, Map<Key, Written>>()
@@ -81,8 +80,10 @@ export class World {
       const { links, ...before } = stored.get(row.pk) ?? {}
       stored.set(row.pk, { ...before, ...row, links: { ...links, ...row.links } })
     }
-    const keys = rows.map(({ pk }) => pk)
-    this.#answers.getOrInsertComputed(questionOf(look), () => new Map()).set(wayOf(look), keys)
+    this.#answers.set(
+      questionOf(look),
+      rows.map(({ pk }) => pk),
+    )
   }
 
   /** Adds links of a row. Those that were not asked for stay unknown; a row that is not stored has none. */
@@ -118,27 +119,18 @@ export class World {
     return unknown.length === 0
   }
 
-  knowsLinks({ model: { table }, name, pk, among }: LinkLook): boolean {
-    const read = this.#stored.get(table)?.has(pk) === true ? this.#linksRead.get(`${table} ${pk} ${name}`) : 'all'
-    return read === 'all' || (read !== undefined && among?.every((key) => read.has(key)) === true)
-  }
-
   /** The keys of the rows of the database that a question finds, and perhaps of others. */
   #answerTo(look: Look): readonly Key[] | undefined {
-    const { model, columns, values, folded, field, whole } = look
-    if (whole !== true && columns.length === 1 && columns[0] === 'pk') {
+    const { model, columns, values, field } = look
+    if (columns.length === 1 && columns[0] === 'pk') {
       const key = keyIn(values[0] ?? '')
-      if (this.has(model.table, key) || this.#stored.get(model.table)?.has(key) === true) return [key]
+      if (this.has(model.table, key) || this.rowBefore(model.table, key) !== undefined) return [key]
     }
     // No row outside of the document refers to one that the document creates.
     if (values.some((value) => this.#written.get(this.tableOf(field?.reference))?.get(keyIn(value))?.isNew === true))
       return []
-    const answers = this.#answers.get(questionOf(look))
-    if (answers === undefined) return undefined
-    // What was asked for more rows, or for more of them, answers this too.
-    const wider = [look, { folded, whole: true }, { folded: true, whole }, { folded: true, whole: true }] as const
-    const way = wider.map(wayOf).find((each) => answers.has(each))
-    return way === undefined ? undefined : answers.get(way)
+    // The rows with a name, in any case of its letters, have those with the very name among them.
+    return this.#answers.get(questionOf(look)) ?? this.#answers.get(questionOf(look, true))
   }
 
   /**
@@ -166,8 +158,11 @@ export class World {
 
   /** The keys of a link after the entries so far: those that are asked for, among others. */
   links(look: LinkLook): readonly Key[] {
-    if (!this.knowsLinks(look)) this.#asked?.links.push(look)
-    return this.row(look.model.table, look.pk)?.links?.[look.name] ?? []
+    const { table } = look.model
+    const read =
+      this.rowBefore(table, look.pk) && (this.#linksRead.get(`${table} ${look.pk} ${look.name}`) ?? new Set())
+    if (read instanceof Set && !look.among?.every((key) => read.has(key))) this.#asked?.links.push(look)
+    return this.row(table, look.pk)?.links?.[look.name] ?? []
   }
 
   /** The rows that a question found before the document. */
@@ -268,7 +263,10 @@ export class World {
 
   /** The rows of a table that entries name. */
   changed = (table: string): Changed[] =>
-    this.keysIn(table).map((key) => ({ key, before: this.#stored.get(table)?.get(key), after: this.row(table, key) }))
+    this.keysIn(table).map((key) => ({ key, before: this.rowBefore(table, key), after: this.row(table, key) }))
+
+  /** A row before the document; undefined where it was not read. */
+  rowBefore = (table: string, key: Key): Row | undefined => this.#stored.get(table)?.get(key)
 
   /** What the entries so far make of a row; undefined for one that none names, or that they delete. */
   entryOf = (table: string, key: Key): Pick<Written, 'entry' | 'isNew' | 'isBroken'> | undefined =>
@@ -288,7 +286,7 @@ export class World {
   row(table: string, key: Key): Row | undefined {
     if (this.isGone(table, key)) return undefined
     const written = this.#written.get(table)?.get(key)
-    const stored = this.#stored.get(table)?.get(key)
+    const stored = this.rowBefore(table, key)
     if (written === undefined && stored === undefined) return undefined
     const isAsStored = written === undefined && this.#gone.size + this.#taken.size + this.#links.size === 0
     return isAsStored ? stored : this.#now(table, stored ?? { pk: key }, written)

@@ -211,7 +211,7 @@ function requestOf({ model, identifiers = {}, attrs = {}, state }: Partial<Entry
   if (!isToken && model !== 'service_core.group') return undefined
   if (typeof pk !== 'string') return { model, mode: { create: true }, fields: { ...names, ...attrs }, requestId: 'r' }
   if (state !== 'absent') return { model, mode: { change: pk }, fields: attrs, requestId: 'r' }
-  return isToken ? { model, mode: { remove: pk }, requestId: 'r' } : undefined
+  return isToken ? { model, mode: { remove: { pk } }, requestId: 'r' } : undefined
 }
 
 /** Sends as the routes do: a caller finds only tokens that it may change or delete. */
@@ -222,7 +222,7 @@ async function send({ db, engine }: Bench, caller: Actor, request: Write, { toke
     await findToken(db, caller, identifier(mode.change), 'change_token')
   const { actor, ...fields } =
     'remove' in mode
-      ? await findRemovable(db, caller, identifier(mode.remove))
+      ? await findRemovable(db, caller, identifier(mode.remove.pk))
       : model === 'service_core.token' && 'create' in mode
         ? await newToken(db, caller, request.fields)
         : { actor: caller }
