@@ -18,39 +18,42 @@ export const sentKey = z
   .nullable()
   .default(null)
 
-type Text = {
-  readonly value: string | null | undefined
-  readonly hint?: string | undefined
-  readonly isWrong?: boolean
-  readonly mostLetters?: number
-}
+type Words = Readonly<Record<string, string>>
 
-export const textField = (
-  name: string,
-  label: string,
-  { value, hint, isWrong = false, mostLetters = 200 }: Text,
-): Html =>
-  html`<div><label for="f-${name}">${label}</label><input id="f-${name}" name="${name}" value="${value}" maxlength="${mostLetters}" autocomplete="off"${hint !== undefined && html` placeholder="${hint}"`}${isWrong && html` aria-invalid="true"`}></div>
-`
-
-/** @param options value -> words */
-export const choiceField = (
-  name: string,
-  label: string,
-  chosen: string,
-  options: readonly (readonly [string, string])[],
-): Html =>
-  html`<div><label for="f-${name}">${label}</label><select id="f-${name}" name="${name}">${options.map(
-    ([value, words]) => html`<option value="${value}"${value === chosen && html` selected`}>${words}</option>`,
+/** @param words those of each value */
+export const choiceField = (name: string, label: string, chosen: string, words: Words): Html =>
+  html`<div><label for="f-${name}">${label}</label><select id="f-${name}" name="${name}">${Object.entries(words).map(
+    ([value, word]) => html`<option value="${value}"${value === chosen && html` selected`}>${word}</option>`,
   )}</select></div>
 `
 
-export const filters = (path: string, fields: Html): Html => html`<form class="filters" method="get" action="${path}">
-${fields}
-<div class="choice"><button type="submit">Show</button><a class="button" href="${path}">Clear</a></div>
-</form>`
+/** A field of the form of a list: a choice, which has the words of its values, or a text. @property hint an example of it */
+export type FilterField = { readonly label: string; readonly words?: Words; readonly hint?: string }
 
 type Search = Readonly<Record<string, string | number | null | undefined>>
+
+type Look = {
+  /** The fields whose text is not right. */
+  readonly wrong?: Readonly<Record<string, unknown>> | undefined
+  readonly mostLetters?: number
+  readonly hidden?: Html | false
+}
+
+/** The form of a list, at its address, with its fields by their names there, and what was sent. */
+export const filters = (
+  path: string,
+  fields: Readonly<Record<string, FilterField>>,
+  sent: Search,
+  { wrong = {}, mostLetters = 200, hidden = false }: Look = {},
+): Html => html`<form class="filters" method="get" action="${path}">
+${Object.entries(fields).map(([name, { label, words, hint }]) =>
+  words !== undefined
+    ? choiceField(name, label, String(sent[name] ?? ''), words)
+    : html`<div><label for="f-${name}">${label}</label><input id="f-${name}" name="${name}" value="${sent[name]}" maxlength="${mostLetters}" autocomplete="off"${hint !== undefined && html` placeholder="${hint}"`}${wrong[name] !== undefined && html` aria-invalid="true"`}></div>
+`,
+)}${hidden}
+<div class="choice"><button type="submit">Show</button><a class="button" href="${path}">Clear</a></div>
+</form>`
 
 /** Links to the first page of a search, and to the one behind this. @param next the last row of the page, if there are more */
 export const turns = (path: string, { before, ...search }: Search, next: string | null | undefined): Html =>

@@ -58,12 +58,7 @@ const timesPage = (zone: string, next: string, actor: Actor, isWrong = false): s
     content: html`<p>It is now ${time(new Date())}. This browser keeps the choice, for all pages here.</p>
 ${isWrong && html`<p class="alert" role="alert">There is no such zone.</p>`}
 <form method="post" action="${timesPath}?next=${encodeURIComponent(next)}">
-${choiceField(
-  'zone',
-  'Zone',
-  zone,
-  zones.map((each) => [each, each] as const),
-)}
+${choiceField('zone', 'Zone', zone, Object.fromEntries(zones.map((each) => [each, each])))}
 <div class="choice"><a class="button" href="${next}">Cancel</a><button type="submit">Show times in this zone</button><button type="submit" id="here" name="here" hidden></button></div>
 </form>`,
   })

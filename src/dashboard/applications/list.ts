@@ -10,7 +10,7 @@ import { type Actor, allows } from '../../permissions.ts'
 import { compareAll } from '../../runs/outside.ts'
 import { type LastChange, readLastChanges } from '../../views/history.ts'
 import { applicationPath, applicationsPath, withQuery } from '../addresses.ts'
-import { choiceField, filters, sentText, textField } from '../filter-fields.ts'
+import { filters, sentText } from '../filter-fields.ts'
 import { page, pageRoute, sendPage } from '../frame.ts'
 import { ifInTime } from '../late.ts'
 import { moves, table } from '../table.ts'
@@ -36,6 +36,12 @@ const listQuery = z.strictObject({
 })
 type Question = z.output<typeof listQuery>
 
+const fields = {
+  text: { label: 'Words of name, slug or group' },
+  owner: { label: 'Owner' },
+  state: { label: 'State', words: { '': 'any', ...stateWords } },
+}
+
 const rowsOfPage = 50
 const mostWords = 8
 
@@ -46,14 +52,8 @@ export function applicationsPage(app: Api, { db, registry, runs }: Sources, read
       ifInTime(readPage(asked, actor)),
       asked.owner === null ? [] : ifInTime(readOwners(db, registry, runs, actor, comparedName(asked.owner))),
     ])
-    const { text, owner, state } = asked
     const content = html`${!allows(actor, 'view_application') && html`<p class="quiet">You see those of some owners only: your rights are bound to them.</p>`}
-${filters(
-  applicationsPath,
-  html`${textField('text', 'Words of name, slug or group', { value: text })}
-${textField('owner', 'Owner', { value: owner })}
-${choiceField('state', 'State', state, [['', 'any'], ...states.map((each) => [each, stateWords[each]] as const)])}`,
-)}
+${filters(applicationsPath, fields, asked)}
 ${teams?.[0] !== undefined && teamTable([teams[0]])}
 <section>${found === null ? notKnown('This takes too long: say more of what you look for.') : results(found, asked, actor)}</section>
 <form method="post" action="${applicationsPath}"><p class="quiet">Workers compare all applications with their recorded changes every 10 minutes. ${allows(actor, 'manage_queue') && html`<button type="submit">Compare now</button>`}</p></form>`

@@ -10,7 +10,7 @@ import type { Registry } from '../../models/registry.ts'
 import { type Actor, allows } from '../../permissions.ts'
 import { type AuditEntry, readAuditEntries } from '../../views/audit.ts'
 import { auditPath, runPagePath } from '../addresses.ts'
-import { choiceField, filters, sentKey, sentText, textField, turns } from '../filter-fields.ts'
+import { filters, sentKey, sentText, turns } from '../filter-fields.ts'
 import { page, pageRoute, sendPage } from '../frame.ts'
 import { type Row, table } from '../table.ts'
 import { namesOf, nameText, notKnown, sentenceText, shortId, shortTime } from '../words.ts'
@@ -49,7 +49,7 @@ export function auditPage(app: Api, db: Db, registry: Registry): void {
     const found = wrong === null ? await inTime(search(actor, question, object?.data)).catch(() => null) : null
     const next = found !== null && found.length > rowsOfPage ? found[rowsOfPage - 1]?.id : undefined
     const content = html`<p>Who did what: applies, writes of single objects, acts on the queue, and reads while impersonating. Names of objects and fields, and no values.</p>
-${form(question, wrong)}
+${filters(auditPath, fields, question, { wrong: { object: wrong ?? undefined } })}
 ${
   wrong !== null
     ? html`<p class="alert" role="alert">Nothing is shown: Object: ${wrong}</p>`
@@ -103,19 +103,20 @@ const actions = [
   ...['cancel_run', 'pause_queue', 'resume_queue', 'forget_secrets', 'bootstrap'],
 ] as const
 
-const form = ({ period, action, object, who, id, unchanged }: Question, wrong: string | null): Html =>
-  filters(
-    auditPath,
-    html`${choiceField('period', 'Period', period, Object.entries(spanWords))}
-${choiceField('action', 'Action', action ?? '', [['', 'any'], ...actions.map((each) => [each, wordsOf(each)] as const)])}
-${textField('object', 'Object', { value: object, hint: 'group:platform', isWrong: wrong !== null })}
-${textField('who', 'Who', { value: who })}
-${textField('id', 'Run or request', { value: id })}
-${choiceField('unchanged', 'Unchanged', unchanged, Object.entries({ '': 'left out', shown: 'shown' }))}`,
-  )
-
 /** The words of an action: `pause_queue` -> `pause queue`. */
 const wordsOf = (action: string): string => action.replaceAll('_', ' ')
+
+const fields = {
+  period: { label: 'Period', words: spanWords },
+  action: {
+    label: 'Action',
+    words: { '': 'any', ...Object.fromEntries(actions.map((each) => [each, wordsOf(each)])) },
+  },
+  object: { label: 'Object', hint: 'group:platform' },
+  who: { label: 'Who' },
+  id: { label: 'Run or request' },
+  unchanged: { label: 'Unchanged', words: { '': 'left out', shown: 'shown' } },
+}
 
 const columns = { When: 'plain', Who: 'plain', Action: 'plain', What: 'text', Run: 'plain', Request: 'text' } as const
 

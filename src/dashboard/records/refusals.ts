@@ -14,7 +14,7 @@ import {
   refusalsOfSecond,
 } from '../../views/refusal.ts'
 import { refusalsPath } from '../addresses.ts'
-import { choiceField, filters, sentKey, sentText, textField, turns } from '../filter-fields.ts'
+import { filters, sentKey, sentText, turns } from '../filter-fields.ts'
 import { page, pageRoute, sendPage } from '../frame.ts'
 import { byFrequency } from '../runs/tables.ts'
 import { type Row, table } from '../table.ts'
@@ -38,7 +38,7 @@ export const refusalsPage = (app: Api, db: Db): void => {
     const found = await inTime(readRefusals(db, actor, { ...query, before })).catch(() => null)
     const content = html`<p>Writes that were refused, and reads of the audit, of others' runs and of token keys; failed logins; and submissions that did not become runs. The last ${number(refusalsKept)} of users are kept, and as many without a valid token, without what was sent.</p>
 ${!seesAllRuns(actor) && html`<p class="quiet">You see your own only: ${why(actor)}.</p>`}
-${form(query)}
+${filters(refusalsPath, fields, query)}
 ${found === null ? notKnown() : contentOf(query, found)}`
     const title = 'Refused access and submissions'
     const shown = { title, asOf: new Date(), actor, within: refusalsPath, isLive: before === null, content }
@@ -46,13 +46,11 @@ ${found === null ? notKnown() : contentOf(query, found)}`
   })
 }
 
-const form = ({ kind, who, id }: Question): Html =>
-  filters(
-    refusalsPath,
-    html`${choiceField('kind', 'Kind', kind ?? '', [['', 'any'], ...refusalKinds.map((each) => [each, each] as const)])}
-${textField('who', 'Who', { value: who })}
-${textField('id', 'Request', { value: id })}`,
-  )
+const fields = {
+  kind: { label: 'Kind', words: { '': 'any', ...Object.fromEntries(refusalKinds.map((each) => [each, each])) } },
+  who: { label: 'Who' },
+  id: { label: 'Request' },
+}
 
 const why = (actor: Actor): string =>
   allows(actor, 'view_run') ? 'your rights are bound to owners' : 'you lack the permission view_run'

@@ -9,7 +9,7 @@ import { findRuns, mostCounted, outcomesAsked, type Span, spans } from '../../li
 import { storable } from '../../models/syntax.ts'
 import { type Actor, allows } from '../../permissions.ts'
 import { runsPath, withQuery } from '../addresses.ts'
-import { choiceField, filters, textField, turns } from '../filter-fields.ts'
+import { type FilterField, filters, turns } from '../filter-fields.ts'
 import { page, pageRoute, sendPage } from '../frame.ts'
 import { ifInTime } from '../late.ts'
 import { count, notKnown, number } from '../words.ts'
@@ -61,7 +61,6 @@ type Search = z.output<ReturnType<typeof searchOf>>
 type Field = keyof Search
 /** The values as they were sent, which the form shows again. */
 type Sent = Readonly<Partial<Record<Field, string>>>
-type Errors = Readonly<Partial<Record<Field, readonly string[]>>>
 
 export function runsPage(app: Api, { db, runs }: { readonly db: Db; readonly runs: ListSpec<'Run'> }): void {
   const search = searchOf(runs)
@@ -75,8 +74,8 @@ export function runsPage(app: Api, { db, runs }: { readonly db: Db; readonly run
     const { data: asked, error } = search.safeParse(Object.fromEntries(given))
     const wrong = error && z.flattenError(error).fieldErrors
     const content = html`${!allows(actor, 'view_run') && html`<p class="quiet">You see your own runs only: you lack the permission view_run.</p>`}
-${form(sent, wrong)}
-${asked === undefined ? html`<p class="alert" role="alert">Nothing is shown: ${Object.entries(wrong ?? {}).map(([name, [why]]) => `${labels[name as Field] ?? name}: ${why} `)}</p>` : await results(sent, asked, actor)}`
+${filters(runsPath, fields, { period: 'hour', ...sent }, { wrong, mostLetters, hidden: sent.group === 'cause' && byCause })}
+${asked === undefined ? html`<p class="alert" role="alert">Nothing is shown: ${Object.entries(wrong ?? {}).map(([name, [why]]) => `${fields[name as Field]?.label ?? name}: ${why} `)}</p>` : await results(sent, asked, actor)}`
     const isLive = asked !== undefined && asked.before === undefined
     const shown = { title: 'Runs', asOf: new Date(), actor, within: runsPath, isLive, content }
     return sendPage(reply.code(asked === undefined ? 400 : 200), page(shown))
@@ -85,19 +84,14 @@ ${asked === undefined ? html`<p class="alert" role="alert">Nothing is shown: ${O
   async function results(sent: Sent, asked: Search, actor: Actor): Promise<Html> {
     const isGrouped = asked.group === 'cause'
     const found = await ifInTime(find(asked, actor, isGrouped ? mostGrouped : rowsOfPage))
+    const show = isGrouped ? groupsOf : rowsOf
     const tab = (group: string | undefined, words: string) =>
       html`<li><a href="${withQuery(runsPath, { ...sent, group, before: undefined })}"${isGrouped === (group === 'cause') && html` aria-current="true"`}>${words}</a></li>`
     return html`<nav class="tabs" aria-label="Show"><ul>
 ${tab(undefined, 'One by one')}
 ${tab('cause', 'By cause')}
 </ul></nav>
-<section>${
-      found === null
-        ? notKnown('This takes too long: choose a shorter period, or say more.')
-        : isGrouped
-          ? groupsOf(found, asked)
-          : rowsOf(found, asked, sent)
-    }</section>`
+<section>${found === null ? notKnown('This takes too long: choose a shorter period, or say more.') : show(found, asked, sent)}</section>`
   }
 
   /** @returns `isAll` false: there are more, of which these are the newest */
@@ -138,36 +132,19 @@ ${rows.length > 0 && runTable('Runs', rows, new Date())}
 ${turns(runsPath, sent, last && `${Date.parse(last.created_at)}.${last.id}`)}`
 }
 
-const labels: Readonly<Partial<Record<Field, string>>> = {
-  period: 'Period',
-  outcome: 'Outcome',
-  object: 'Object',
-  who: 'Who',
-  owner: 'Owner',
-  kind: 'Kind',
-  request: 'Request',
-  text: 'Words of the title',
-  group: 'Group',
+/** The form asks again for what is shown. */
+const byCause = html`<input type="hidden" name="group" value="cause">`
+
+const outcomeWords = { unknown: 'unknown yet', attention: 'failed or not taken' }
+const outcomesByWord = Object.fromEntries(outcomesAsked.map((each) => [each, each]))
+
+const fields: Readonly<Partial<Record<Field, FilterField>>> = {
+  period: { label: 'Period', words: periodWords },
+  outcome: { label: 'Outcome', words: { '': 'any', ...outcomesByWord, ...outcomeWords } },
+  object: { label: 'Object', hint: 'application:shop' },
+  who: { label: 'Who' },
+  owner: { label: 'Owner' },
+  kind: { label: 'Kind' },
+  request: { label: 'Request' },
+  text: { label: 'Words of the title' },
 }
-
-const form = (sent: Sent, wrong: Errors = {}): Html =>
-  filters(
-    runsPath,
-    html`${choiceField('period', 'Period', sent.period ?? 'hour', Object.entries(periodWords))}
-${choiceField('outcome', 'Outcome', sent.outcome ?? '', [['', 'any'], ...outcomesAsked.map((each) => [each, outcomeWords[each] ?? each] as const)])}
-${(['object', 'who', 'owner', 'kind', 'request', 'text'] as const).map((name) =>
-  textField(name, labels[name] ?? '', {
-    value: sent[name],
-    hint: hints[name],
-    isWrong: wrong[name] !== undefined,
-    mostLetters,
-  }),
-)}${sent.group === 'cause' && html`<input type="hidden" name="group" value="cause">`}`,
-  )
-
-const outcomeWords: Readonly<Partial<Record<(typeof outcomesAsked)[number], string>>> = {
-  unknown: 'unknown yet',
-  attention: 'failed or not taken',
-}
-
-const hints: Readonly<Partial<Record<Field, string>>> = { object: 'application:shop' }
