@@ -182,7 +182,6 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/plan/load.ts': 'the engine loads all rows that entries ask for in one statement, made from model declarations',
   'src/plan/misses.ts': 'similar names, by an index of pg_trgm',
   'src/plan/statements.ts': 'the engine makes its statements from model declarations',
-  'src/plan/claims.ts': 'the engine finds which rows claim others, by their declarations',
   'src/rights/gains-sql.ts': 'the users who gain rights by a document are one statement of the engine',
   'src/rights/settings.ts': "a column of the engine's row",
   'src/rights/actor.ts': 'a user with all inherited rights is one statement of the engine',
