@@ -134,9 +134,18 @@ export async function deliver(client: Client, document: Sendable, delivery: Deli
       client.waiting(answer.message)
     } else if (answer.status === 200) {
       const { data } = answered.safeParse(answer.body)
-      if (data !== undefined) return result(await finished(client, answer, data, delivery, leftMs))
-      const errors = [`${client.url} does not answer as Gatewright does.`]
-      return result({ outcome: 'unknown', errors })
+      if (data === undefined)
+        return result({ outcome: 'unknown', errors: [`${client.url} does not answer as Gatewright does.`] })
+      const { applied, logs } = data
+      const etag = answer.headers.get('etag')
+      run = answer.headers.get('content-location')
+      if (mode === 'apply' ? !applied : etag === null) return result({ outcome: 'refused', errors: logs })
+      // The outcome does not depend on the changes: an apply stays done when they cannot be read.
+      const withinMs = mode === 'apply' ? Math.min(5_000, leftMs()) : leftMs()
+      const found = run === null ? null : await readRun(client, run, withinMs).catch(() => null)
+      if (found === null && mode === 'plan')
+        return result({ outcome: 'unreachable', errors: ['The run of the plan cannot be read.'] })
+      return result(done(delivery, found, { logs, etag }))
     } else if (answer.status === 202) {
       run = runOf(answer) ?? run
       if (!waits && codeOf(answer) === 'accepted') return result({ outcome: 'accepted' })
@@ -144,10 +153,8 @@ export async function deliver(client: Client, document: Sendable, delivery: Deli
       why = refusalOf(answer).join(' ')
       // If there is no such run, the PUT is sent again, under its key.
       const ended = run === null ? null : await followRun(client, run, leftMs).catch(asNone)
-      if (ended !== null && isOutcome(ended)) {
-        const { logs, etag } = ended
-        return result(outcomeOf(delivery, { isRefused: !isFine(ended), logs, etag, path: run, run: ended }))
-      }
+      if (ended !== null && isOutcome(ended))
+        return result(isFine(ended) ? done(delivery, ended, ended) : { outcome: 'refused', errors: ended.logs })
     } else if (isLater(answer.status)) {
       why = refusalOf(answer).join(' ')
       // A proxy gives no reason, and may have passed the request on.
@@ -175,43 +182,17 @@ type Found = Partial<Result> & Pick<Result, 'outcome'>
 const runOf = (answer: Answer): string | null =>
   z.object({ run: z.string() }).safeParse(answer.body).data?.run ?? answer.headers.get('location')
 
-async function finished(
-  client: Client,
-  { headers }: Answer,
-  { applied, logs }: z.output<typeof answered>,
-  delivery: Delivery,
-  leftMs: () => number,
-): Promise<Found> {
-  const { mode } = delivery
-  const path = headers.get('content-location')
-  const etag = headers.get('etag')
-  const isRefused = mode === 'apply' ? !applied : etag === null
-  // The outcome does not depend on the changes: an apply stays done when they cannot be read.
-  const withinMs = mode === 'apply' ? Math.min(5_000, leftMs()) : leftMs()
-  const run = isRefused || path === null ? null : await readRun(client, path, withinMs).catch(() => null)
-  if (!isRefused && run === null && mode === 'plan')
-    return { outcome: 'unreachable', errors: ['The run of the plan cannot be read.'], run: path }
-  return outcomeOf(delivery, { isRefused, logs, etag, path, run })
-}
-
 /** Whether a run is the outcome. The same PUT may start one again that ended without an effect, unless a user cancelled it. */
 const isOutcome = ({ state, reason, cancelled_by }: Run): boolean =>
   state === 'done' ||
   (state === 'failed' && reason !== 'unavailable') ||
   (state === 'cancelled' && cancelled_by != null)
 
-type Ended = Pick<Result, 'logs' | 'etag'> & {
-  readonly isRefused: boolean
-  readonly path: string | null
-  /** The run at the path, where it could be read. */
-  readonly run: Run | null
-}
-
-function outcomeOf({ mode, isAll }: Delivery, { isRefused, logs, etag, path, run }: Ended): Found {
-  if (isRefused) return { outcome: 'refused', errors: logs, run: path }
+/** @param run null when its changes cannot be read */
+function done({ mode, isAll }: Delivery, run: Run | null, { logs, etag }: Pick<Result, 'logs' | 'etag'>): Found {
   const { changes = null, unnamed, unmanaged, not_put_back } = run ?? {}
   const isWhole = !isAll || (unnamed ?? []).length === 0
   const isUnchanged = isWhole && changes?.every(({ action }) => action === 'unchanged') === true
   const outcome = isUnchanged ? 'unchanged' : mode === 'apply' ? 'applied' : 'changes'
-  return { outcome, logs, changes, unnamed, unmanaged, not_put_back, run: path, etag }
+  return { outcome, logs, changes, unnamed, unmanaged, not_put_back, etag }
 }

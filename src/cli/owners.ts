@@ -1,5 +1,7 @@
 import { isObject } from '../json-object.ts'
+import { ownerLabel } from '../models/fields.ts'
 import { hasOwner } from '../permissions.ts'
+import { UsageError } from './exit.ts'
 import type { Document } from './inputs.ts'
 
 /** The owners of files. */
@@ -9,6 +11,13 @@ export type OwnerGiven = {
   readonly label: string | undefined
   /** Whether it is `--owner`: it may not differ from the owner of a file then. */
   readonly isOption: boolean
+}
+
+/** @returns the owner in the form that the service stores @throws {UsageError} */
+export function readOwner(name: string, sent: string | null | undefined): string | undefined {
+  const { data: owner, error } = ownerLabel().nullish().safeParse(sent)
+  if (error !== undefined) throw new UsageError(`${name}: ${error.issues.map(({ message }) => message).join(' ')}`)
+  return owner ?? undefined
 }
 
 type Owned = Pick<Document, 'value'>

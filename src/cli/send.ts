@@ -1,4 +1,3 @@
-import { ownerLabel } from '../models/fields.ts'
 import { messageOf, whyNoMessage } from '../runs/message.ts'
 import { type allOptions, isRunId, type readArguments, readCount, readGiven, readTimeoutMs } from './arguments.ts'
 import { openClient } from './client.ts'
@@ -7,7 +6,7 @@ import { UsageError } from './exit.ts'
 import { type Document, isUnreadable, readInputs, type Unreadable } from './inputs.ts'
 import { inOptions } from './options-for-headers.ts'
 import { type Output, openOutput } from './output.ts'
-import { type OwnerGiven, ownerOf, ownOwner, prunedBy } from './owners.ts'
+import { type OwnerGiven, ownerOf, ownOwner, prunedBy, readOwner } from './owners.ts'
 import { readPlans, writePlans } from './plan-file.ts'
 import { codeOfResults, outcomesOf, printResult, printTotals, toJson } from './report.ts'
 import { writeSummary } from './summary.ts'
@@ -23,20 +22,21 @@ export async function sendFiles(
   paths: readonly string[],
   values: SendValues,
 ): Promise<number> {
-  const { all: isAll = false, run, out } = values
+  const { all: isAll = false, run, out, owner } = values
   const mode = title === 'apply' ? 'apply' : 'plan'
   const isDiff = title === 'diff'
   const timeoutMs = readTimeoutMs(values.timeout)
   const tagFor = tagsOf(values['if-match'] ?? null, values['plan-file'])
-  const option = checkedOwner('--owner', values.owner)
+  readOwner('--owner', owner)
   if (paths.length > 0 && run !== undefined) throw new UsageError('Use either files or --run.')
   const inputs =
     run === undefined ? await readInputs(paths, readGiven(values)) : { documents: [], secrets: new Set<string>() }
   const output = openOutput(values, inputs.secrets)
   const client = await openClient(output)
-  const setting = checkedOwner('GATEWRIGHT_OWNER', client.owner ?? undefined)
-  const given = { label: option ?? setting, isOption: option !== undefined }
-  const documents = run === undefined ? await toSend(inputs.documents, values, given) : [formerRun(run, option)]
+  readOwner('GATEWRIGHT_OWNER', client.owner)
+  // As it was written: the owner in a file is compared with it.
+  const given = { label: owner ?? client.owner ?? undefined, isOption: owner !== undefined }
+  const documents = run === undefined ? await toSend(inputs.documents, values, given) : [formerRun(run, owner)]
   const tags = documents.map(({ file }) => tagFor(file, documents.length))
   const results: Result[] = []
   // The totals come before the results. The results of several documents that are applied are printed at once.
@@ -169,14 +169,6 @@ export function redacted(result: Result, { redact }: Output): Result {
     details: hide(details.map((detail) => ({ ...detail, message: inOptions(detail.message) }))),
     changes: hide(changes),
   }
-}
-
-/** @throws {UsageError} */
-function checkedOwner(name: string, owner: string | undefined): string | undefined {
-  if (owner === undefined) return undefined
-  const { error } = ownerLabel().safeParse(owner)
-  if (error !== undefined) throw new UsageError(`${name}: ${error.issues.map(({ message }) => message).join(' ')}`)
-  return owner
 }
 
 /** @returns the header of the message @throws {UsageError} */

@@ -58,10 +58,8 @@ function detailsOf(
 ): string[] {
   const blocks = results
     .flatMap((result) => textsOf(title, result))
-    .flatMap(({ file, lines }) => {
-      if (lines.length === 0) return []
-      return [blockOf(plain(file), lines.map(plain))]
-    })
+    .filter(({ lines }) => lines.length > 0)
+    .map(({ file, lines }) => blockOf(plain(file), lines.map(plain)))
   const { taken, left } = takeUpTo(blocks, space - 100)
   return [
     ...taken,

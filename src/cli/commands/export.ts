@@ -1,7 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Model } from '../../models/define.ts'
-import { ownerLabel } from '../../models/fields.ts'
 import { loadRegistry, type Registry } from '../../models/registry.ts'
 import { flag, readArguments, readTimeoutMs, text, texts } from '../arguments.ts'
 import { openClient } from '../client.ts'
@@ -13,6 +12,7 @@ import { withRows } from '../export/read.ts'
 import { labelOf, naturalKey, type Row, targets } from '../export/rows.ts'
 import { filesOf } from '../inputs.ts'
 import { attempt, openOutput, writeOut } from '../output.ts'
+import { readOwner } from '../owners.ts'
 
 /** `gatewright export`: writes the configuration as one blueprint or as a folder of them. */
 
@@ -40,7 +40,7 @@ export async function run(args: readonly string[]): Promise<number> {
   if (positionals.length > 0) throw new UsageError('export takes no names: --only and --owner choose what is exported.')
   const { out, directory, application: applications } = values
   if (directory !== undefined && out !== undefined) throw new UsageError('Use either --directory or --out.')
-  const owner = readOwner(values.owner)
+  const owner = readOwner('--owner', values.owner)
   const registry = await loadRegistry()
   const models = readModels(registry, values.only)
   const timeoutMs = readTimeoutMs(values.timeout)
@@ -91,13 +91,6 @@ async function toFolder(chosen: Chosen, directory: string): Promise<Written> {
       ...titled(stale, others),
     ],
   }
-}
-
-/** The owner, in the form that the service stores. */
-function readOwner(sent: string | undefined): string | undefined {
-  const { data: owner, error } = ownerLabel().optional().safeParse(sent)
-  if (error !== undefined) throw new UsageError(`--owner: ${error.issues[0]?.message}`)
-  return owner
 }
 
 /** @throws {UsageError} for a name that is no exported model */

@@ -30,11 +30,9 @@ type ById = ReadonlyMap<unknown, Entry>
 /** @returns undefined for other targets: a flow, or the binding of a stage */
 function applicationOf(target: unknown, byId: ById): string | undefined {
   const entry = byId.get(target instanceof KeyOf ? target.id : target)
-  if (entry !== undefined)
-    return isCalled(entry.model, 'core.application') ? `the application ${nameOf(target, byId)}` : undefined
-  if (target instanceof Find)
-    return isCalled(target.model, 'core.application') ? `the application ${nameOf(target, byId)}` : undefined
-  return 'an application or flow'
+  const model = entry?.model ?? (target instanceof Find ? target.model : undefined)
+  if (model === undefined) return 'an application or flow'
+  return isCalled(model, 'core.application') ? `the application ${nameOf(target, byId)}` : undefined
 }
 
 function whoOf(fields: Entry['fields'], byId: ById): string {
