@@ -2,16 +2,16 @@ import { defineConfig } from 'vitest/config'
 import { onCi } from './test/support/environment.ts'
 
 const faults = 'test/faults/**/*.test.ts'
-/** Of those, the ones that mostly wait for a limit of the product, or have few clients and bounds that leave much room. */
+/** Those that mostly wait for a limit of the product, or have few clients and bounds that leave much room. */
 const roomy = [
   'test/faults/{changed-meanwhile,clocks,connections-silent,database-full,database-stuck,disk-full}.test.ts',
   'test/faults/{queue-unwilling,record-late,redis-groups,retries,stopping}.test.ts',
 ]
 const timing = 'test/timing/**/*.test.ts'
-/** With the command line program as npm installs it. */
+/** Files that install the command line program by npm. */
 const packed = ['test/packed/**/*.test.ts', 'test/e2e/repository/*.test.ts']
 const clients = 'test/clients/**/*.test.ts'
-/** With Helm, which Go builds, and schemas of Kubernetes. */
+/** Needs Helm, which Go builds, and schemas of Kubernetes. */
 const chart = 'test/chart/helm.test.ts'
 /** Starts of whole programs: servers, the CLI, Chromium. */
 const e2e = [

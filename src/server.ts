@@ -7,7 +7,7 @@ import { connect } from './db/client.ts'
 import { poolSizes, tooFewConnections } from './db/connections.ts'
 import { migrate } from './db/migrate.ts'
 import { findPooler, sessionUrl } from './db/pooler.ts'
-import { announce } from './db/presence.ts'
+import { registerProcess } from './db/presence.ts'
 import type { Keyring } from './db/seal.ts'
 import { requireSecretKey } from './db/sealed-check.ts'
 import { openSums } from './db/sums.ts'
@@ -95,7 +95,7 @@ export async function startServer(config: ServiceConfig, write?: (line: string) 
   await app.ready()
   const url = await app.listen({ port: config.port, host: config.host, ...listenOptions })
   await openOtherSockets()
-  const announced = announce(db, 'servers', runFormat, backlog.load)
+  const registered = registerProcess(db, 'servers', runFormat, backlog.load)
   return {
     url,
     firstTokenFile: isFirst && config.bootstrapToken === null ? tokenFile : null,
@@ -105,7 +105,7 @@ export async function startServer(config: ServiceConfig, write?: (line: string) 
         await delay(config.drainMs)
       }
       await app.close()
-      await announced.stop()
+      await registered.stop()
       rateStore?.disconnect()
       await runs.close()
       await sums.stop()

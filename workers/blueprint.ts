@@ -4,7 +4,7 @@ import { poolSizes, tooFewConnections } from '../src/db/connections.ts'
 import type { EngineTransaction } from '../src/db/engine-tx.ts'
 import { pipelinedTransaction } from '../src/db/pipeline.ts'
 import { findPooler, sessionUrl } from '../src/db/pooler.ts'
-import { announce } from '../src/db/presence.ts'
+import { registerProcess } from '../src/db/presence.ts'
 import { requireSecretKey } from '../src/db/sealed-check.ts'
 import { openSums } from '../src/db/sums.ts'
 import { logger } from '../src/log.ts'
@@ -83,7 +83,7 @@ export async function runWorker(transactionsOf: (connected: Connected) => Engine
   const comparing = startComparing(db, engine.registry, log)
   const maintenance = await startMaintenance(queue, log)
   const watchdog = startWatchdog(db, queue, consumer, log)
-  const announced = announce(db, 'workers', runFormat, { ...consumer, slots: () => config.workerConcurrency })
+  const registered = registerProcess(db, 'workers', runFormat, { ...consumer, slots: () => config.workerConcurrency })
   // This is before the log line: a reader of it may stop this process at once.
   const stopped = untilStopped(log)
   log.info({ queue: backend.kind, concurrency: config.workerConcurrency }, 'worker ready')
@@ -94,7 +94,7 @@ export async function runWorker(transactionsOf: (connected: Connected) => Engine
   maintenance.stop()
   watchdog.stop()
   await closeInTime(consumer, closeWithinMs.worker)
-  await announced.stop()
+  await registered.stop()
   await reconciler.stop()
   await retention.stop()
   await comparing.stop()

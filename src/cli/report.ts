@@ -45,26 +45,26 @@ export function printResult(
   const { file, outcome, status, errors, details, changes, run, etag } = result
   const word = output.paint(looks[outcome].colour, outcome.padEnd(width - 1))
   output.line(`${word} ${shown(file)}${status === undefined ? '' : ` (${status})`}`)
-  const tell = (text: string) => {
+  const print = (text: string) => {
     for (const line of shown(text).split('\n')) output.line(`${indent}${line}`)
   }
   for (const [index, error] of errors.entries()) {
-    tell(error)
+    print(error)
     const { line, source } = details[index] ?? {}
-    if (source !== undefined) tell(`${String(line).padStart(5)} | ${source}`)
+    if (source !== undefined) print(`${String(line).padStart(5)} | ${source}`)
   }
   if (isDiff && changes !== null) for (const line of changes.flatMap(diffLines)) output.line(paintDiff(output, line))
-  else for (const line of logsOf(result)) tell(line)
+  else for (const line of logsOf(result)) print(line)
   // The lines of the log have these facts already, where they are printed.
-  if (isDiff || outcome === 'unchanged') for (const line of unmanagedLines(result)) tell(line)
+  if (isDiff || outcome === 'unchanged') for (const line of unmanagedLines(result)) print(line)
   if (isAll) {
-    for (const line of unnamedLines(result)) tell(line)
-    if (result.unnamed === null) tell('What no file has is listed for an owner: --owner LABEL.')
+    for (const line of unnamedLines(result)) print(line)
+    if (result.unnamed === null) print('What no file has is listed for an owner: --owner LABEL.')
   }
   const next = advice[outcome]
-  if (next !== undefined) tell(next)
-  if (run !== null && ['accepted', 'unknown'].includes(outcome)) tell(`gatewright logs -f ${idOf(run)}`)
-  if (etag !== null && outcome === 'changes' && !isDiff) tell(`plan ${etag.replaceAll('"', '')}`)
+  if (next !== undefined) print(next)
+  if (run !== null && ['accepted', 'unknown'].includes(outcome)) print(`gatewright logs -f ${idOf(run)}`)
+  if (etag !== null && outcome === 'changes' && !isDiff) print(`plan ${etag.replaceAll('"', '')}`)
 }
 
 /** The lines of the log, and what a roll back leaves. An unchanged file has one line of its own. */

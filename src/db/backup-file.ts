@@ -28,7 +28,7 @@ const newerHeader = z.object({ gatewrightBackup: z.int().gt(backupFormat), versi
 /** The second line, when there is a key. */
 const key = z.object({ secretKey: z.string().min(1) })
 
-/** Before the rows of a table, which end with a line `\.`: no row is written like that. */
+/** The line before the rows of a table. They end with a line `\.`: no row is written like that. */
 const table = z.object({ table: z.string(), columns: z.array(z.string()).min(1) })
 
 /** The last line: the number of rows of each table, and how far each sequence has come. */

@@ -27,7 +27,7 @@ export type Load = { slots(): number; busy(): number; hasTaken(): boolean }
  *
  * @param format the format of the runs that it executes, or records
  */
-export function announce(db: Db, table: ProcessTable, format: number, load: Load): { stop(): Promise<void> } {
+export function registerProcess(db: Db, table: ProcessTable, format: number, load: Load): { stop(): Promise<void> } {
   const id = uuid7()
   let saying: Promise<unknown> = Promise.resolve()
   let isOver = false

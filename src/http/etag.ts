@@ -52,7 +52,7 @@ function isMatched(header: string, etags: readonly string[]): boolean {
 /**
  * Judges `If-Match` and `If-None-Match` for an object that is changed or deleted (RFC 9110, section 13.2.2).
  *
- * @param noun its name in messages
+ * @param displayName its name in messages
  * @param tagsOf the tags with which reads answer the object to this caller as it is now, null for a text that is so long
  *   that it has none; no item: the caller may not read it
  * @returns a function that judges them in the transaction that has locked the object: it returns the reason why the object is not
@@ -60,7 +60,7 @@ function isMatched(header: string, etags: readonly string[]): boolean {
  */
 export function preconditionOf(
   headers: Headers,
-  noun: string,
+  displayName: string,
   tagsOf: (tx: Tx) => Promise<readonly (string | null)[]>,
 ): ((tx: Tx) => Promise<string | null>) | undefined {
   const { match, noneMatch } = { match: headers['if-match'], noneMatch: headers['if-none-match'] }
@@ -70,16 +70,16 @@ export function preconditionOf(
     const etags = found.filter((etag) => etag !== null)
     if (match !== undefined && !isMatched(String(match), etags)) {
       if (found.length === 0)
-        return `You may not read the ${noun}, so \`If-Match\` cannot be compared: leave it out, or ask for the permission to view it.`
+        return `You may not read the ${displayName}, so \`If-Match\` cannot be compared: leave it out, or ask for the permission to view it.`
       return etags.length === 0
-        ? `The ${noun} is so long that it has no \`ETag\`, so \`If-Match\` cannot be compared: leave it out to change the ${noun} as it is.`
-        : `The ${noun} is not as \`If-Match\` has it: read it again, and send the new \`ETag\` if you still want to change it.`
+        ? `The ${displayName} is so long that it has no \`ETag\`, so \`If-Match\` cannot be compared: leave it out to change the ${displayName} as it is.`
+        : `The ${displayName} is not as \`If-Match\` has it: read it again, and send the new \`ETag\` if you still want to change it.`
     }
     if (noneMatch === undefined) return null
     if (String(noneMatch).trim() === '*')
-      return `The ${noun} exists: \`If-None-Match: *\` is for what does not. Leave it out to change what is there.`
+      return `The ${displayName} exists: \`If-None-Match: *\` is for what does not. Leave it out to change what is there.`
     return etags.some((etag) => names(String(noneMatch), etag))
-      ? `The ${noun} is still as \`If-None-Match\` has it: send this \`ETag\` as \`If-Match\` to change it as you have read it.`
+      ? `The ${displayName} is still as \`If-None-Match\` has it: send this \`ETag\` as \`If-Match\` to change it as you have read it.`
       : null
   }
 }
@@ -94,14 +94,14 @@ const ofCaller = {
  * Answers with this text and its tag, or with 304 when `If-None-Match` has the tag. A text that is so long that it is streamed
  * has no tag: it would have to be made twice.
  *
- * @param noun its name in messages
+ * @param displayName its name in messages
  * @param headers those beside the tag
  * @throws {Problem} `precondition_failed` when `If-Match` has another tag, which is judged first (RFC 9110, section 13.2.2)
  */
 export function sendTagged(
   reply: FastifyReply,
   text: string | Readable,
-  noun: string,
+  displayName: string,
   { type, headers }: { readonly type: string; readonly headers: Readonly<Record<string, string>> } = ofCaller,
 ): FastifyReply {
   const etag = text instanceof Readable ? null : etagOf(text)
@@ -113,8 +113,8 @@ export function sendTagged(
   if (isRefused) {
     const why =
       etag === null
-        ? `The ${noun} is so long that it has no \`ETag\`: leave \`If-Match\` out to read it.`
-        : `The ${noun} is not as \`If-Match\` has it any more: leave it out to read it.`
+        ? `The ${displayName} is so long that it has no \`ETag\`: leave \`If-Match\` out to read it.`
+        : `The ${displayName} is not as \`If-Match\` has it any more: leave it out to read it.`
     throw new Problem('precondition_failed', why)
   }
   reply.headers({ ...(etag !== null && { etag }), ...headers })

@@ -107,7 +107,7 @@ export function openInspector(db: Db, queue: ApplyQueue, keyring: Keyring, log: 
         return why === null ? { ok: true, detail: 'The queue answers.' } : { ok: false, detail: acceptsNone(why) }
       },
     ),
-    // What is not known of a pause is no fault of its own: the queue is unhealthy then.
+    // A pause that is not known is no cause of its own: the queue is unhealthy then.
     part('pause', pauseUnknown, () => pause().then(pauseCheck, () => ({ ok: true, detail: pauseUnknown }))),
     part(
       'worker',

@@ -5,7 +5,7 @@ import { inTime } from '../db/in-time.ts'
 import { storable } from '../models/syntax.ts'
 import { loginPath } from '../paths.ts'
 import type { Permission } from '../permissions.ts'
-import { type RefusalKind, refusalRings, refusalsKept, refusalsOfSecond } from '../views/refusal.ts'
+import { type RefusalKind, refusalGroups, refusalsKept, refusalsOfSecond } from '../views/refusal.ts'
 
 /**
  * Keeps the last accesses and submissions that were refused: without a body, and written once a second, so that refusing costs
@@ -27,10 +27,10 @@ export function keepRefusals(app: FastifyInstance, db: Db): void {
     waiting = []
     if (data.length === 0) return
     await db.refusal.createMany({ data })
-    for (const ring of refusalRings) {
+    for (const group of refusalGroups) {
       const order = { orderBy: { pk: 'desc' }, skip: refusalsKept, take: 1, select: { pk: true } } as const
-      const [oldest] = await db.refusal.findMany({ where: ring, ...order })
-      if (oldest !== undefined) await db.refusal.deleteMany({ where: { ...ring, pk: { lte: oldest.pk } } })
+      const [oldest] = await db.refusal.findMany({ where: group, ...order })
+      if (oldest !== undefined) await db.refusal.deleteMany({ where: { ...group, pk: { lte: oldest.pk } } })
     }
   }
   const round = () => {

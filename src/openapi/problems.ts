@@ -124,8 +124,8 @@ const errorDetail = z
     header: z.string().optional().meta({ description: 'The header, instead of `pointer`.' }),
     parameter: z.string().optional().meta({ description: 'The parameter of the query, instead of `pointer`.' }),
     entry: z.string().optional().meta({ description: 'The `id` of the entry of a blueprint.' }),
-    line: z.int().optional().meta({ description: 'Of a blueprint in YAML, from 1.' }),
-    column: z.int().optional().meta({ description: 'Of a blueprint in YAML, from 1.' }),
+    line: z.int().optional().meta({ description: 'The line of a blueprint in YAML, from 1.' }),
+    column: z.int().optional().meta({ description: 'The column of a blueprint in YAML, from 1.' }),
     source: z.string().optional().meta({
       description:
         'That line, up to 200 characters, with the values of secret and unknown fields masked. Left out for a secret field.',

@@ -49,10 +49,10 @@ function named(schema: z.ZodType): z.ZodType {
 export function noteOf({ reference }: Field, target: ReferenceTarget | undefined): string | undefined {
   const [model, ...others] = target?.models ?? []
   if (reference === undefined || model === undefined) return undefined
-  const noun = others.length === 0 ? model.displayName : reference.target
+  const displayName = others.length === 0 ? model.displayName : reference.target
   const ways = ['key', ...model.names]
   const by = ways.length === 1 ? 'key' : `${ways.slice(0, -1).join(', ')} or ${ways.at(-1)}`
   return reference.many
-    ? `The ${noun}s, each by ${by}: all of them, or \`{"add": [...], "remove": [...]}\`.`
-    : `The ${noun}, by ${by}.`
+    ? `The ${displayName}s, each by ${by}: all of them, or \`{"add": [...], "remove": [...]}\`.`
+    : `The ${displayName}, by ${by}.`
 }

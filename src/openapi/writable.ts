@@ -70,8 +70,8 @@ function schemaOf({ targets }: Registry, { owner }: Model, field: Field, use: Us
   const notes = [
     noteOf(field, target),
     reference?.only && `With the ${reference.only.column} ${reference.only.values.join(' or ')}.`,
-    isNew && name === owner && 'Of a new one: the caller.',
-    isNew && name !== owner && initial !== undefined && `Of a new one: \`${JSON.stringify(initial)}\`.`,
+    isNew && name === owner && 'A new one has the caller.',
+    isNew && name !== owner && initial !== undefined && `A new one has \`${JSON.stringify(initial)}\`.`,
     isNew && generate && 'Generated when it is left out.',
     generate && '`{"generate": true}` makes a new one at each apply.',
     overlap && 'With `"overlap": "hours=24"` beside it, or beside `"value"`, the one before stays valid for that time.',

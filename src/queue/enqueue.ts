@@ -10,13 +10,13 @@ import { applyQueue, jobId, type Progress, progress } from './define.ts'
 const answersWithinMs = 900
 
 /**
- * @property lane jobs of a lower one go first; the default is 0
+ * @property priority jobs with a lower number go first; the default is 0
  * @property trace is continued by its job; the default is the span at work
  */
 type QueuedRun = {
   readonly id: string
   readonly title: string
-  readonly lane?: number
+  readonly priority?: number
   readonly trace?: TraceHeaders | null | undefined
 }
 
@@ -33,7 +33,7 @@ export const runQueue = (queue: ApplyQueue) => ({
   /** Adds the job that wakes a worker for a run. It may have been added all the same when this fails. */
   enqueue: async (run: QueuedRun, attempt: number): Promise<void> => {
     // BullMQ takes jobs without a priority first, then those of a lower number.
-    const options = { jobId: jobId(run.id, attempt), ...(run.lane && { priority: run.lane }) }
+    const options = { jobId: jobId(run.id, attempt), ...(run.priority && { priority: run.priority }) }
     const span = { kind: SpanKind.PRODUCER, attributes: messageAttributes('send', run.id, options.jobId) }
     await inSpan(`send ${applyQueue.name}`, span, contextOf(run.trace), () => {
       const trace = currentHeaders()

@@ -12,7 +12,7 @@ import { runFormat } from './format.ts'
 import type { RetryKey } from './idempotency.ts'
 import { staleAfterS } from './life.ts'
 import { storedAuthors, storedOptions } from './options.ts'
-import { laneOfSets } from './queued.ts'
+import { priorityOfSets } from './queued.ts'
 import type { Why } from './why.ts'
 
 /** The run ledger: one row for each submission, with its outcome. BullMQ only wakes a worker. */
@@ -94,7 +94,7 @@ function valuesOf(keyring: Keyring, run: NewRun): unknown[] {
  * Writes the row of a run, before its job is added. Raw SQL, because the commit of a run whose client waits does not wait for the
  * disk (docs/adr/0004-recording-does-not-wait-for-the-disk.md).
  *
- * @returns the lane of its job; null when it was too late, and nothing was written
+ * @returns the priority of its job; null when it was too late, and nothing was written
  * @throws an error of which `isKeyTaken` holds, when another request has recorded a run under the same key
  */
 export async function recordRun(
@@ -107,26 +107,26 @@ export async function recordRun(
   const values = [...valuesOf(keyring, run), notAfterMs, isFlushed, entries]
   const keyed = `, keyed AS (INSERT INTO idempotency_keys (submitter_pk, key, request, run_id)
     SELECT $5::integer, $13::text, $14::bytea, id FROM recorded)`
-  const [row] = await query(db, laneRow, {
+  const [row] = await query(db, priorityRow, {
     text: `WITH committing AS (SELECT set_config('synchronous_commit', 'off', true) WHERE NOT $11::boolean),
-      ${own}, recorded AS (INSERT INTO runs (${columns}) SELECT ${placeholders("$9::jsonb || jsonb_strip_nulls(jsonb_build_object('lane', own.lane, 'entries', $12::integer))")}
+      ${own}, recorded AS (INSERT INTO runs (${columns}) SELECT ${placeholders("$9::jsonb || jsonb_strip_nulls(jsonb_build_object('lane', own.priority, 'entries', $12::integer))")}
         FROM own LEFT JOIN committing ON true WHERE clock_timestamp() < to_timestamp($10::float8 / 1000)
-        RETURNING id, (options->>'lane')::integer AS lane)${retryKey === undefined ? '' : keyed}
-      SELECT lane FROM recorded`,
+        RETURNING id, (options->>'lane')::integer AS priority)${retryKey === undefined ? '' : keyed}
+      SELECT priority FROM recorded`,
     values: retryKey === undefined ? values : [...values, retryKey.key, retryKey.request],
   })
-  return row?.lane ?? null
+  return row?.priority ?? null
 }
 
-const laneRow = z.object({ lane: z.int() })
+const priorityRow = z.object({ priority: z.int() })
 
 /**
- * Jobs wait in lanes, and those of a lower one go first: the first run of a submitter does not wait for the backlog of others,
- * and a run of few entries not for large ones. A submitter's runs keep their order: a new run never has a lower lane than the
+ * Jobs have a priority, and those with a lower number go first: the first run of a submitter does not wait for the backlog of others,
+ * and a run of few entries not for large ones. A submitter's runs keep their order: a new run never has a lower priority than the
  * submitter's queued runs.
  */
 const own = `own AS (SELECT greatest(max((options->>'lane')::integer), CASE WHEN count(*) = 0 THEN 0 WHEN count(*) < 10 THEN 1
-    WHEN count(*) < 100 THEN 2 ELSE 3 END + CASE WHEN $12::integer IS NULL THEN 0 ELSE ${laneOfSets} END) AS lane
+    WHEN count(*) < 100 THEN 2 ELSE 3 END + CASE WHEN $12::integer IS NULL THEN 0 ELSE ${priorityOfSets} END) AS priority
   FROM runs WHERE state = 'queued' AND submitter_pk = $5::integer)`
 
 const workerRow = z.object({
@@ -248,7 +248,7 @@ export const isAtSet = `EXISTS (SELECT FROM pg_locks l WHERE l.locktype = 'advis
  * begun. The locks end with the transaction, also when the worker dies.
  */
 export async function takeTurn(tx: EngineTx, { id, options }: WorkerRun): Promise<boolean> {
-  if (Number(options.lane ?? 0) < laneOfSets) return true
+  if (Number(options.lane ?? 0) < priorityOfSets) return true
   const [row] = await tx.query(z.object({ isTurn: z.boolean() }), {
     text: `SELECT CASE WHEN r.options->'entries' IS NULL THEN older.sets = 0 OR (older.sets = 1 AND ${isAtSet})
         ELSE older.sets = 0 AND pg_try_advisory_xact_lock(${pairLocks.sets}, coalesce(r.submitter_pk, 0)) AND EXISTS (

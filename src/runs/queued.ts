@@ -31,8 +31,8 @@ export async function queuedEntriesOf(db: Db, submitter: number, least: number):
   return row?.entries ?? 0
 }
 
-/** A set has this lane or a higher one, and so have the runs that its submitter sends while it waits. */
-export const laneOfSets = 4
+/** A set has this priority or a higher one, and so have the runs that its submitter sends while it waits. */
+export const priorityOfSets = 4
 
 /**
  * @property cause that of the last failed attempt; null when none failed
@@ -55,7 +55,7 @@ export const youngS = 2
 export const readWaiting = (db: Db, id: string): Promise<Waiting[]> =>
   query(db, waitingRow, {
     text: `SELECT (SELECT a.cause FROM run_attempts a WHERE a.run_id = r.id ORDER BY a.attempt DESC LIMIT 1) AS cause,
-        r.created_at > now() - make_interval(secs => ${youngS}) AS "isYoung", r.enqueued_at > now() AND coalesce((r.options->>'lane')::integer, 0) >= ${laneOfSets} AS "isBehind",
+        r.created_at > now() - make_interval(secs => ${youngS}) AS "isYoung", r.enqueued_at > now() AND coalesce((r.options->>'lane')::integer, 0) >= ${priorityOfSets} AS "isBehind",
         (SELECT sum(slots - busy)::integer FROM workers WHERE seen_at > now() - make_interval(secs => $2)) AS free
       FROM runs r WHERE r.id = $1::uuid AND r.state = 'queued'`,
     values: [id, silentAfterS],

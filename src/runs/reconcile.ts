@@ -13,14 +13,14 @@ import type { Worker } from './work.ts'
 /**
  * Adds a job for a run. Its id names the run and the attempt, because a queue ignores an id that it has seen.
  *
- * @property lane jobs of a lower one go first; the default is 0
+ * @property priority jobs with a lower number go first; the default is 0
  * @property trace is continued by its job; the default is the span at work
  */
 export type Enqueue = (
   run: {
     readonly id: string
     readonly title: string
-    readonly lane?: number
+    readonly priority?: number
     readonly trace?: TraceHeaders | null | undefined
   },
   attempt: number,

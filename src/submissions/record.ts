@@ -25,7 +25,7 @@ type Recording = { readonly admission: Admission; readonly isAsync: boolean; rea
 /**
  * Records a run, or joins one that another request records under the same key at the same time.
  *
- * @returns the lane of its job; the answer when the run is that of another request, or could not be recorded
+ * @returns the priority of its job; the answer when the run is that of another request, or could not be recorded
  * @throws {Problem} `cancelled`, `idempotency_key_reused`
  */
 export async function record(
@@ -39,9 +39,9 @@ export async function record(
     const from = performance.now()
     try {
       const notAfterMs = admission.databaseNow() + recordWithinMs
-      const lane = await inTime(recordRun(db, engine.keyring, run, { notAfterMs, isFlushed: isAsync }))
-      if (lane === null) throw cancelled({ sentence: 'the database was too slow' }, { retryAfterS: 1 })
-      return lane
+      const priority = await inTime(recordRun(db, engine.keyring, run, { notAfterMs, isFlushed: isAsync }))
+      if (priority === null) throw cancelled({ sentence: 'the database was too slow' }, { retryAfterS: 1 })
+      return priority
     } catch (error) {
       if (!isKeyTaken(error)) {
         const finalAt = from + recordWithinMs + commitsWithinMs

@@ -18,7 +18,7 @@ import { whyWithinMs } from './why-not.ts'
 export async function enqueueAndWait(
   submitter: Submitter,
   run: NewRun,
-  lane: number,
+  priority: number,
   { isAsync }: Delivery,
   leftMs: LeftMs,
 ): Promise<Submitted> {
@@ -28,7 +28,7 @@ export async function enqueueAndWait(
   const stop = new AbortController()
   let failure: unknown
   const add = () =>
-    enqueue({ id, title, lane }, 1).catch((cause: unknown) => {
+    enqueue({ id, title, priority }, 1).catch((cause: unknown) => {
       failure = cause
       log.debug(
         { request, run: id, title, code: 'unavailable', cause: causeOf(cause) },

@@ -7,7 +7,7 @@ import { readWaiting } from '../runs/queued.ts'
 import { judgeParts, judgeRun, type Why } from '../runs/why.ts'
 import { limitTime } from '../time-limit.ts'
 
-/** The judgement of `runs/why.ts` on this installation. It never fails: what is not known in time is left out. */
+/** The judgement of `runs/why.ts` on this installation. It never fails: parts that are not known in time are left out. */
 
 export type WhyNot = {
   /** @returns why nothing is applied; null when all parts are healthy */

@@ -21,8 +21,8 @@ const audited = z
       .meta({ description: 'The name of the object afterwards, of a change that was written.' }),
     action: z.string().meta({ description: 'Such as `create`, `update`, `delete`, `view_key` or `read`.' }),
     fields: z.array(z.string()).meta({ description: 'Names of the fields that were written or read.' }),
-    value: z.union([z.boolean(), z.number()]).optional().meta({ description: 'Of an act on the queue: what was set.' }),
-    reason: z.string().optional().meta({ description: 'Of an act on the queue: why.' }),
+    value: z.union([z.boolean(), z.number()]).optional().meta({ description: 'What an act on the queue has set.' }),
+    reason: z.string().optional().meta({ description: 'The reason of an act on the queue.' }),
   })
   .meta({ id: 'AuditedChange' })
 

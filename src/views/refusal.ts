@@ -9,12 +9,12 @@ export const refusalKinds = ['access', 'submission', 'login'] as const
 export type RefusalKind = (typeof refusalKinds)[number]
 
 /** Refusals of users, and those of callers without a valid token: neither displaces the other. */
-export const refusalRings = [{ userPk: { not: null } }, { userPk: null }] satisfies Prisma.RefusalWhereInput[]
+export const refusalGroups = [{ userPk: { not: null } }, { userPk: null }] satisfies Prisma.RefusalWhereInput[]
 
-/** The newest refusals of each ring that are kept. */
+/** The newest refusals of each group that are kept. */
 export const refusalsKept = 1_000
 
-/** The most refusals that are kept of each ring, one process and one second: a flood is a sample. */
+/** The most refusals that are kept of each group, one process and one second: a flood is a sample. */
 export const refusalsOfSecond = 100
 
 const select = {
@@ -68,10 +68,10 @@ export async function readRefusals(
         ...(since !== undefined && { at: { gt: since } }),
       },
       orderBy: { pk: 'desc' },
-      take: refusalsKept * refusalRings.length,
+      take: refusalsKept * refusalGroups.length,
       select,
     }),
-    ...refusalRings.slice(0, seesAll ? 2 : 1).map((ring) => oldestOfFull(db, ring)),
+    ...refusalGroups.slice(0, seesAll ? 2 : 1).map((group) => oldestOfFull(db, group)),
   ])
   const from = Math.max(...oldest.map((at) => at?.getTime() ?? 0))
   const keptFrom = from > (since?.getTime() ?? 0) ? new Date(from) : null
@@ -82,9 +82,9 @@ export async function readRefusals(
   return { rows, keptFrom, isFlood: all.some(isPartOfFlood) }
 }
 
-/** The oldest row of a ring that may have dropped some; else null. */
-async function oldestOfFull(db: Db, ring: Prisma.RefusalWhereInput): Promise<Date | null> {
-  const { _count: count, _min: oldest } = await db.refusal.aggregate({ where: ring, _count: true, _min: { at: true } })
+/** The oldest row of a group that may have dropped some; else null. */
+async function oldestOfFull(db: Db, group: Prisma.RefusalWhereInput): Promise<Date | null> {
+  const { _count: count, _min: oldest } = await db.refusal.aggregate({ where: group, _count: true, _min: { at: true } })
   return count < refusalsKept ? null : oldest.at
 }
 

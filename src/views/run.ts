@@ -35,7 +35,7 @@ const runHead = z.object({
   repaired: withExample(
     z.boolean().nullable(),
     false,
-    'Of a run that failed or was cancelled: whether a later run applied the same document, or changed or applied the same application. False for other runs. Null for callers without `view_run`.',
+    'A run that failed or was cancelled has: whether a later run applied the same document, or changed or applied the same application. False for other runs. Null for callers without `view_run`.',
   ),
   repaired_by: withExample(
     z.guid().nullable(),
@@ -85,7 +85,7 @@ export const run = runHead
     progress: withExample(
       progress.nullable(),
       null,
-      'Of a running document of many entries: how many are done, of all. Null when that is not known.',
+      'A running document of many entries has: how many are done, of all. Null when that is not known.',
     ),
     failed_attempts: withExample(
       z.array(failedAttempt),
@@ -124,24 +124,24 @@ export const run = runHead
     unnamed: withExample(
       z.array(unnamedObject).nullable(),
       null,
-      'Of a plan with `reset` under an owner: what the owner manages, and the document neither names nor refers to, as far as the submitter may know it, up to 1 000. Of a document with `prune` it is in `changes`. Null when it was not looked for.',
+      'A plan with `reset` under an owner has: what the owner manages, and the document neither names nor refers to, as far as the submitter may know it, up to 1 000. With `prune` it is in `changes`. Null when it was not looked for.',
     ),
     unmanaged: withExample(
       z.array(unmanagedFields),
       [],
-      'Of a plan: fields that the document before named, and this one does not, of objects that both name. They keep their values, which are others than the defaults. The document before is the last that was applied to the application; of a blueprint, under this name and owner by the submitter. The newest 20 000 runs are searched.',
+      'A plan has: fields that the document before named, and this one does not, of objects that both name. They keep their values, which are others than the defaults. The document before is the last that was applied to the application; for a blueprint, under this name and owner by the submitter. The newest 20 000 runs are searched.',
     ),
     not_put_back: withExample(
       lines,
       ['provider oauth2 "grafana": client_secret'],
-      'Of a former document that was planned or applied again: fields that it does not name, that were changed since, and that keep their values, because the history does not have what they were. The first 100; the last line counts the others.',
+      'A former document that was planned or applied again has: fields that it does not name, that were changed since, and that keep their values, because the history does not have what they were. The first 100; the last line counts the others.',
     ),
     unreadable: withExample(
       z.array(z.enum(['changes', 'options'])),
       [],
       'What the database holds of the run in a form that cannot be read. Of `changes`, those that can be read are shown; without `options`, `owner` is null, and `owners` and `allowed` are empty.',
     ),
-    etag: withExample(z.string().nullable(), null, 'Of a plan: for `If-Match` of the apply.'),
+    etag: withExample(z.string().nullable(), null, 'A plan has one, for `If-Match` of the apply.'),
     blueprint: withExample(
       z.string(),
       'version: 1\nmetadata:\n  name: organisation\nentries: []\n',

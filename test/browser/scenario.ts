@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { expect } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
-import { announce } from '../../src/db/presence.ts'
+import { registerProcess } from '../../src/db/presence.ts'
 import { withLogin } from '../../src/db/roles.ts'
 import { uuid7 } from '../../src/ids.ts'
 import { selfSigned } from '../../src/models/self-signed.ts'
@@ -261,7 +261,7 @@ async function expiring(service: Installation): Promise<Pick<Facts, 'tokens' | '
 
 /** One that works, and one of an earlier version that was last heard a minute ago. */
 async function workers({ db }: Installation): Promise<Facts['workers']> {
-  const worker = announce(db, 'workers', runFormat, { slots: () => 4, busy: () => 0, hasTaken: () => false })
+  const worker = registerProcess(db, 'workers', runFormat, { slots: () => 4, busy: () => 0, hasTaken: () => false })
   atEnd(() => worker.stop())
   const [silent, silentHost] = ['0.1.9', 'worker-b.example']
   await rows(

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { connectionsOfApi, connectionsOfWorker, tooFewConnections } from '../../src/db/connections.ts'
-import { announce } from '../../src/db/presence.ts'
+import { registerProcess } from '../../src/db/presence.ts'
 import { runFormat } from '../../src/runs/format.ts'
 import { atEnd } from '../support/at-end.ts'
 import { freshDatabase } from '../support/database.ts'
@@ -19,7 +19,7 @@ test('a start warns when it and the processes that were heard may take more conn
   expect(await tooFewConnections(db, 'redis', { concurrency: 64 })).toBeNull()
   const slots = usable - 30
   const load = { slots: () => slots, busy: () => 0, hasTaken: () => false }
-  for (const table of ['servers', 'workers'] as const) atEnd(announce(db, table, runFormat, load).stop)
+  for (const table of ['servers', 'workers'] as const) atEnd(registerProcess(db, table, runFormat, load).stop)
   const heard = async () => (await db.workerProcess.count()) === 1 && (await db.serverProcess.count()) === 1
   await until(heard, { what: 'the processes to be heard' })
   const taken = 17 + slots + 3

@@ -170,7 +170,7 @@ test('describes the bodies that the engine validates', async () => {
       },
       sub_mode: {
         anyOf: [{ $ref: '#/components/schemas/SubMode' }, { type: 'null' }],
-        description: 'Of a new one: `"hashed_user_id"`.',
+        description: 'A new one has `"hashed_user_id"`.',
       },
       authorization_flow: { type: 'string', maxLength: 255 },
       // No union with an object: generated clients would make a type of it in which a list is no list.

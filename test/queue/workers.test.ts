@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
-import { announce, readProcesses } from '../../src/db/presence.ts'
+import { readProcesses, registerProcess } from '../../src/db/presence.ts'
 import { uuid7 } from '../../src/ids.ts'
 import { runFormat } from '../../src/runs/format.ts'
 import { applyPath, dashboardOf, example, installation, rows, sql, until } from '../support/kit.ts'
@@ -13,7 +13,7 @@ const jobs = { busy: 0, took: false }
 const load = { busy: () => jobs.busy, hasTaken: () => jobs.took }
 const announced = async (slots: number) => {
   const before = new Set((await readProcesses(there.db, 'workers')).map(({ id }) => id))
-  const worker = announce(there.db, 'workers', runFormat, { ...load, slots: () => slots })
+  const worker = registerProcess(there.db, 'workers', runFormat, { ...load, slots: () => slots })
   const added = async () => (await readProcesses(there.db, 'workers')).find(({ id }) => !before.has(id))
   const { id } = await until(added, { what: 'the worker to be heard' })
   return { id, stop: () => worker.stop() }
@@ -99,7 +99,7 @@ test('of two workers, the silent one is named by readiness, metrics and the page
 
 test('a server of the API is known with its version and submissions, until it stops', async () => {
   const load = { slots: () => 128, busy: () => 5, hasTaken: () => true }
-  const server = announce(there.db, 'servers', 9, load)
+  const server = registerProcess(there.db, 'servers', 9, load)
   const known = await until(async () => (await readProcesses(there.db, 'servers'))[0], {
     what: 'the server to be heard',
   })

@@ -69,7 +69,7 @@ const withoutHistories = (row: Stored['row']): Stored['row'] => ({
 })
 
 let before: Stored[]
-/** Of the installation of 0.2.0, with its key. */
+/** A backup of the installation of 0.2.0, with its key. */
 const backup = join(freshFolder(), 'backup.gz')
 
 beforeAll(async () => {

@@ -68,19 +68,19 @@ function printReport(output: Output, imported: Imported, out: string | undefined
   const { judgements, skipped, warnings, document } = imported
   // The report is a comment above the blueprint.
   const mark = out === undefined ? '# ' : ''
-  const tell = (text: string) => output.line(`${mark}${text}`)
-  for (const { name, why } of skipped) tell(`skipped  ${oneLine(`${name}: ${why}`)}`)
+  const print = (text: string) => output.line(`${mark}${text}`)
+  for (const { name, why } of skipped) print(`skipped  ${oneLine(`${name}: ${why}`)}`)
   let last = judgements.every(({ file }) => file === judgements[0]?.file) ? judgements[0]?.file : ''
   for (const { file, entry, model, name, outcome, leftOut, ignored, reasons } of judgements) {
-    if (file !== last) tell(`${oneLine(file)}:`)
+    if (file !== last) print(`${oneLine(file)}:`)
     last = file
     const word = output.paint(colours[outcome], outcome.padEnd(8))
-    tell(`${word} entry ${entry}: ${oneLine([model, name].filter(Boolean).join(' '))}`)
-    for (const each of leftOut) tell(`         without ${oneLine(each)}`)
-    for (const each of ignored) tell(`         ignored ${oneLine(each)}`)
-    for (const reason of reasons) tell(`         ${oneLine(reason)}`)
+    print(`${word} entry ${entry}: ${oneLine([model, name].filter(Boolean).join(' '))}`)
+    for (const each of leftOut) print(`         without ${oneLine(each)}`)
+    for (const each of ignored) print(`         ignored ${oneLine(each)}`)
+    for (const reason of reasons) print(`         ${oneLine(reason)}`)
   }
-  tell(summaryOf(judgements))
+  print(summaryOf(judgements))
   for (const warning of warnings) output.note(output.paint('red', `WARNING: ${oneLine(warning)}`))
   if (document === null) output.note('No entry can be applied: there is no blueprint to write.')
   else if (out === undefined) output.line(document.trimEnd())

@@ -69,7 +69,7 @@ function expiries(all: readonly Expiring[] | null, what: string, at: Date): read
   ]
 }
 
-/** The parts of the installation in one strip, as the probes judge them, and its processes. What is not healthy says why. */
+/** The parts of the installation in one strip, as the probes judge them, and its processes. An unhealthy part says why. */
 export const parts = (now: Now): Html => html`<ul class="strip" aria-label="Parts">
 ${Object.entries(names).map(([part, name]) => partItem(name, now, part as keyof Checks))}
 ${processes('worker', now.workers, now.checks.pause.ok ? now.checks.worker : undefined)}
