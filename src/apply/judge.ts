@@ -4,7 +4,7 @@ import type { Field } from '../models/define.ts'
 import type { Actor } from '../permissions.ts'
 import { type LabelledRow, placeOf } from '../plan/claims.ts'
 import type { Plan } from '../plan/compile.ts'
-import { allowsAll, type Effect, isOwn } from '../plan/effect.ts'
+import type { Effect } from '../plan/effect.ts'
 import { type Conditions, type Engine, ownerFor, prunedOwners } from '../plan/engine.ts'
 import { inspect, loadAhead, mostAhead } from '../plan/inspect.ts'
 import type { Loader } from '../plan/load.ts'
@@ -17,7 +17,7 @@ import type { Step } from '../plan/step.ts'
 import { type Identity, newIdentity, plannedIdentity, rowAfter, toMaskedValues } from '../plan/storage.ts'
 import { yielding } from '../plan/yielding.ts'
 import { gainsOf } from '../rights/gains.ts'
-import { forbidden, isMissing } from '../rights/policy.ts'
+import { forbidden } from '../rights/policy.ts'
 import { turns } from '../turns.ts'
 import { describeChange, givenBy, lookedAt } from './changes.ts'
 import { type Finding, type Given, type Objection, type Refused, reasonOf, type Skipped } from './finding.ts'
@@ -64,7 +64,8 @@ export async function* judge(
   const isReviewed = conditions.mode === 'plan' || conditions.reviewed !== null
   const { world, reader } = loader
   const resolver = new Resolver(loader, submitter)
-  const context = { engine, loader, resolver, takesKeys: isStored, isReviewed }
+  const takeTurns = turns(signal)
+  const context = { engine, loader, resolver, takeTurns, takesKeys: isStored, isReviewed }
   const ahead = (from: number) => loadAhead(context, steps.slice(from, from + mostAhead))
   // The actor may share the round trip of the first rows.
   const [actor] = await Promise.all([resolver.actor(), ahead(0)])
@@ -75,7 +76,6 @@ export async function* judge(
   }
   const findings: Finding[] = []
   const said = new RowsNamed()
-  const takeTurns = turns(signal)
   let entry = 0
   const ids = new Set(steps.map(({ id }) => id))
   /** The name of a new row in changes, where its entry has no id. It differs from the ids of all entries. */
@@ -180,13 +180,13 @@ export async function* judge(
   /** An existing row that an entry takes through a reference. It is changed as if an entry named it. */
   async function* judgeTaken(effect: Effect) {
     for (const taken of effect.takes) {
-      const { model } = taken.step
-      if (taken.row === undefined || world.isJudged(model.table, taken.row.pk)) continue
-      const needed = `change_${model.resource}` as const
-      const owners = ownersConcerned(taken, actor, conditions)
-      const mayChange = allowsAll(actor, needed, owners) || isOwn(actor, taken)
-      const why = `${isMissing(needed, actor, taken)} for a row that it names`
-      yield* judgeRow(taken, 'taken', mayChange ? [] : [{ is: 'denied', effect, actor, why }])
+      if (taken.row === undefined || world.isJudged(taken.step.model.table, taken.row.pk)) continue
+      const why = await forbidden(reader, engine, actor, taken, ownersConcerned(taken, actor, conditions))
+      yield* judgeRow(
+        taken,
+        'taken',
+        why === null ? [] : [{ is: 'denied', effect, actor, why: `${why} for a row that it names` }],
+      )
     }
   }
 

@@ -60,7 +60,7 @@ export const verbOf = ({ action }: Effect): string => (action === 'unchanged' ? 
 export type Owners = readonly (string | null)[] | undefined
 
 /** Whether the actor has a permission for rows of all these owners. */
-export const allowsAll = (actor: Actor, permission: Permission, owners: Owners): boolean =>
+const allowsAll = (actor: Actor, permission: Permission, owners: Owners): boolean =>
   owners === undefined || owners.length === 0
     ? allowsSome(actor, permission)
     : owners.every((owner) => allowsFor(actor, permission, owner))

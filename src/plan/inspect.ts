@@ -8,7 +8,7 @@ import { keysNamed, withResults } from './edited-lists.ts'
 import type { Effect } from './effect.ts'
 import type { Engine } from './engine.ts'
 import type { Loader } from './load.ts'
-import type { Look } from './look.ts'
+import type { LinkLook, Look } from './look.ts'
 import { claimingFields, claimLooks, namesakeLooks, ownLooks, renameLooks } from './looks.ts'
 import { Named } from './named.ts'
 import { findAny } from './references.ts'
@@ -23,6 +23,7 @@ export type Context = {
   readonly engine: Engine
   readonly loader: Loader
   readonly resolver: Resolver
+  readonly takeTurns: () => Promise<void>
   /** Whether keys of new rows are drawn: only for a document that will be written. */
   readonly takesKeys: boolean
   /** True for a plan, and for the apply of a reviewed one: a row that the caller may not view is not compared. */
@@ -40,23 +41,26 @@ const mostRounds = 4
  * document is an application and its provider, which take one round.
  */
 export async function loadAhead(context: Context, steps: readonly Step[]): Promise<void> {
-  const { loader, resolver, takesKeys } = context
+  const { loader, resolver, takeTurns, takesKeys } = context
   const drawn = new Set<Step>()
   for (let round = 0; round < mostRounds; round += 1) {
-    const newKeys: Look[] = []
-    const asked = await resolver.ahead(() => {
-      for (const step of steps) {
+    const questions = { looks: [] as Look[], links: [] as LinkLook[], newKeys: [] as Look[] }
+    for (const step of steps) {
+      await takeTurns()
+      const { looks, links } = await resolver.ahead(() => {
         resolver.findAll(step.conditions)
         loader.world.knows(renameLooks(step))
         const { rows, identifiers } = see(context, step)
         resolver.found(step, rows[0]?.pk)
         const [own] = ownLooks(step, identifiers)
-        if (own === undefined || !takesKeys || step.model.key !== 'integer' || step.state === 'absent') continue
-        if (!drawn.has(step)) newKeys.push(own)
+        if (own === undefined || !takesKeys || step.model.key !== 'integer' || step.state === 'absent') return
+        if (!drawn.has(step)) questions.newKeys.push(own)
         drawn.add(step)
-      }
-    })
-    if (!(await loader.load({ ...asked, newKeys }))) return
+      })
+      questions.looks.push(...looks)
+      questions.links.push(...links)
+    }
+    if (!(await loader.load(questions))) return
   }
 }
 

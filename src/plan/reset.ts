@@ -1,5 +1,5 @@
 import type { Field, Model } from '../models/define.ts'
-import { byNames } from './by-names.ts'
+import { byNames } from './rows-named.ts'
 import type { Step } from './step.ts'
 
 /**

@@ -43,7 +43,9 @@ type Context = {
 export class Resolver {
   readonly world: World
   /** The rows to which `!KeyOf` refers, by the entry's id. */
-  #keys = new Map<string, Key>()
+  readonly #keys = new Map<string, Key>()
+  /** Those that were found before the turn of their entries. */
+  readonly #keysAhead = new Map<string, Key>()
   readonly #loader: Loader
   readonly #submitter: Actor | Promise<Actor>
   readonly #misses: Misses
@@ -77,14 +79,11 @@ export class Resolver {
     }
   }
 
-  /** Does work for entries whose turn has not come. @returns what it asks for: the rest of its result is not known yet */
+  /** Does work for an entry whose turn has not come. @returns what it asks for: the rest of its result is not known yet */
   async ahead(work: () => void): Promise<Asked> {
-    const keys = this.#keys
-    this.#keys = new Map(keys)
     this.#isAhead = true
     const { asked } = this.world.asking(work)
     this.#isAhead = false
-    this.#keys = keys
     if (this.#sight.actor !== undefined || !this.#sight.isAwaited) return asked
     await this.actor()
     return this.ahead(work)
@@ -129,6 +128,8 @@ export class Resolver {
 
   #value(value: unknown, reference: Reference | undefined, at: Context): unknown {
     if (value instanceof Deferred) {
+      // An evaluation may take long: it waits for its turn.
+      if (this.#isAhead) return this.findAll(value.value)
       const known = this.#evaluated(value.value, (found) => value.check(found, at.path, at.errors), at)
       return known instanceof ListEdit ? this.#value(known, reference, at) : known
     }
@@ -165,7 +166,8 @@ export class Resolver {
 
   /** Remembers the key of the row that an entry names. */
   found({ id }: Step, key: Key | undefined): void {
-    if (id !== undefined && key !== undefined) this.#keys.set(id, key)
+    const keys = this.#isAhead ? this.#keysAhead : this.#keys
+    if (id !== undefined && key !== undefined) keys.set(id, key)
   }
 
   /** Remembers that an entry writes a row. */
@@ -178,7 +180,6 @@ export class Resolver {
     { path, errors }: Context,
     asks = false,
   ): Result | undefined {
-    this.findAll(value)
     try {
       const evaluation = evaluate(value, { ...scopeOf(value), asks })
       let next = evaluation.next()
@@ -212,7 +213,7 @@ export class Resolver {
   #keyOf(tag: KeyOf | Find | Named, reference: Reference | undefined, context: Context): unknown {
     const { errors, path, isRemoved } = context
     if (tag instanceof KeyOf) {
-      const key = this.#keys.get(tag.id)
+      const key = this.#keys.get(tag.id) ?? (this.#isAhead ? this.#keysAhead.get(tag.id) : undefined)
       if (key === undefined) errors.add(path, 'unknown_entry', skipped(tag))
       return key
     }

@@ -156,13 +156,14 @@ export class World {
     return [...found.filter(isExact), ...found.filter((row) => !isExact(row))]
   }
 
-  /** The keys of a link after the entries so far: those that are asked for, among others. */
+  /** The keys of a link after the entries so far, those that are asked for among them. */
   links(look: LinkLook): readonly Key[] {
-    const { table } = look.model
-    const read =
-      this.rowBefore(table, look.pk) && (this.#linksRead.get(`${table} ${look.pk} ${look.name}`) ?? new Set())
-    if (read instanceof Set && !look.among?.every((key) => read.has(key))) this.#asked?.links.push(look)
-    return this.row(table, look.pk)?.links?.[look.name] ?? []
+    const { model, name, pk, among } = look
+    const read = this.#linksRead.get(`${model.table} ${pk} ${name}`)
+    const isRead = read === 'all' || (read !== undefined && among?.every((key) => read.has(key)) === true)
+    // A row that is not stored has none.
+    if (!isRead && this.rowBefore(model.table, pk) !== undefined) this.#asked?.links.push(look)
+    return this.row(model.table, pk)?.links?.[name] ?? []
   }
 
   /** The rows that a question found before the document. */

@@ -20,6 +20,7 @@ import {
   superuserRow,
   superuserStatement,
 } from './gains-sql.ts'
+import { numbers, texts } from './policies.ts'
 
 /**
  * A document gives rights only to the users whom it names. Documents find groups, roles and parents by name, and a user can take
@@ -80,11 +81,11 @@ export async function newSuperusers(reader: EngineReader, world: World): Promise
   // An inactive user has no rights.
   const ofUsers = movesOf(
     changedIn(world, userModel).filter(({ after }) => after !== undefined),
-    (row) => (row?.is_active === false ? [] : textsIn(row?.links?.groups)),
+    (row) => (row?.is_active === false ? [] : texts(row?.links?.groups)),
+    (user, group) => ({ group, user: Number(user) }),
   )
-  const to = ([user, group]: readonly [Key, string]): Membership => ({ group, user: Number(user) })
-  const joined = [...members.joined, ...ofUsers.joined.map(to)]
-  const delta = { ...members, joined, left: [...members.left, ...ofUsers.left.map(to)] }
+  const joined = [...members.joined, ...ofUsers.joined]
+  const delta = { ...members, joined, left: [...members.left, ...ofUsers.left] }
   if (!mayGive(delta)) return null
   const groups = [...joined.map(({ group }) => group), ...delta.after.groups.map(({ pk }) => pk)]
   if ((await reader.query(z.object({ group_pk: z.string() }), makesSuperusers(groups))).length === 0) return null
@@ -106,43 +107,36 @@ function deltaOf(world: World): RightsDelta {
     groups: groups.flatMap((each) => of(each) ?? []).map(groupState),
     roles: roles.flatMap((each) => of(each) ?? []).map(roleState),
   })
-  const members = movesOf(groups, (row) => numbersIn(row?.links?.users))
-  const to = ([group, user]: readonly [Key, number]): Membership => ({ group: String(group), user })
-  return {
-    before: side(({ before }) => before),
-    after: side(({ after }) => after),
-    joined: members.joined.map(to),
-    left: members.left.map(to),
-  }
+  const members = movesOf(
+    groups,
+    (row) => numbers(row?.links?.users),
+    (group, user) => ({ group: String(group), user }),
+  )
+  return { before: side(({ before }) => before), after: side(({ after }) => after), ...members }
 }
 
-/** The links that rows have on one side of the document only. */
-function movesOf<Item>(rows: readonly Changed[], linksOf: (row: Row | undefined) => readonly Item[]) {
-  const moves = rows.map(({ key, before, after }) => {
-    const [had, has] = [linksOf(before), linksOf(after)]
-    const [there, left] = [new Set(had), new Set(has)]
-    const pairs = (items: readonly Item[]) => items.map((item) => [key, item] as const)
-    return {
-      joined: pairs(has.filter((item) => !there.has(item))),
-      left: pairs(had.filter((item) => !left.has(item))),
-    }
-  })
-  return { joined: moves.flatMap(({ joined }) => joined), left: moves.flatMap(({ left }) => left) }
+/** The memberships that rows have on one side of the document only. */
+function movesOf<Item>(
+  rows: readonly Changed[],
+  linksOf: (row: Row | undefined) => readonly Item[],
+  to: (key: Key, item: Item) => Membership,
+): Pick<RightsDelta, 'joined' | 'left'> {
+  const only = (one: 'before' | 'after', other: 'before' | 'after') =>
+    rows.flatMap((row) =>
+      [...new Set(linksOf(row[one])).difference(new Set(linksOf(row[other])))].map((item) => to(row.key, item)),
+    )
+  return { joined: only('after', 'before'), left: only('before', 'after') }
 }
 
 function groupState({ pk, parent, is_superuser, links }: Row): GroupState {
-  const [above = null] = textsIn(parent)
-  return { pk: String(pk), parent: above, superuser: is_superuser === true, roles: textsIn(links?.roles) }
+  const [above = null] = texts(parent)
+  return { pk: String(pk), parent: above, superuser: is_superuser === true, roles: texts(links?.roles) }
 }
 
 const roleState = ({ pk, permissions, owners }: Row): RoleState => ({
   pk: String(pk),
-  permissions: rightsOf(textsIn(permissions), textsIn(owners)),
+  permissions: rightsOf(texts(permissions), texts(owners)),
 })
-
-const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : [value])
-const numbersIn = (value: unknown): number[] => listOf(value).filter((each) => typeof each === 'number')
-const textsIn = (value: unknown): string[] => listOf(value).filter((each) => typeof each === 'string')
 
 /** Whether a document could give rights: most need no statement. */
 function mayGive({ before, after, joined }: RightsDelta): boolean {
@@ -169,7 +163,7 @@ const byKey = <State extends { readonly pk: string }>(states: readonly State[]) 
 
 /** The users that entries write or refer to, as far as the text of the document says. */
 function namedUsers(world: World, steps: readonly Step[]): NamedUsers {
-  const [keys, names] = [new Set(numbersIn(world.keysIn(tableOf(world, userModel)))), new Set<string>()]
+  const [keys, names] = [new Set(numbers(world.keysIn(tableOf(world, userModel)))), new Set<string>()]
   const add = (key: unknown, name: unknown) => {
     if (typeof key === 'number') keys.add(key)
     if (typeof name === 'string') names.add(comparedName(name))

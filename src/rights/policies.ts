@@ -56,8 +56,9 @@ export type Policy = {
   denials(change: RightsChange, holdings: Holdings, reporter: Reporter): Iterable<Denial>
 }
 
-const uuids = (value: unknown): string[] => keysOf(value).filter((key) => typeof key === 'string')
-const numbers = (value: unknown): number[] => keysOf(value).filter((key) => typeof key === 'number')
+/** One text or number, several or none, as a list. */
+export const texts = (value: unknown): string[] => keysOf(value).filter((key) => typeof key === 'string')
+export const numbers = (value: unknown): number[] => keysOf(value).filter((key) => typeof key === 'number')
 
 /** A field before and after. One with errors counts as unchanged: the caller gets its errors. */
 function sidesOf(name: string, { action, before, after }: RightsChange): { was: unknown; is: unknown } {
@@ -75,9 +76,8 @@ function movesOf<Key>(
   const { was, is } = sidesOf(name, change)
   // A field that was not sent is the same on both sides. Its keys are not compared: a group may have very many members.
   if (was === is) return { added: [], removed: [] }
-  const [before, after] = [keys(was), keys(is)]
-  const [there, left] = [new Set(before), new Set(after)]
-  return { added: after.filter((key) => !there.has(key)), removed: before.filter((key) => !left.has(key)) }
+  const [before, after] = [new Set(keys(was)), new Set(keys(is))]
+  return { added: [...after.difference(before)], removed: [...before.difference(after)] }
 }
 
 const differs = (name: string, { before, after }: RightsChange): boolean => before?.[name] !== after[name]
@@ -93,8 +93,8 @@ const concerns = (change: RightsChange, fields: readonly string[]): boolean =>
 /** How a change alters the group's links: rights are inherited through parent, roles and members. */
 function linksOf(change: RightsChange) {
   const [parent, flag] = [sidesOf('parent', change), sidesOf('is_superuser', change)]
-  const [[parentWas], [parentIs]] = [uuids(parent.was), uuids(parent.is)]
-  const [roles, users] = [movesOf(uuids, 'roles', change), movesOf(numbers, 'users', change)]
+  const [[parentWas], [parentIs]] = [texts(parent.was), texts(parent.is)]
+  const [roles, users] = [movesOf(texts, 'roles', change), movesOf(numbers, 'users', change)]
   const isMoved = parentWas !== parentIs
   const isUnflagged = flag.was === true && flag.is !== true
   return {
@@ -116,7 +116,7 @@ const group: Policy = {
   takesAway: ['is_superuser', 'parent', 'users'],
   asks(change) {
     const { pk, after, caller } = change
-    const own = uuids(pk)
+    const own = texts(pk)
     const [below] = own
     const { parentWas, parentIs, isMoved, isFlagged, roles, users, takes } = linksOf(change)
     if (caller.isSuperuser) return isMoved && parentIs !== undefined ? { below, parent: parentIs } : null
@@ -125,7 +125,7 @@ const group: Policy = {
     if (!takes && !isMoved && !isFlagged && !isJoined && roles.added.length === 0 && !isOwn) return null
     const groups = [...own, parentWas, parentIs].filter((key) => key !== undefined)
     const concerned = { users: [...users.added, ...users.removed], below: isMoved ? below : undefined }
-    return { groups, roles: uuids(after.roles), below, parent: isMoved ? parentIs : undefined, concerned }
+    return { groups, roles: texts(after.roles), below, parent: isMoved ? parentIs : undefined, concerned }
   },
   *denials(change, { facts, may, holdsAll, superuser }, { report }) {
     const { pk, after } = change
@@ -158,7 +158,7 @@ const group: Policy = {
         { superuser: after.is_superuser === true || to.superuser, permissions: to.permissions },
         'the group',
       )
-      for (const role of uuids(after.roles)) yield holdsAll(facts.role(role), 'the group')
+      for (const role of texts(after.roles)) yield holdsAll(facts.role(role), 'the group')
     }
     if (isRegrouped) yield holdsAll(facts.concerned, 'one of the users')
   },
@@ -175,13 +175,13 @@ const user: Policy = {
   takesAway: ['is_active', 'groups'],
   asks(change) {
     const { pk, caller } = change
-    const { added, removed } = movesOf(uuids, 'groups', change)
+    const { added, removed } = movesOf(texts, 'groups', change)
     const groups = [...added, ...removed]
     if (caller.isSuperuser || (groups.length === 0 && !concerns(change, identity))) return null
     return { groups, users: numbers(pk) }
   },
   *denials(change, { facts, may, holdsAll }) {
-    const { added, removed } = movesOf(uuids, 'groups', change)
+    const { added, removed } = movesOf(texts, 'groups', change)
     const groups = [...added, ...removed]
     yield holdsAll(facts.user(change.pk), 'that user')
     // Documents give rights to users by name: a user who takes the name of another would be given them.
@@ -190,9 +190,6 @@ const user: Policy = {
     for (const each of groups) yield holdsAll(facts.group(each), 'the group')
   },
 }
-
-const texts = (value: unknown): string[] =>
-  Array.isArray(value) ? value.filter((each) => typeof each === 'string') : []
 
 /** The permissions of a role, before and after. Those with errors count as unchanged. */
 function rightsMoved(change: RightsChange): { added: Right[]; removed: Right[] } {

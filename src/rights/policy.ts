@@ -59,7 +59,7 @@ export async function forbidden(
 const policyOf = ({ model }: Step): Policy | undefined => policies[model.name]
 
 /** @param actor it may have the permission for rows of some owners only */
-export function isMissing(permission: Permission, actor?: Actor, effect?: Pick<Effect, 'step' | 'row'>): string {
+function isMissing(permission: Permission, actor?: Actor, effect?: Pick<Effect, 'step' | 'row'>): string {
   const owners = actor === undefined ? [] : ownersFor(actor, permission)
   if (owners.length === 0) return `the permission ${permission} is missing`
   const only = `the permission ${permission} holds for rows of ${ownersText(owners)} only`
