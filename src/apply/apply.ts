@@ -64,7 +64,7 @@ type Options = {
  *
  * @param submitter read again after the locks are taken: a transaction that held them may have changed the submitter's
  *   rights
- * @throws {Refusal} when the judge objects to an entry, with the findings until then
+ * @throws {Refusal} when the judge objects to entries, with all objections
  */
 export async function apply(
   tx: EngineTx,
@@ -95,7 +95,9 @@ export async function apply(
   const reading = currentActor(tx, submitter).then(orGone)
   let hadSuperuser: boolean | undefined
   let written = 0
+  /** Writes the findings so far; nothing behind an objection, which ends in a refusal. */
   const write = async () => {
+    if (objections.length > 0) return
     const actor = await reading
     const next = findings.slice(written)
     for (const finding of next) {
@@ -121,7 +123,7 @@ export async function apply(
     }
     if (finding.cause === 'refused') {
       objections.push(...finding.objections)
-      break
+      continue
     }
     const actor = await reading
     if (finding.cause === 'given') {
@@ -133,7 +135,7 @@ export async function apply(
     hadSuperuser ??= await hasSuperuser(tx, actor, plan.steps)
     review?.compare(finding)
     objections.push(...finding.objections)
-    if (objections.length > 0) break
+    if (objections.length > 0) continue
     findings.push(finding)
     lines.push(finding)
     if (Object.keys(finding.generated).length > 0) {

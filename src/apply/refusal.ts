@@ -1,4 +1,4 @@
-import { ErrorList, Problem } from '../errors.ts'
+import { ErrorList, maxErrors, Problem } from '../errors.ts'
 import { sentence } from '../messages.ts'
 import { type Objection, precedence, type Reason, reasonOf } from './finding.ts'
 import { hintsOf, maxListed, textsOf } from './words.ts'
@@ -14,7 +14,7 @@ export class Refusal extends Error {
   constructor(objections: readonly Objection[], cause?: unknown) {
     const reasons = new Set(objections.map(reasonOf))
     const reason = precedence.find((each) => reasons.has(each)) ?? 'conflict'
-    const reported = objections.filter((each) => reasonOf(each) === reason)
+    const reported = merged(objections.filter((each) => reasonOf(each) === reason))
     super(reported.flatMap((each) => textsOf(each)).join('; '), { cause })
     this.reason = reason
     this.objections = reported
@@ -33,8 +33,8 @@ export class Refusal extends Error {
 
   /** The answer to the request. */
   get problem(): Problem {
-    if (this.reason === 'invalid' && this.objections.every((each) => each.is === 'invalid'))
-      return new ErrorList().include(this.objections.map(({ errors }) => errors)).problem('The input is not valid.')
+    const [first, ...others] = this.objections
+    if (first?.is === 'invalid' && others.length === 0) return first.errors.problem('The input is not valid.')
     const [texts, more] = this.#texts('You')
     const sentences = [...texts, ...hintsOf(this.objections)].map(sentence)
     return new Problem(this.reason, [...sentences, ...(more > 0 ? [`${more} more ${this.#verb}.`] : [])].join(' '), {
@@ -50,9 +50,17 @@ export class Refusal extends Error {
   #texts(who?: string): [string[], number] {
     const isOne = this.reason === 'permission_denied' || this.objections[0]?.is === 'exists'
     const texts = (isOne ? this.objections.slice(0, 1) : this.objections).flatMap((each) => textsOf(each, who))
-    const isCut = this.reason !== 'invalid'
-    return isCut ? [texts.slice(0, maxListed), texts.length - maxListed] : [texts, 0]
+    // A list of errors counts those that it does not list.
+    const most = this.reason === 'invalid' ? maxErrors + 1 : maxListed
+    return [texts.slice(0, most), texts.length - most]
   }
+}
+
+/** The errors of all entries are one list, which has a limit. */
+function merged(objections: readonly Objection[]): readonly Objection[] {
+  const lists = objections.flatMap((each) => (each.is === 'invalid' ? [each.errors] : []))
+  if (lists.length < objections.length) return objections
+  return [{ is: 'invalid', errors: new ErrorList().include(lists) }]
 }
 
 /** Another transaction took a value, or a row that this one refers to, since the row was judged. Another try finds which. */

@@ -51,8 +51,8 @@ export function checkReferences({
 /** @param found the row's value, which does not fit; null without a row */
 function misfit({ target }: Reference, only: Only | undefined, what: string, found: string | null): string {
   if (found === null || only === undefined) return `There is no ${target} with the key ${what}.`
-  const noun = target.split(' ').at(-1)
-  return `The ${noun} ${what} has the ${only.column} ${found}: this field takes ${only.values.join(', ')}.`
+  const displayName = target.split(' ').at(-1)
+  return `The ${displayName} ${what} has the ${only.column} ${found}: this field takes ${only.values.join(', ')}.`
 }
 
 /** Adds an error for each value that another row has. Its name is for a caller who may view it or who sent the name. */

@@ -38,25 +38,25 @@ export class Misses {
   /** An error without a hint has one after the next `load`. */
   errorOf(unknown: Unknown, miss: Miss): { code: ErrorCode; message: string } {
     const { name, target, only } = unknown
-    const noun = nounOf(target)
+    const displayName = displayNameOf(target)
     const quotedName = JSON.stringify(name)
     switch (miss.is) {
       case 'unfit': {
-        const has = `The ${noun} ${quotedName} has the ${only?.column} ${miss.found}`
+        const has = `The ${displayName} ${quotedName} has the ${only?.column} ${miss.found}`
         return { code: 'wrong_reference', message: `${has}: this field takes ${only?.values.join(', ')}.` }
       }
       case 'ambiguous': {
         const listed = miss.rows.slice(0, maxListed).join('; ')
-        const message = `More than one ${noun} is called ${quotedName}: ${listed}. Send the key of one${insteadOf(target)}.`
+        const message = `More than one ${displayName} is called ${quotedName}: ${listed}. Send the key of one${insteadOf(target)}.`
         return { code: 'ambiguous', message }
       }
       case 'gone': {
-        const message = `No ${noun} is called ${quotedName} at this place: entry ${miss.entry} of the document ${miss.verb} it.`
+        const message = `No ${displayName} is called ${quotedName} at this place: entry ${miss.entry} of the document ${miss.verb} it.`
         return { code: 'unknown_name', message }
       }
       case 'unknown': {
         const hint = hintOf(name, only, this.#similar(unknown))
-        return { code: 'unknown_name', message: `No ${noun} is called ${quotedName}.${hint}` }
+        return { code: 'unknown_name', message: `No ${displayName} is called ${quotedName}.${hint}` }
       }
       default:
         return miss satisfies never
@@ -103,7 +103,7 @@ const insteadOf = ({ models: [model, ...others] }: ReferenceTarget): string => {
 }
 
 /** The name of a target's rows in messages. */
-const nounOf = ({ models: [model, ...others] }: ReferenceTarget): string =>
+const displayNameOf = ({ models: [model, ...others] }: ReferenceTarget): string =>
   (others.length === 0 ? model?.displayName : model?.target) ?? 'row'
 
 /** Names of mere configuration are offered to all who may write a row that refers to it; others to those who may view them. */

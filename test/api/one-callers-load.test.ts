@@ -8,6 +8,7 @@ import { system } from '../../src/permissions.ts'
 import { compile } from '../../src/plan/compile.ts'
 import { unconditional } from '../../src/plan/engine.ts'
 import { held } from '../runs/stand.ts'
+import type { Answer } from '../support/asker.ts'
 import { type Asker, aGroup, anApplication, answered, installation, rows, sql, until } from '../support/kit.ts'
 import { statementsOf } from '../support/statements.ts'
 
@@ -143,18 +144,27 @@ describe('a check', () => {
 
 test('a large document is answered as soon as it is recorded, and checked by the worker', async () => {
   const entries = Array.from({ length: 2_001 }, () => group())
-  const sent = await on.admin.put(url, documentOf(entries))
-  expect(sent).toMatchObject({ status: 202, json: { code: 'accepted' } })
-  const runOf = async (path: string) =>
-    (await on.admin.get(`${path}?include_blueprint=false`)).json as { state: string; logs: string[]; applied: boolean }
-  const location = sent.headers.location ?? ''
-  await until(async () => ['done', 'failed'].includes((await runOf(location)).state), { what: 'its end' })
-  expect(await runOf(location)).toMatchObject({ state: 'done', applied: true })
+  const logsOf = async (sent: Promise<Answer>, isApplied: boolean) => {
+    const { headers, json } = await answered(202, sent)
+    expect(json).toMatchObject({ code: 'accepted' })
+    const runOf = async () =>
+      (await on.admin.get(`${headers.location}?include_blueprint=false`)).json as { state: string; logs: string[] }
+    await until(async () => ['done', 'failed'].includes((await runOf()).state), { what: 'its end' })
+    expect(await runOf()).toMatchObject({ state: 'done', applied: isApplied })
+    return (await runOf()).logs
+  }
+  await logsOf(on.admin.put(url, documentOf(entries)), true)
   const who = await on.make.user({ permissions: ['add_role'] })
-  const denied = await answered(202, who.put(url, documentOf(entries)))
-  const path = denied.headers.location ?? ''
-  await until(async () => ['done', 'failed'].includes((await runOf(path)).state), { what: 'its end' })
-  expect(await runOf(path)).toMatchObject({ applied: false, logs: [expect.stringContaining('add_group')] })
+  expect(await logsOf(who.put(url, documentOf(entries)), false)).toEqual([expect.stringContaining('add_group')])
+  // All errors at once, as for a small one.
+  const wrong = entries.map((each, at) => (at % 1_000 === 3 ? { ...each, attrs: { parent: `no-group-${at}` } } : each))
+  expect(await logsOf(on.admin.put(url, documentOf(wrong)), false)).toEqual([
+    'rolled back, for these reasons:',
+    ...[3, 1_003].map((at) => expect.stringContaining(`entries.${at}.parent: No group is called "no-group-${at}"`)),
+  ])
+  const allWrong = entries.map((each) => ({ ...each, attrs: { parent: 'no-such-group' } }))
+  const logs = await logsOf(on.admin.put(url, documentOf(allWrong)), false)
+  expect([logs.length, logs.at(-1)]).toEqual([102, expect.stringContaining('1901')])
 })
 
 test('a user who may write nothing has a number of runs a day, by all tokens; others are not counted', async () => {

@@ -322,7 +322,7 @@ export const filesAreShort: Rule = (files) =>
 const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2302,
   'src/api': 1582,
-  'src/apply': 2519,
+  'src/apply': 2521,
   'src/cli': 5262,
   'src/dashboard': 4500,
   'src/db': 2230,
@@ -340,7 +340,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/tracing': 177,
   'src/views': 2428,
   'src/waits': 316,
-  test: 68_821,
+  test: 68_828,
   workers: 117,
 }
 
