@@ -23,7 +23,7 @@ async function databaseBefore(name: string): Promise<string> {
 }
 
 test('runs that shared their log and changes have them again', async () => {
-  const url = await databaseBefore('20261129120101_runs_have_what_they_shared')
+  const url = await databaseBefore('20261129120102_results_and_histories_of_runs')
   const id = (last: number) => `'00000000-0000-7000-8000-00000000000${last}'`
   await rows(
     url,
@@ -44,7 +44,7 @@ test('runs that shared their log and changes have them again', async () => {
 })
 
 test('audit rows become histories, as far as they have the data', async () => {
-  const url = await databaseBefore('20261129120102_histories_of_earlier_versions')
+  const url = await databaseBefore('20261129120102_results_and_histories_of_runs')
   const id = (last: number) => `00000000-0000-7000-8000-00000000000${last}`
   const changes = (...all: readonly object[]) => `'${JSON.stringify(all)}'`
   const application = { model: 'service_core.application', fields: ['name'] }

@@ -1,10 +1,24 @@
--- Outside of a transaction: in portions, by key. Repeated, it adds what is missing. Audit rows of earlier versions become histories
--- of objects, as far as they have the data: the name is that of now, or of the run; a single write has no values.
+-- Outside of a transaction: in portions, by key. Repeated, it finds what is missing. Only states between 0.2.0 and 0.3.0 have shared
+-- results. Audit rows become histories of objects, as far as they have the data: the name is that of now, or of the
+-- run; a single write has no values.
 DO $$
 DECLARE
+  done_run uuid := '00000000-0000-0000-0000-000000000000';
+  last_run uuid;
   done bigint := 0;
   last bigint;
 BEGIN
+  IF EXISTS (SELECT FROM "shared_results") THEN
+    LOOP
+      SELECT "id" INTO last_run FROM (SELECT "id" FROM "runs" WHERE "id" > done_run ORDER BY "id" LIMIT 5000) portion
+        ORDER BY "id" DESC LIMIT 1;
+      EXIT WHEN last_run IS NULL;
+      UPDATE "runs" r SET "logs" = s."logs", "changes" = s."changes", "shared_result" = NULL FROM "shared_results" s
+        WHERE s."key" = r."shared_result" AND r."id" > done_run AND r."id" <= last_run;
+      COMMIT;
+      done_run := last_run;
+    END LOOP;
+  END IF;
   LOOP
     SELECT max("pk") INTO last FROM (SELECT "pk" FROM "audit_rows" WHERE "pk" > done ORDER BY "pk" LIMIT 500) portion;
     EXIT WHEN last IS NULL;
