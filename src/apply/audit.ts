@@ -1,4 +1,5 @@
 import type { EngineTx } from '../db/engine-tx.ts'
+import type { Statement } from '../db/raw.ts'
 import type { Actor } from '../permissions.ts'
 import type { Change } from './changes.ts'
 
@@ -25,7 +26,7 @@ export type AuditedChange = {
   readonly value?: boolean | number
   /** The reason of such an act, in the words of the operator. */
   readonly reason?: string
-  /** The change for the history of the object, when it was written. */
+  /** The name of the object, by which histories find it, and what was written. */
   readonly object?: ObjectChange
 }
 
@@ -82,11 +83,12 @@ function objectsOf(changes: readonly AuditedChange[]): string[] | null {
   return all.length === 0 ? null : [...new Set(all)]
 }
 
-/** Records the users, the action and the objects, in the transaction of the engine that changes them. */
-export function audit(tx: EngineTx, entry: AuditEntry): void {
+/** Records the users, the action and the objects, in the transaction that changes them. */
+export function auditStatement(entry: AuditEntry): Statement {
   const { columns, values } = auditValues(entry)
-  tx.send({
-    text: `INSERT INTO audit_rows (${columns}) VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7::text[], $8, $9::uuid)`,
-    values,
-  })
+  const text = `INSERT INTO audit_rows (${columns}) VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7::text[], $8, $9::uuid)`
+  return { text, values }
 }
+
+/** The same, in the transaction of the engine. */
+export const audit = (tx: EngineTx, entry: AuditEntry): void => tx.send(auditStatement(entry))

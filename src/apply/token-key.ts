@@ -124,7 +124,8 @@ export function viewKey(
       if (!renews && !(await holdsAllOf(engineTx, actor, token.userPk))) throw notFound('view_token_key')
       const key = await takeKey(tx, keyring, token.pk, limit)
       const action = 'view_key'
-      const changes = [{ model: 'service_core.token', key: token.pk, action, fields: [] }] as const
+      const object = { name: identifier, was: null, owner: null, change: null, fields: {} }
+      const changes = [{ model: 'service_core.token', key: token.pk, action, fields: [], object }] as const
       audit(engineTx, { actor, action, changes, requestId })
       return key
     })

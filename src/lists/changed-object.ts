@@ -5,9 +5,10 @@ import type { Registry } from '../models/registry.ts'
 import { type Seen, seenBy } from '../views/history.ts'
 import { type Bind, narrows, queryText } from './filters.ts'
 
-/** Filters by one object: `application:shop-5`, under any of the names that it had. */
+/** Filters by one object: `application:shop-5`, under any of the names that it had, or by its key. */
 
-const ofKind = 'the object of this kind and name, such as `application:shop`, under any name that it had.'
+const ofKind =
+  'the object of this kind and name, such as `application:shop`, under any name that it had, or with this key.'
 
 function objectText({ models: registered }: Registry, description: string) {
   const byResource = Map.groupBy(registered, ({ resource }) => resource)
@@ -36,7 +37,10 @@ type Asked = { readonly models: readonly Seen[]; readonly name: string }
 const among =
   (column: 'run_id' | 'audit_pk') =>
   (key: string, { models, name }: Asked, bind: Bind) => {
-    const named = models.map(({ model, owners }) => objectsNamed(bind([model]), bind(name), bind(owners)))
+    const named = models.map(({ model, owners }) => {
+      const asked = bind(name)
+      return objectsNamed(bind([model]), asked, bind(owners), asked)
+    })
     const none = 'SELECT model, key FROM object_changes WHERE false'
     return `${key} IN (SELECT o.${column} FROM (${named.join(' UNION ') || none}) named
     JOIN object_changes o ON ${isOf('o', 'named.model', 'named.key')} WHERE o.${column} IS NOT NULL)`

@@ -1,8 +1,12 @@
+import type { Client } from 'pg'
+import { type AuditedChange, auditStatement } from '../apply/audit.ts'
 import type { Keyring } from '../db/seal.ts'
 import { sealedCheck } from '../db/sealed-check.ts'
 import { inSessionTransaction } from '../db/session.ts'
 import { sha256, uuid7 } from '../ids.ts'
 import type { Registry } from '../models/registry.ts'
+import { system } from '../permissions.ts'
+import { labelColumn } from '../plan/statements.ts'
 import { groupsOfUser } from '../rights/actor.ts'
 import { newSecret } from '../token-secret.ts'
 import { cancelledSet } from './ledger.ts'
@@ -51,6 +55,36 @@ export const findLost = (url: string, registry: Registry, ids: readonly string[]
     return all
   })
 
+/** The most objects of one model and place that the audit row names. */
+const mostNamed = 1_000
+
+type LostOf = { readonly key: string | number; readonly name: string; readonly owner: string | null; fields: string[] }
+
+/** Clears a place. @returns the objects that lost values, by name as far as there is room, and else their number */
+async function clear(client: Client, { models }: Registry, place: Place, ids: readonly string[]) {
+  const { table, column, json } = place
+  const action = table === 'totp_devices' ? 'delete' : 'update'
+  const changes: AuditedChange[] = []
+  for (const model of models.filter((each) => each.table === table)) {
+    const { name, isLabelled, discriminator } = model
+    const field = [...model.fields.values()].find(({ storage }) => storage.in === 'sealed' && storage.column === column)
+    const lost = json ? `ARRAY(SELECT each.key FROM ${lostOnes})` : `ARRAY['${field?.name ?? column}']`
+    const own = Object.keys(discriminator).map((each, index) => `${each} = $${index + 2} AND `)
+    const text = `SELECT pk AS key, ${labelColumn(model)}::text AS name, ${isLabelled ? 'owner' : 'NULL'} AS owner, ${lost} AS fields
+      FROM ${table} WHERE ${own.join('')}${hasLost(place)} ORDER BY pk LIMIT ${mostNamed}`
+    const { rows } = await client.query<LostOf>(text, [ids, ...Object.values(discriminator)])
+    for (const { key, fields, ...named } of rows) {
+      const changed = Object.fromEntries(fields.map((each) => [each, 'changed' as const]))
+      const object = { ...named, was: null, change: null, fields: changed }
+      changes.push({ model: name, key, action, fields, object })
+    }
+  }
+  const left = ((await client.query(clearing(place), [ids])).rowCount ?? 0) - changes.length
+  if (left > 0)
+    changes.push({ model: table, key: `${left}${changes.length > 0 ? ' more' : ''} rows`, action, fields: [column] })
+  return changes
+}
+
 /** An overlap ends with its secret. An authenticator is nothing without its key. */
 function clearing(place: Place): string {
   const { table, column, json } = place
@@ -88,29 +122,28 @@ export const forget = (
   inSessionTransaction(url, program, async (client) => {
     const values = [keyring.ids]
     await client.query(cancel, values)
-    const changes: object[] = []
-    for (const place of placesOf(registry)) {
-      const { rowCount } = await client.query(clearing(place), values)
-      if (rowCount)
-        changes.push({ model: place.table, key: `${rowCount} rows`, action: 'update', fields: [place.column] })
-    }
+    const changes: AuditedChange[] = []
+    for (const place of placesOf(registry)) changes.push(...(await clear(client, registry, place, keyring.ids)))
     await client.query(forgetDigests)
     const { rows: installations } = await client.query<{ id: string }>('SELECT id FROM installation')
     for (const { id } of installations)
       await client.query('UPDATE installation SET sealed_check = $1', [sealedCheck(keyring, id)])
-    await client.query(
-      "INSERT INTO audit_rows (actor_name, action, changes) VALUES ('gatewright', 'forget_secrets', $1)",
-      [JSON.stringify(changes)],
-    )
     const { rows: users } = await client.query<{ pk: number }>(superuser)
     const [user] = users
+    const token = uuid7()
+    if (user !== undefined) {
+      const object = { name: identifier, was: null, owner: null, change: null, fields: {} }
+      changes.push({ model: 'service_core.token', key: token, action: 'create', fields: [], object })
+    }
+    const { text, values: audited } = auditStatement({ actor: system, action: 'forget_secrets', changes })
+    await client.query(text, [...audited])
     if (user === undefined) return false
     const secret = newSecret('api', keyring)
     keep(secret)
     await client.query(
       `INSERT INTO tokens (pk, identifier, user_pk, description, expiring, key_hash, checksum_key)
         VALUES ($1, $2, $3, 'Made when a lost SECRET_KEY was forgotten', false, $4, $5)`,
-      [uuid7(), identifier, user.pk, sha256(secret), keyring.ids[0]],
+      [token, identifier, user.pk, sha256(secret), keyring.ids[0]],
     )
     return true
   })

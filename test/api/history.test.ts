@@ -98,6 +98,7 @@ describe('the history of an application has', () => {
     const entries = await history()
     expect(entries.length).toBeGreaterThan(2)
     expect(await history(pk)).toEqual(entries)
+    expect(await runsOf(`application:${pk}`)).toEqual(await runsOf(`application:${slug}`))
     const first = (await part(historyPath(pk.toUpperCase(), '?page_size=1'))).json as { next: string }
     const rest = (await part(first.next)).json as { results: Entry[]; changed_outside: unknown }
     expect([rest.results[0], rest.changed_outside]).toEqual([entries[1], false])

@@ -30,6 +30,18 @@ test('of two who wait for its row, one gets the key', async () => {
   expect((await Promise.all(asked)).sort()).toEqual([200, 410])
 })
 
+test('who viewed it is found in the audit by the identifier, and by the key of the token', async () => {
+  expect(await view(ada)).toBe(200)
+  const { pk } = await there.db.token.findUniqueOrThrow({ where: { identifier } })
+  for (const object of [identifier, pk]) {
+    const { json } = await there.admin.get(`/api/v3/core/audit/?object=token:${object}&action=view_key`)
+    const { results } = json as { results: { user: { pk: number }; changes: object[] }[] }
+    expect(results.map(({ user, changes }) => [user.pk, changes])).toEqual([
+      [ada.pk, [{ model: 'service_core.token', key: pk, name: identifier, action: 'view_key', fields: [] }]],
+    ])
+  }
+})
+
 test('a view that gives the token a ceiling waits for changes of rights: its owner may become the last superuser', async () => {
   const viewer = await there.make.user({ permissions: ['view_token_key'] })
   const lock = sql`SELECT pg_advisory_xact_lock('"groups"'::regclass::oid::bigint)::text`

@@ -4,7 +4,7 @@ import { judgeSecretKey } from '../../src/db/sealed-check.ts'
 import { findLost, forget } from '../../src/runs/forget.ts'
 import { sealedColumns } from '../../src/runs/reseal.ts'
 import { tablesOf } from '../support/contents.ts'
-import { kinds, named, rows, run, secretKey, sql } from '../support/kit.ts'
+import { kinds, named, run, secretKey, sql } from '../support/kit.ts'
 import { stand } from './stand.ts'
 
 /** What is left when a key is lost. test/e2e/backup.test.ts has the program, and the service afterwards. */
@@ -109,8 +109,31 @@ test('what the key does not open is cleared, and all other columns stay', async 
       where: { OR: [{ blueprint: { not: null } }, { generated: { not: null } }, { document: { not: null } }] },
     }),
   ).toBe(0)
-  const audited = await rows<{ action: string }>(db, sql`SELECT action FROM audit_rows ORDER BY pk DESC LIMIT 1`)
-  expect(audited).toEqual([{ action: 'forget_secrets' }])
+  const { action, changes, objects } = await db.auditRow.findFirstOrThrow({ orderBy: { pk: 'desc' } })
+  expect(action).toBe('forget_secrets')
+  expect(objects).toContain('service_providers_oauth2.oauth2provider=sealed-oauth2')
+  const audited = changes as { model: string; key: unknown; action: string; fields: string[]; object?: object }[]
+  const of = (model: string) => audited.filter((each) => each.model === model)
+  expect(of('service_providers_oauth2.oauth2provider')).toEqual([
+    expect.objectContaining({
+      ...{ key: provider, action: 'update', fields: ['client_secret', 'previous_client_secret'] },
+      object: expect.objectContaining({
+        name: 'sealed-oauth2',
+        fields: { client_secret: 'changed', previous_client_secret: 'changed' },
+      }),
+    }),
+  ])
+  expect(of('service_core.token')).toMatchObject([
+    { action: 'update', fields: ['sealed_key'], object: { name: 'bootstrap' } },
+    { action: 'create', object: { name: 'recovery-1' } },
+  ])
+  expect(of('service_crypto.certificatekeypair')).toMatchObject([{ fields: ['key_data'] }])
+  expect(of('service_stages_totp.totpdevice')).toMatchObject([{ action: 'delete', object: { name: 'phone' } }])
+  // Runs have no names.
+  expect(of('runs')).toMatchObject([
+    { key: expect.stringMatching(/^\d+ rows$/), fields: ['blueprint'] },
+    { key: '1 rows', fields: ['generated'] },
+  ])
 
   const after = await tablesOf(url)
   const touched = [
@@ -132,4 +155,21 @@ test('what the key does not open is cleared, and all other columns stay', async 
       .filter(({ identifier }) => identifier !== 'recovery-1')
   for (const name of ['certificate_key_pairs', 'installation', 'providers', 'tokens'])
     expect(without(after[name])).toEqual(without(before[name]))
+})
+
+test('of very many objects, the audit row has the number of the last ones', async () => {
+  const sealed = old.seal('"key"', { table: 'certificate_key_pairs', row: 'x', column: 'sealed_key' })
+  await run(
+    db,
+    sql`INSERT INTO certificate_key_pairs (pk, name, certificate_data, sealed_key)
+      SELECT gen_random_uuid(), 'many-' || each, '', ${sealed} FROM generate_series(1, 1002) each`,
+  )
+  await forget(url, engine.registry, anew, { ...option, identifier: 'recovery-2' })
+  const { changes } = await db.auditRow.findFirstOrThrow({ orderBy: { pk: 'desc' } })
+  const audited = changes as { model: string; key: string; object?: object }[]
+  expect(audited.filter(({ object }) => object !== undefined)).toHaveLength(1_001)
+  expect(audited).toContainEqual({
+    ...{ model: 'certificate_key_pairs', key: '2 more rows' },
+    ...{ action: 'update', fields: ['sealed_key'] },
+  })
 })

@@ -141,7 +141,8 @@ function whatOf({ changes, change_count: all }: AuditEntry, question: Question, 
   if (all === 0) return html`nothing was to be changed`
   const left = all - Math.min(mostObjects, changes.length)
   const name = question.object?.replace(/^[^:]*:/, '').normalize('NFC')
-  const rank = (each: Change) => 2 * Number(each.name === name) + Number(each.action === question.action)
+  const rank = (each: Change) =>
+    2 * Number(each.name === name || String(each.key) === name) + Number(each.action === question.action)
   const first = changes.toSorted((one, other) => rank(other) - rank(one)).slice(0, mostObjects)
   return html`${first.map((change, index) => html`${index > 0 && html`<br>`}${objectOf(change, nameOf)}`)}${left > 0 && html`<br>and ${String(left)} more`}`
 }
