@@ -268,13 +268,14 @@ function shortSecrets(finding: Finding): string[] {
 const maxShownFields = 20
 
 /** The fields of a change: `name "a" -> "b", owners - "c" + "d", attributes.floor 1 -> 2, client_secret changed`. */
-function fieldsAsText({ change: { fields }, step, values }: Finding, mode: Mode): string {
+function fieldsAsText({ change: { fields }, step, action, sent, values }: Finding, mode: Mode): string {
   const ends = new Set(Object.keys(fields).map(expiresOf))
   const shown = Object.entries(fields).flatMap(([name, change]) => {
     // The new owner and the end of the earlier secret stand in lines of their own.
     if (change === 'unchanged' || name === 'owner' || ends.has(name)) return []
     if (change !== 'changed') return sidesAsText(name, change)
     const end = values[expiresOf(name)]
+    if (action === 'update' && !sent.has(name)) return [`${name} changed (generated: it was lost)`]
     if (end === undefined) return [`${name} changed`]
     const until =
       mode === 'plan'

@@ -3,7 +3,7 @@ import type { ErrorList } from '../errors.ts'
 import type { Values } from '../models/define.ts'
 import type { Resolver } from './resolve.ts'
 import { isSame } from './same-value.ts'
-import { generateNew } from './secret-forms.ts'
+import { generateNew, isMissing } from './secret-forms.ts'
 import { labelColumn, type Row } from './statements.ts'
 import { nameSent, type Step, waysToFind } from './step.ts'
 import { toValues } from './storage.ts'
@@ -57,9 +57,7 @@ export async function diff(entry: Entry, keyring: Keyring, comparison: Compariso
   const { model, state, path } = step
   if (state === 'absent') return row === undefined ? noChange : { ...noChange, action: 'delete' }
   if (row === undefined && step.mustExist) return noChange
-  const made = generate(step, entry.sent)
-  if (row === undefined) return create(entry, made)
-  const { sent, generated } = made
+  if (row === undefined) return create(entry, generate(step, entry.sent))
   const stored = toValues(model, row, keyring)
   if (state === 'must_created') {
     const label = `${model.displayName} ${JSON.stringify(row[labelColumn(model)])}`
@@ -67,6 +65,7 @@ export async function diff(entry: Entry, keyring: Keyring, comparison: Compariso
     return noChange
   }
   if (state === 'created') return { ...noChange, before: stored }
+  const { sent, generated } = generate(step, withMissing(entry, stored))
   const unseen = new Set(comparison === 'blind' ? unseenFields(step, sent) : [])
   const changed = [...model.fields.values()].filter(
     (field) =>
@@ -80,6 +79,14 @@ export async function diff(entry: Entry, keyring: Keyring, comparison: Compariso
   if (changed.length > 0 || guesses) checkRules(step, values, errors)
   if (changed.length === 0) return { ...noChange, action: 'unchanged', values, before: stored }
   return { action: 'update', values, changed: changed.map(({ name }) => name), before: stored, generated }
+}
+
+/** The sent fields, and secrets that the row lacks: as in a new row, they are generated or required. */
+function withMissing({ step: { model, path }, sent, errors }: Entry, stored: Values): Entry['sent'] {
+  const missing = [...model.fields.values()].filter((field) => isMissing(field, stored) && !sent.has(field.name))
+  for (const { name, required } of missing)
+    if (required) errors.add([...path, name], 'required', 'This field is required: its value was lost.')
+  return new Map([...sent, ...missing.map(({ name, required }) => [name, required ? undefined : generateNew] as const)])
 }
 
 /** The sent fields with the values that the service generates, and these alone. */

@@ -23,7 +23,7 @@ export function withResults(
   resolved: ReadonlyMap<string, unknown>,
   errors: ErrorSink,
 ): Asked {
-  const sent = new Map(sentFor(row, resolved))
+  const sent = sentFor(asked.model, row, resolved)
   const edits = new Map<string, ListEdit>()
   const attrs = new Map(asked.attrs)
   for (const [name, edit] of sent) {

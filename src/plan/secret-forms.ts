@@ -1,4 +1,8 @@
-/** The checked forms of a secret (`document/generate.ts`). */
+import type { Field, Model, Values } from '../models/define.ts'
+import type { Row } from './statements.ts'
+import { toMaskedValues } from './storage.ts'
+
+/** The checked forms of a secret (`document/generate.ts`), and secrets that a row lacks. */
 
 /** The request for a new value. `diff` generates it: a document is compiled more than once. */
 export const generateNew = Symbol('generate')
@@ -12,11 +16,24 @@ export class ForNew {
   }
 }
 
-/** The fields that are sent for this row: a value for a new row counts as not sent for an existing one. */
-export const sentFor = (row: object | undefined, values: ReadonlyMap<string, unknown>): ReadonlyMap<string, unknown> =>
-  new Map(
+/** Whether a new row has this secret, and this one lost it with its SECRET_KEY (`runs/forget.ts`). */
+export const isMissing = ({ name, secret, required, generate }: Field, stored: Values): boolean =>
+  secret === true && (required || generate !== undefined) && stored[name] === null
+
+/** The fields that are sent for this row: a value for a new row counts as not sent for one that has the secret. */
+export function sentFor(
+  model: Model,
+  row: Row | undefined,
+  values: ReadonlyMap<string, unknown>,
+): Map<string, unknown> {
+  const takes = (name: string) => {
+    const field = model.fields.get(name)
+    return row === undefined || (field !== undefined && isMissing(field, toMaskedValues(model, row)))
+  }
+  return new Map(
     [...values].flatMap(([name, value]): [string, unknown][] => {
       if (!(value instanceof ForNew)) return [[name, value]]
-      return row === undefined ? [[name, value.value]] : []
+      return takes(name) ? [[name, value.value]] : []
     }),
   )
+}

@@ -102,6 +102,42 @@ describe('{"generate": true}', () => {
   })
 })
 
+describe('a secret that was lost with its SECRET_KEY', () => {
+  const lose = () => there.db.provider.updateMany({ where: { name }, data: { secrets: {} } })
+
+  test('is generated when a document does not send it, and reported as for a new row', async () => {
+    await there.apply([oauth2(name)])
+    await lose()
+    const before = await stored()
+    expect(before.client_secret).toBe(null)
+    await there.check([oauth2(name)])
+    const { generated, changes, logs } = await there.apply([{ ...oauth2(name), id: 'p' }])
+    expect(generated).toEqual({ p: { client_secret: expect.stringMatching(/^\w{128}$/) } })
+    expect(await stored()).toEqual({ ...before, ...generated.p })
+    expect(changes).toMatchObject([{ action: 'update', fields: { client_secret: 'changed' } }])
+    expect(logs).toEqual([expect.stringContaining('client_secret changed (generated: it was lost)')])
+    expect((await there.apply([oauth2(name)])).logs).toEqual([expect.stringContaining('unchanged')])
+  })
+
+  test('is set by a document that has it for a new row', async () => {
+    await there.apply([oauth2(name)])
+    await lose()
+    await there.apply([oauth2(name, { client_secret: { create: 'a secret that is long enough' } })])
+    expect(await stored()).toMatchObject({ client_secret: 'a secret that is long enough' })
+  })
+
+  test('is required when it is never generated', async () => {
+    await there.apply([scim(name)])
+    await lose()
+    const without = { ...scim(name), attrs: { url: 'https://other.example/scim' } }
+    expect((await there.refusal([without])).logs).toEqual([
+      'rolled back: entries.0.token: This field is required: its value was lost.',
+    ])
+    expect((await there.apply([scim(name)])).logs).toEqual([expect.stringContaining('token changed')])
+    expect((await there.apply([without])).changes).toMatchObject([{ action: 'update' }])
+  })
+})
+
 describe('{"create": ...}', () => {
   const first = 'the first secret of the client'
   const rotated = 'the secret after its rotation'

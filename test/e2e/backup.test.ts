@@ -71,8 +71,8 @@ async function command(
   return { code, output: running.output() }
 }
 
-const put = async ({ ask }: Service, name: string) =>
-  ask(applyPath, { method: 'PUT', body: JSON.stringify(await named('radius', name)) })
+const put = async ({ ask }: Service, name: string, provider: Record<string, unknown> = {}) =>
+  ask(applyPath, { method: 'PUT', body: JSON.stringify(await named('radius', name, { provider })) })
 
 /** Reads the database of an installation that does not run. */
 async function inside<Result>(dataDir: string, work: (url: string) => Promise<Result>): Promise<Result> {
@@ -215,8 +215,12 @@ describe('restored without its key', () => {
         status: 200,
         json: { user: { is_superuser: true } },
       })
-    const { json } = await service.ask('/api/v3/core/applications/?page_size=1')
+    const { json } = await service.ask('/api/v3/core/applications/?page_size=2')
     expect(json.pagination?.count).toBe(applied)
+    const withoutSecret = await put(service, json.results?.[1]?.slug ?? '', { shared_secret: undefined })
+    expect(withoutSecret.json.logs).toContainEqual(
+      expect.stringContaining('shared_secret changed (generated: it was lost)'),
+    )
     const sentAgain = await put(service, json.results?.[0]?.slug ?? '')
     expect(sentAgain.json).toMatchObject({
       applied: true,

@@ -322,7 +322,7 @@ export const filesAreShort: Rule = (files) =>
 const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2302,
   'src/api': 1582,
-  'src/apply': 2532,
+  'src/apply': 2533,
   'src/cli': 5262,
   'src/dashboard': 4501,
   'src/db': 2230,
@@ -331,7 +331,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/lists': 1781,
   'src/models': 2729,
   'src/openapi': 1349,
-  'src/plan': 4414,
+  'src/plan': 4438,
   'src/queue': 1252,
   'src/rights': 1333,
   'src/runs': 3268,
@@ -340,7 +340,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/tracing': 177,
   'src/views': 2428,
   'src/waits': 316,
-  test: 68_885,
+  test: 68_925,
   workers: 117,
 }
 
