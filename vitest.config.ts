@@ -23,7 +23,7 @@ const e2e = [
   'test/cli/round-trip/round-trip.test.ts',
   'test/queue/worker-metrics.test.ts',
   'test/scripts/install.test.ts',
-  'test/browser/{dashboard,docs,home,keyboard,live,pages,questions,roll-back}.test.ts',
+  'test/browser/{dashboard,docs,home,keyboard,live,pages,planted-faults,questions,roll-back}.test.ts',
 ]
 /** Minutes of random calls. */
 const onlyRandom = [
