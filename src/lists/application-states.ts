@@ -21,8 +21,10 @@ export const stateSql = `CASE WHEN applications.slug IN (${waiting}) THEN 'waiti
   FROM application_states s WHERE s.slug = applications.slug), 'applied') END`
 
 const title = 'ApplicationStateWord'
-const description = `Whether its last run was applied: \`applied\`; \`waiting\`: a run that names it has not ended; \`failing\`: the last
-one was not applied; \`changed_outside\`: fields of it, or of its provider, were changed past the service, as workers last found`
+const description = `Whether the last run that names it was applied: \`applied\`; \`waiting\`: a run that names it has not ended;
+\`failing\`: the last one was not applied; \`changed_outside\`: fields of it, or of its provider, were changed past the service, as
+workers last found. A run names it by its slug, or by the one before a rename. Runs that name its provider or its key alone, that a
+user cancelled, or whose document has more than 2 000 entries, do not count`
 
 export const hasState = narrows<never, State>(
   { sql: stateSql },

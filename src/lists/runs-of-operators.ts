@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Db } from '../db/client.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Actor } from '../permissions.ts'
-import { hasOutcome } from '../runs/outcome.ts'
+import { hasOutcome, outcomes } from '../runs/outcome.ts'
 import * as filter from './filters.ts'
 import { findPage, type Request } from './list.ts'
 import type { ListSpec } from './listed.ts'
@@ -14,14 +14,14 @@ import { runList } from './runs.ts'
 export const spans = { hour: '1 hour', day: '1 day', week: '7 days', month: '30 days', all: null } as const
 export type Span = keyof typeof spans
 
-/** `attention`: failed, or cancelled by the service; or by a user, while an application is failing because of it. */
-const conditionOf = {
+/** `attention`: failed, or cancelled by the service. */
+export const outcomesAsked = [...outcomes, 'planned', 'attention'] as const
+
+const conditionOf: Readonly<Record<(typeof outcomesAsked)[number], string>> = {
   ...hasOutcome,
   planned: "(runs.mode = 'plan' AND runs.state = 'done')",
-  attention: `(runs.state = 'failed' OR (runs.state = 'cancelled' AND (NOT jsonb_exists(runs.options, 'cancelled_by')
-    OR runs.id IN (SELECT s.failing_run FROM application_states s JOIN applications USING (slug)))))`,
+  attention: "(runs.state = 'failed' OR (runs.state = 'cancelled' AND NOT jsonb_exists(runs.options, 'cancelled_by')))",
 }
-export const outcomesAsked = Object.keys(conditionOf) as (keyof typeof conditionOf)[]
 
 export function runListOfOperators(registry: Registry): ListSpec<'Run'> {
   const list = runList(registry)

@@ -31,7 +31,7 @@ export type NewRun = {
   readonly blueprint: string
   /** The owners that the document names for entries: labels, and null for none. */
   readonly owners?: readonly (string | null)[]
-  /** The slugs of the applications that a blueprint names. */
+  /** The slugs of applications that the document names, but for `slug`. */
   readonly applications?: readonly string[]
   readonly conditions: Conditions
   /** The reason for the change, in the submitter's words. */

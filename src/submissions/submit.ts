@@ -100,7 +100,7 @@ async function newRun(
     blueprint: text,
     owners: ownersIn(blueprint),
     // A large document is not checked yet: its submitter might not be allowed to change what it names.
-    applications: slug === null && conditions.mode === 'apply' && !isLarge(plan) ? applicationsIn(plan) : [],
+    applications: conditions.mode === 'apply' && !isLarge(plan) ? applicationsIn(plan, slug) : [],
     conditions,
     message: delivery.message,
     trace: currentHeaders(),
@@ -109,10 +109,10 @@ async function newRun(
   }
 }
 
-/** The applications that entries name, by their slugs. */
-function applicationsIn({ steps }: Plan): string[] {
+/** The slugs of applications that entries name, those before a rename too. @param known one that the run has */
+function applicationsIn({ steps }: Plan, known: string | null): string[] {
   const slugs = steps
     .filter(({ model }) => model.name === applicationModel)
-    .map(({ identifiers, attrs }) => identifiers.get('slug') ?? attrs.get('slug'))
-  return [...new Set(slugs.filter((slug) => typeof slug === 'string'))]
+    .flatMap(({ identifiers, attrs, was }) => [identifiers.get('slug'), attrs.get('slug'), was])
+  return [...new Set(slugs.filter((slug) => typeof slug === 'string'))].filter((slug) => slug !== known)
 }

@@ -28,23 +28,40 @@ const put = (slug: string, app: Record<string, unknown> = {}, prefer = '') =>
 
 const entry = (slug: string) => ({ model: 'service_core.application', identifiers: { slug }, attrs: { name: slug } })
 
-/** A run that is cancelled while it waits. */
-async function cancelled(submit: () => Promise<Answer>): Promise<void> {
+const async = 'respond-async'
+
+/** A run that does `meanwhile` while it waits. */
+async function heldUp(submit: () => Promise<Answer>, meanwhile: (id: string) => Promise<unknown>): Promise<string> {
   const release = there.hold()
-  const { run } = await answered(202, submit())
-  await answered(200, there.admin.post(`${run}cancel/`))
+  const { runId } = await answered(202, submit())
+  await meanwhile(String(runId))
   release()
+  return String(runId)
 }
+
+/** A run that fails: its document cannot be opened. */
+async function failed(submit: () => Promise<Answer>, meanwhile = async () => {}): Promise<string> {
+  const id = await heldUp(submit, async (id) => {
+    await meanwhile()
+    await there.db.run.update({ where: { id }, data: { blueprint: 'v1.not.sealed.here' } })
+  })
+  const run = () => there.db.run.findUniqueOrThrow({ where: { id } })
+  await until(async () => (await run()).state === 'failed', { what: 'the run to fail' })
+  return id
+}
+
+const cancelled = (submit: () => Promise<Answer>) =>
+  heldUp(submit, (id) => answered(200, there.admin.post(`/api/v3/blueprints/runs/${id}/cancel/`)))
 
 test('it is failing since the first run that was not applied, until one is', async () => {
   const slug = 'state-failing'
   await applied(put(slug))
   expect(await stateOf(slug)).toMatchObject({ state: 'applied', failing_since: null, failing_reason: null })
-  const change = () => put(slug, { group: 'New' }, 'respond-async')
-  await cancelled(change)
+  const change = () => put(slug, { group: 'New' }, async)
+  await failed(change)
   const first = await stateOf(slug)
-  expect(first).toMatchObject({ state: 'failing', failing_since: expect.any(String), failing_reason: 'cancelled' })
-  await cancelled(change)
+  expect(first).toMatchObject({ state: 'failing', failing_since: expect.any(String), failing_reason: 'server_error' })
+  await failed(change)
   expect(await stateOf(slug)).toEqual(first)
   expect(await inState('failing')).toContain(slug)
   expect(await inState('applied')).not.toContain(slug)
@@ -56,13 +73,57 @@ test('a document says it of all applications that it names, and a plan of none',
   const slugs = ['state-set-one', 'state-set-two']
   const entries = slugs.map(entry)
   await applied(there.admin.apply(entries))
-  await cancelled(() => there.admin.plan(entries, { prefer: 'respond-async' }))
+  await failed(() => there.admin.plan(entries, { prefer: async }))
   for (const slug of slugs) expect(await stateOf(slug)).toMatchObject({ state: 'applied' })
-  await cancelled(() => there.admin.apply(entries, { prefer: 'respond-async' }))
+  await failed(() => there.admin.apply(entries, { prefer: async }))
   for (const slug of slugs) expect(await stateOf(slug)).toMatchObject({ state: 'failing' })
   await applied(there.admin.apply([entry('state-set-one')]))
   expect((await stateOf('state-set-one'))?.state).toBe('applied')
   expect((await stateOf('state-set-two'))?.state).toBe('failing')
+})
+
+test('a run that a user cancelled leaves it as it was', async () => {
+  const slug = 'state-cancelled'
+  const change = () => put(slug, { group: 'New' }, async)
+  await applied(put(slug))
+  await cancelled(change)
+  expect(await stateOf(slug)).toMatchObject({ state: 'applied', failing_since: null })
+  await failed(change)
+  const before = await stateOf(slug)
+  await cancelled(change)
+  expect(await stateOf(slug)).toEqual(before)
+  expect(before?.state).toBe('failing')
+})
+
+test.each([
+  ['a document', (slug: string, was: string) => there.admin.apply([{ ...entry(slug), was }], { prefer: async })],
+  ['a PUT', (slug: string, was: string) => put(slug, { was }, async)],
+])('%s that renames it names it by its former slug too', async (what, rename) => {
+  const [was, slug] = [`state-was-${what.length}`, `state-renamed-${what.length}`]
+  await applied(put(was))
+  await failed(
+    () => rename(slug, was),
+    async () => expect((await stateOf(was))?.state).toBe('waiting'),
+  )
+  expect((await stateOf(was))?.state).toBe('failing')
+  expect(await inState('failing')).toContain(was)
+  await answered(202, rename(slug, was))
+  await until(async () => (await inState('applied')).includes(slug), { what: 'the rename' })
+  expect(await inState('failing')).not.toContain(slug)
+})
+
+test('its state goes with it when it is renamed, and ends with it', async () => {
+  const [was, slug] = ['state-moves', 'state-moved']
+  await applied(put(was))
+  await there.db.$executeRawUnsafe(`UPDATE applications SET group_name = 'by SQL' WHERE slug = '${was}'`)
+  await compareAll(there.db, there.engine.registry, (error) => expect.unreachable(String(error)))
+  await applied(there.admin.apply([{ ...entry(slug), was }]))
+  expect(await inState('changed_outside')).toEqual([slug])
+  await applied(there.admin.apply([entry(was)]))
+  expect(await inState('applied')).toContain(was)
+  await answered(204, there.admin.delete(`/api/v3/core/applications/${slug}/`))
+  await applied(there.admin.apply([entry(slug)]))
+  expect(await inState('changed_outside')).toEqual([])
 })
 
 test('it waits while a run that names it has not ended', async () => {
@@ -101,7 +162,7 @@ test('the tag of an application does not depend on its state', async () => {
   await applied(put(slug))
   const path = `/api/v3/core/applications/${slug}/`
   const { etag } = await there.admin.get(path)
-  await cancelled(() => put(slug, {}, 'respond-async'))
+  await failed(() => put(slug, {}, async))
   expect((await stateOf(slug))?.state).toBe('failing')
   expect((await there.admin.get(path)).etag).toBe(etag)
   await answered(204, there.admin.delete(path, { ifMatch: etag }))

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { answered, dashboardOf, installation, type SubmitOptions, textOf } from '../support/kit.ts'
-import { statesOf } from '../support/operations.ts'
+import { answered, dashboardOf, installation, type SubmitOptions, until } from '../support/kit.ts'
 
 /** The pages of applications: what there is, whose it is, and what was done to it. */
 
@@ -67,28 +66,6 @@ test('one has a timeline with from -> to, who and the run, also when it is renam
   expect((await get(operator, page('never-was'))).statusCode).toBe(404)
 })
 
-test('one whose last run a user cancelled is failing in the banner, and needs attention until it is applied', async () => {
-  await put('withdrawn')
-  const shown = async () => {
-    const { body } = await get(operator, '/admin/')
-    const [banner = '', attention = ''] = textOf(body).split(/Needs attention|Outcomes of the last hour/)
-    const isFailing = /[1-9]\d* applications? failing/.test(banner)
-    return [isFailing, attention.includes('cancelled by admin')]
-  }
-  const { heldUp } = statesOf(service)
-  const cancel = async () => {
-    const { id } = await service.db.run.findFirstOrThrow({ where: { state: 'queued' } })
-    await answered(200, service.admin.post(`/api/v3/blueprints/runs/${id}/cancel/`))
-  }
-  // A new application is not there: nothing of it fails.
-  await heldUp('never-there', cancel)
-  expect(await shown()).toEqual([false, false])
-  await heldUp('withdrawn', cancel)
-  expect(await shown()).toEqual([true, true])
-  await put('withdrawn')
-  expect(await shown()).toEqual([false, false])
-})
-
 test('one that was changed past the service says so', async () => {
   await put('outside')
   expect((await get(operator, page('outside'))).body).not.toContain('changed outside</span>')
@@ -131,14 +108,16 @@ test('a long history is read part by part', async () => {
 })
 
 test('the list has the state of each, as a filter too, and the page of an owner its last deployment', async () => {
-  for (const slug of ['fine', 'cancelled', 'by-sql']) await put(slug, { owner: 'team-states' })
+  for (const slug of ['fine', 'broken', 'by-sql']) await put(slug, { owner: 'team-states' })
   const release = service.hold()
-  const { run, runId } = await service.admin.submit('radius', 'cancelled', {
+  const { runId: id } = await service.admin.submit('radius', 'broken', {
     ...{ app: { group: 'New' }, owner: 'team-states', prefer: 'respond-async' },
   })
-  expect((await get(operator, page('cancelled'))).body).toContain('A run that names it has not ended.')
-  await service.admin.post(`${run}cancel/`)
+  expect((await get(operator, page('broken'))).body).toContain('A run that names it has not ended.')
+  await service.db.run.update({ where: { id }, data: { blueprint: 'v1.not.sealed.here' } })
   release()
+  const run = () => service.db.run.findUniqueOrThrow({ where: { id } })
+  await until(async () => (await run()).state === 'failed', { what: 'the run to fail' })
   const chief = await service.make.user({ permissions: ['view_queue', 'manage_queue'] })
   await service.db.application.update({ where: { slug: 'by-sql' }, data: { group: 'by SQL' } })
   expect((await dashboard.post(chief, list, {})).statusCode).toBe(303)
@@ -151,22 +130,22 @@ test('the list has the state of each, as a filter too, and the page of an owner 
   }
   const { body, rows } = await states('')
   expect(rows).toHaveLength(3)
-  for (const row of [/by-sql.*changed outside.*\(group\)/, /cancelled.*failing.*since.*\(.*cancelled/, /fine.*applied/])
+  for (const row of [/by-sql.*changed outside.*\(group\)/, /broken.*failing.*since.*\(.*server_error/, /fine.*applied/])
     expect(rows).toContainEqual(expect.stringMatching(row))
-  expect(body).toContain(`<a href="/admin/runs/${runId}/">cancelled</a>`)
+  expect(body).toContain(`<a href="/admin/runs/${id}/">server_error</a>`)
   const team = body
     .match(/<tr id="team-team-states".*?<\/tr>/s)?.[0]
     .replace(/<[^>]+>/g, ' ')
     .replace(/\s+/g, ' ')
-  expect(team).toMatch(/team-states 1 1 0 1 cancelled/)
+  expect(team).toMatch(/team-states 1 1 0 1 failed/)
   for (const [state, slug] of [
     ['applied', 'fine'],
-    ['failing', 'cancelled'],
+    ['failing', 'broken'],
     ['changed_outside', 'by-sql'],
   ] as const)
     expect((await states(`&state=${state}`)).rows).toEqual([expect.stringContaining(slug)])
   const changed = (await get(operator, page('by-sql'))).body
   expect(changed).toContain('group: <span class="quiet">Network</span> -> by SQL')
-  const failing = (await get(operator, page('cancelled'))).body
+  const failing = (await get(operator, page('broken'))).body
   expect(failing).toMatch(/failing<\/span> since/)
 })

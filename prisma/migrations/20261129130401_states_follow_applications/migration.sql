@@ -1,0 +1,32 @@
+-- A run that a user cancelled says nothing of the applications that it names. A run of one application names the slug that it had, too.
+CREATE OR REPLACE FUNCTION "keep_application_states"() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+  "named" text[] := ARRAY(
+    SELECT NEW."slug" WHERE NEW."slug" IS NOT NULL UNION SELECT jsonb_array_elements_text(NEW."options"->'applications') ORDER BY 1);
+BEGIN
+  IF NEW."applied" THEN
+    UPDATE "application_states" SET "failing_since" = NULL, "failing_run" = NULL
+      WHERE "slug" = ANY ("named") AND "failing_since" IS NOT NULL;
+  ELSIF NOT jsonb_exists(NEW."options", 'cancelled_by') THEN
+    INSERT INTO "application_states" AS s ("slug", "failing_since", "failing_run")
+      SELECT each, now(), NEW."id" FROM unnest("named") each
+      ON CONFLICT ("slug") DO UPDATE SET "failing_run" = NEW."id",
+        "failing_since" = coalesce(s."failing_since", EXCLUDED."failing_since");
+  END IF;
+  RETURN NULL;
+END $$;
+
+-- The state of an application goes with it: a new one under its slug has none of it.
+CREATE FUNCTION "move_application_state"() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF TG_OP = 'UPDATE' THEN
+    DELETE FROM "application_states" WHERE "slug" = NEW."slug";
+    UPDATE "application_states" SET "slug" = NEW."slug" WHERE "slug" = OLD."slug";
+  ELSE
+    DELETE FROM "application_states" WHERE "slug" = OLD."slug";
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER "applications_move_states" AFTER UPDATE OF "slug" ON "applications" FOR EACH ROW
+  WHEN (OLD."slug" <> NEW."slug") EXECUTE FUNCTION "move_application_state"();
+CREATE TRIGGER "applications_end_states" AFTER DELETE ON "applications" FOR EACH ROW EXECUTE FUNCTION "move_application_state"();
