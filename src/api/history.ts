@@ -4,8 +4,9 @@ import { inTime } from '../db/in-time.ts'
 import { Problem } from '../errors.ts'
 import type { Api } from '../http/api.ts'
 import { once } from '../http/query.ts'
-import { applicationState, readStates, toState } from '../lists/application-states.ts'
+import { applicationState, compared, readStates, toState } from '../lists/application-states.ts'
 import { queryInteger, queryText } from '../lists/filters.ts'
+import { runList } from '../lists/runs.ts'
 import type { Registry } from '../models/registry.ts'
 import { apiPrefix } from '../paths.ts'
 import { isOutside, readStanding } from '../runs/outside.ts'
@@ -27,7 +28,7 @@ const history = z
       .meta({ description: 'Null when there is no application of this slug or key now.' }),
     changed_outside: z.boolean().nullable().meta({
       description:
-        'Whether the application or its provider is not as its recorded changes left it: changed or deleted past the service. Compared are the fields whose changes are known, but for secrets and lists of references. Null when none is known, as when their runs are no longer kept.',
+        'Whether the application of `state`, or its provider, is not as its recorded changes left it: changed or deleted past the service. When `state` is null: whether one that had the slug is. Compared are the fields whose changes are known, but for secrets and lists of references. Null when none is known, as when their runs are no longer kept.',
     }),
   })
   .meta({ id: 'History' })
@@ -37,6 +38,7 @@ export function historyRoutes(app: Api, db: Db, registry: Registry): void {
     permission: `view_${resource}` as const,
     when: `for changes of its provider: ${verboseName}`,
   }))
+  const runs = runList(registry)
   app.get(
     '/core/applications/:slug/history/',
     {
@@ -74,15 +76,15 @@ export function historyRoutes(app: Api, db: Db, registry: Registry): void {
         throw new Problem('not_found', 'There is no such application, and none had this slug or key.')
       const path = `${apiPrefix}/core/applications/${encodeURIComponent(text)}/history/`
       const next = found.next === null ? null : `${path}?before=${found.next}&page_size=${size}`
-      const [standing, stored] = await Promise.all([
-        inTime(readStanding(db, registry, of, found.owners)),
-        inTime(readStates(db, key === null ? { slugs: [text] } : { keys: [key] }, found.owners)),
-      ])
-      const [state] = stored.values()
+      const asked = key === null ? { slugs: [text] } : { keys: [key] }
+      const [state] = (await inTime(readStates(db, runs, actor, asked, found.owners))).values()
+      // Another application may have had the slug before.
+      const present = state === undefined ? of : { slug: null, key: state.pk }
+      const standing = await inTime(readStanding(db, registry, present, found.owners))
       return {
         next,
         results: found.entries.map(({ entry }) => entry),
-        state: state === undefined ? null : toState(state),
+        state: state === undefined ? null : toState(compared(state, standing)),
         changed_outside: isOutside(standing),
       }
     },

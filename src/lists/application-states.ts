@@ -1,9 +1,14 @@
 import { z } from 'zod'
 import type { Db } from '../db/client.ts'
-import { query } from '../db/raw.ts'
+import { query, Values } from '../db/raw.ts'
 import { withExample } from '../example.ts'
 import { oneOf } from '../models/fields.ts'
+import { type Actor, allows } from '../permissions.ts'
+import { fieldsOutside, isOutside, type Standing } from '../runs/outside.ts'
+import { logNotShown, runsWithHiddenLogs } from '../views/former-owner.ts'
 import { narrows } from './filters.ts'
+import type { ListSpec } from './listed.ts'
+import { seenRuns } from './runs.ts'
 
 /** The state of an application, in one word, with what it says of its last deployment. */
 
@@ -23,8 +28,8 @@ export const stateSql = `CASE WHEN applications.slug IN (${waiting}) THEN 'waiti
 const title = 'ApplicationStateWord'
 const description = `Whether the last run that names it was applied: \`applied\`; \`waiting\`: a run that names it has not ended;
 \`failing\`: the last one was not applied; \`changed_outside\`: fields of it, or of its provider, were changed past the service, as
-workers last found. A run names it by its slug, or by the one before a rename. Runs that name its provider or its key alone, that a
-user cancelled, or whose document has more than 2 000 entries, do not count`
+workers last found; a history compares them at once. A run names it by its slug, or by the one before a rename. Runs that name its
+provider or its key alone, that a user cancelled, or whose document has more than 2 000 entries, do not count`
 
 export const hasState = narrows<never, State>(
   { sql: stateSql },
@@ -32,16 +37,23 @@ export const hasState = narrows<never, State>(
   (sql, state, bind) => `${sql} = ${bind(state)}`,
 )
 
-/** @property failing_run for pages, which ask whether the caller sees it */
 const row = z.object({
+  pk: z.guid(),
   slug: z.string(),
   state: z.enum(states),
   failing_since: z.date().nullable(),
-  reason: z.string().nullable(),
   failing_run: z.guid().nullable(),
+  reason: z.string().nullable(),
+  cause: z.string().nullable(),
+  sentence: z.string().nullable(),
   outside: z.array(z.string()),
 })
-export type ApplicationState = z.output<typeof row>
+
+/**
+ * @property failing_run null when it is no longer kept, or when the caller does not see it
+ * @property reason why that run was not applied, as far as the caller may know it
+ */
+export type ApplicationState = Omit<z.output<typeof row>, 'cause' | 'sentence'>
 
 type Asked = { readonly slugs?: readonly string[]; readonly keys?: readonly string[] }
 
@@ -51,16 +63,39 @@ type Asked = { readonly slugs?: readonly string[]; readonly keys?: readonly stri
  */
 export async function readStates(
   db: Db,
+  runs: ListSpec<'Run'>,
+  actor: Actor,
   { slugs = [], keys = [] }: Asked,
   owners: readonly string[] | null = null,
 ): Promise<ReadonlyMap<string, ApplicationState>> {
   if (slugs.length + keys.length === 0) return new Map()
-  const text = `SELECT applications.slug, ${stateSql} AS state, s.failing_since, r.reason, s.failing_run, coalesce(s.outside, '{}') AS outside
-    FROM applications LEFT JOIN application_states s ON s.slug = applications.slug LEFT JOIN runs r ON r.id = s.failing_run
-    WHERE (applications.slug = ANY ($1::text[]) OR applications.pk = ANY ($2::uuid[]))
-      AND ($3::text[] IS NULL OR applications.owner = ANY ($3::text[]))`
-  const rows = await query(db, row, { text, values: [slugs, keys, owners] })
-  return new Map(rows.map((each) => [each.slug, each]))
+  const values = new Values()
+  const among = values.bind(owners)
+  const text = `SELECT applications.pk, applications.slug, ${stateSql} AS state, s.failing_since, coalesce(s.outside, '{}') AS outside,
+      CASE WHEN ${seenRuns(runs, actor, values)} THEN runs.id END AS failing_run, runs.reason, runs.cause,
+      left(regexp_replace(runs.logs[1], '^not applied: ', ''), 300) AS sentence
+    FROM applications LEFT JOIN application_states s ON s.slug = applications.slug LEFT JOIN runs ON runs.id = s.failing_run
+    WHERE (applications.slug = ANY (${values.bind(slugs)}::text[]) OR applications.pk = ANY (${values.bind(keys)}::uuid[]))
+      AND (${among}::text[] IS NULL OR applications.owner = ANY (${among}::text[]))`
+  const rows = await query(db, row, { text, values: values.list })
+  const failing = rows.flatMap(({ failing_run: run }) => run ?? [])
+  const hidden = await runsWithHiddenLogs(db, failing, actor)
+  const seesCause = allows(actor, 'view_run')
+  return new Map(
+    rows.map(({ cause, sentence, ...each }) => {
+      const { slug, failing_run: run } = each
+      const why = run === null ? null : ((seesCause ? cause : null) ?? (hidden.has(run) ? logNotShown : sentence))
+      return [slug, { ...each, reason: why ?? each.reason }]
+    }),
+  )
+}
+
+/** The state with the fields that were compared just now: workers may not have compared them yet. */
+export function compared(of: ApplicationState, standing: readonly Standing[]): ApplicationState {
+  if (isOutside(standing) === null) return of
+  const outside = fieldsOutside(standing)
+  const isUrgent = of.state === 'waiting' || of.state === 'failing'
+  return { ...of, outside, state: isUrgent ? of.state : outside.length > 0 ? 'changed_outside' : 'applied' }
 }
 
 /** The state as the history of an application has it. */
@@ -71,7 +106,7 @@ export const applicationState = z
     failing_reason: withExample(
       z.string().nullable(),
       null,
-      'The `reason` of the last of these runs, while it is kept.',
+      'Why the last of these runs was not applied, while it is kept: its `cause`, or the first line of its log. Its `reason` for callers who do not see the run.',
     ),
     changed_outside: withExample(z.array(z.string()), [], 'Fields such as `group` or `provider.sub_mode`.'),
   })

@@ -63,6 +63,12 @@ export function isOutside(all: readonly Standing[]): boolean | null {
   return all.some(({ outside }) => outside !== null) ? false : null
 }
 
+/** The fields that were changed outside, those of a provider as `provider.sub_mode`. */
+export const fieldsOutside = (all: readonly Standing[]): string[] =>
+  all.flatMap(({ model, outside }) =>
+    Object.keys(outside ?? {}).map((field) => (model === applicationModel ? field : `provider.${field}`)),
+  )
+
 function standingOf({ model: name, present, recorded, isGone }: Row, registry: Registry): Standing | null {
   const model = registry.byName(name)
   if (model === undefined) return null
@@ -146,11 +152,7 @@ async function compare(db: Db, registry: Registry, keys: readonly string[]): Pro
   const named = 'SELECT unnest($3::uuid[])::text AS key'
   const rows = await query(db, row, { text: comparing(named), values: [applicationModel, kindsText(registry), keys] })
   const outside = [...Map.groupBy(rows, ({ slug }) => slug)].flatMap(([slug, all]) => {
-    const fields = all.flatMap((each) =>
-      Object.keys(standingOf(each, registry)?.outside ?? {}).map((field) =>
-        each.model === applicationModel ? field : `provider.${field}`,
-      ),
-    )
+    const fields = fieldsOutside(all.flatMap((each) => standingOf(each, registry) ?? []))
     return slug === null || fields.length === 0 ? [] : [{ slug, outside: fields }]
   })
   await execute(db, { text: keptText, values: [JSON.stringify(outside), keys] })

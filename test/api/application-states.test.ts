@@ -13,8 +13,8 @@ type State = {
   readonly changed_outside: readonly string[]
 }
 
-async function stateOf(slug: string): Promise<State | null> {
-  const { json } = await answered(200, there.admin.get(`/api/v3/core/applications/${slug}/history/`))
+async function stateOf(slug: string, as = there.admin): Promise<State | null> {
+  const { json } = await answered(200, as.get(`/api/v3/core/applications/${slug}/history/`))
   return (json as { state: State | null }).state
 }
 
@@ -58,12 +58,15 @@ test('it is failing since the first run that was not applied, until one is', asy
   await applied(put(slug))
   expect(await stateOf(slug)).toMatchObject({ state: 'applied', failing_since: null, failing_reason: null })
   const change = () => put(slug, { group: 'New' }, async)
-  await failed(change)
+  const { cause: why } = await there.db.run.findUniqueOrThrow({ where: { id: await failed(change) } })
   const first = await stateOf(slug)
-  expect(first).toMatchObject({ state: 'failing', failing_since: expect.any(String), failing_reason: 'server_error' })
+  expect(first).toMatchObject({ state: 'failing', failing_since: expect.any(String), failing_reason: why })
   await failed(change)
   expect(await stateOf(slug)).toEqual(first)
+  expect(why).toContain('SECRET_KEY')
   expect(await inState('failing')).toContain(slug)
+  const reader = there.as((await there.make.user({ permissions: ['view_application'] })).token)
+  expect(await stateOf(slug, reader)).toEqual({ ...first, failing_reason: 'server_error' })
   expect(await inState('applied')).not.toContain(slug)
   await applied(put(slug))
   expect(await stateOf(slug)).toMatchObject({ state: 'applied', failing_since: null, failing_reason: null })
@@ -145,16 +148,17 @@ test('it is changed outside, with the names of the fields, once workers have com
   await there.db.$executeRawUnsafe(
     `UPDATE providers SET settings = settings || '{"sub_mode": "user_email"}' WHERE name = '${slug}'`,
   )
+  const outside = { state: 'changed_outside', changed_outside: ['group', 'provider.sub_mode'] }
+  expect(await stateOf(slug)).toMatchObject(outside)
+  expect(await inState('changed_outside')).toEqual([])
   const compare = () => compareAll(there.db, there.engine.registry, (error) => expect.unreachable(String(error)))
   await compare()
-  expect(await stateOf(slug)).toMatchObject({
-    state: 'changed_outside',
-    changed_outside: ['group', 'provider.sub_mode'],
-  })
+  expect(await stateOf(slug)).toMatchObject(outside)
   expect(await inState('changed_outside')).toEqual([slug])
   await applied(put(slug, { group: 'Monitoring' }))
-  await compare()
   expect(await stateOf(slug)).toMatchObject({ state: 'applied', changed_outside: [] })
+  await compare()
+  expect(await inState('changed_outside')).toEqual([])
 })
 
 test('the tag of an application does not depend on its state', async () => {

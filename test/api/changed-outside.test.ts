@@ -98,6 +98,16 @@ describe('what is changed by SQL counts:', () => {
   })
 })
 
+test('an application does not count for a later one under its former slug', async () => {
+  const former = `${slug}-former`
+  const entry = (of: string) => ({ model: 'service_core.application', identifiers: { slug: of }, attrs: { name: of } })
+  await apply([entry(former)])
+  await apply([{ ...entry(`${former}-now`), was: former }])
+  await change(`UPDATE applications SET meta_description = 'by SQL' WHERE slug = '${former}-now'`)
+  await apply([entry(former)])
+  expect([await isOutside(former), await isOutside(`${former}-now`)]).toEqual([false, true])
+})
+
 test('what no kept run tells is not known; a later run tells what it changed', async () => {
   const body = await named('ldap', slug)
   await put(body)

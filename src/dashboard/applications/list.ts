@@ -55,7 +55,7 @@ export function applicationsPage(app: Api, { db, registry, runs }: Sources, read
     const content = html`${!allows(actor, 'view_application') && html`<p class="quiet">You see those of some owners only: your rights are bound to them.</p>`}
 ${filters(applicationsPath, fields, asked)}
 ${teams?.[0] !== undefined && teamTable([teams[0]])}
-<section>${found === null ? notKnown('This takes too long: say more of what you look for.') : results(found, asked, actor)}</section>
+<section>${found === null ? notKnown('This takes too long: say more of what you look for.') : results(found, asked)}</section>
 <form method="post" action="${applicationsPath}"><p class="quiet">Workers compare all applications with their recorded changes every 10 minutes. ${allows(actor, 'manage_queue') && html`<button type="submit">Compare now</button>`}</p></form>`
     const isLive = asked.page === 1
     return sendPage(reply, page({ title: 'Applications', actor, within: applicationsPath, isLive, content }))
@@ -76,7 +76,7 @@ ${teams?.[0] !== undefined && teamTable([teams[0]])}
     const [pks, slugs] = [found.rows.map(({ pk }) => pk), found.rows.map(({ slug }) => slug)]
     const [changes, states] = await Promise.all([
       ifInTime(readLastChanges(db, registry, actor, pks)),
-      ifInTime(readStates(db, { slugs })),
+      ifInTime(readStates(db, runs, actor, { slugs })),
     ])
     return { ...found, changes, states }
   }
@@ -87,9 +87,9 @@ type Found = Awaited<ReturnType<ReadApplications>> & {
   readonly states: Awaited<ReturnType<typeof readStates>> | null
 }
 
-const results = (found: Found, asked: Question, actor: Actor): Html =>
+const results = (found: Found, asked: Question): Html =>
   html`<h2>${found.isCut ? `${number(mostCounted)}+ applications` : count(found.count, 'application')}</h2>
-${found.rows.length > 0 ? list(found, actor) : formerly(asked.text ?? '')}
+${found.rows.length > 0 ? list(found) : formerly(asked.text ?? '')}
 ${moves({
   Before: asked.page > 1 && withQuery(applicationsPath, { ...asked, page: asked.page - 1 }),
   Next: asked.page * rowsOfPage < found.count && withQuery(applicationsPath, { ...asked, page: asked.page + 1 }),
@@ -100,7 +100,7 @@ const formerly = (text: string): Html | false =>
   /^[\w-]+$/.test(text) &&
   html`<p>None has it now. <a href="${applicationPath(text)}">What was done to one with the slug ${text}</a></p>`
 
-const list = ({ rows, states: found, changes }: Found, actor: Actor): Html =>
+const list = ({ rows, states: found, changes }: Found): Html =>
   table(
     'Applications',
     {
@@ -117,7 +117,7 @@ const list = ({ rows, states: found, changes }: Found, actor: Actor): Html =>
       cells: [
         html`<a href="${applicationPath(row.slug)}">${titleText(row.name)}</a>`,
         row.slug,
-        stateText(found?.get(row.slug), actor),
+        stateText(found?.get(row.slug)),
         ...providerCells(row),
         row.owner !== null && ownerLink(row.owner),
         changes === null ? 'not known' : lastChange(changes.get(row.pk)),

@@ -5,7 +5,7 @@ import { Problem } from '../../errors.ts'
 import { requireAccess } from '../../http/access.ts'
 import type { Api } from '../../http/api.ts'
 import { type Html, html } from '../../http/html.ts'
-import { readStates } from '../../lists/application-states.ts'
+import { compared, readStates } from '../../lists/application-states.ts'
 import { queryText } from '../../lists/filters.ts'
 import { findRuns } from '../../lists/runs-of-operators.ts'
 import type { Registry } from '../../models/registry.ts'
@@ -61,25 +61,26 @@ export function applicationPage(app: Api, { db, registry, runs }: Sources, read:
       const of = row === undefined ? { slug } : { slug: null, key: row.pk }
       const [standing, states] = await Promise.all([
         ifInTime(readStanding(db, registry, of, history?.owners ?? ownersShown(actor))),
-        row && ifInTime(readStates(db, { slugs: [slug] })),
+        row && ifInTime(readStates(db, runs, actor, { slugs: [slug] })),
       ])
       const isSeen = ({ model, owner, isGone }: Standing) =>
         isGone || allowsFor(actor, `view_${registry.byName(model)?.resource}`, owner)
       const visible = standing?.filter(isSeen) ?? null
-      const isChanged = visible !== null && isOutside(visible) === true
+      const isChanged = standing !== null && isOutside(standing) === true
       const putBack = isChanged ? await ifInTime(lastDocument(slug, entries, actor)) : null
       const isFirst = before === null
-      const state = states?.get(slug)
+      const stored = states?.get(slug)
+      const state = stored && standing ? compared(stored, standing) : stored
       const content = html`${row === undefined && html`<div class="summary bad"><p>${mark('off', 'gone')} <span class="says">There is no application of this slug now: it was deleted or renamed.</span></p></div>`}
-${state?.state === 'failing' && html`<div class="summary bad"><p>${stateText(state, actor)}</p></div>`}
-${state?.state === 'waiting' && html`<div class="summary"><p>${stateText(state, actor)} <span class="says">A run that names it has not ended.</span></p></div>`}
+${state?.state === 'failing' && html`<div class="summary bad"><p>${stateText(state)}</p></div>`}
+${state?.state === 'waiting' && html`<div class="summary"><p>${stateText(state)} <span class="says">A run that names it has not ended.</span></p></div>`}
 ${
   isChanged &&
   html`<div class="summary warn"><p>${mark('warn', 'changed outside')} <span class="says">It, or its provider, is not as its recorded changes left it.</span></p>
 ${putBack !== null && html`<p><a href="${rollBackPath(putBack)}">Plan its last document again</a>: what it would put back.</p>`}</div>`
 }
 <div class="columns${isFirst && row !== undefined && ' aside'}">
-${isFirst && row !== undefined && html`<section><h2>As it stands</h2>${facts(row, stateText(state, actor))}${visible === null ? notKnown() : visible.map((each) => fieldsOf(each, registry))}</section>`}
+${isFirst && row !== undefined && html`<section><h2>As it stands</h2>${facts(row, stateText(state))}${visible === null ? notKnown() : visible.map((each) => fieldsOf(each, registry))}</section>`}
 <section><h2>What was done to it and to its providers</h2>
 ${entries.length === 0 ? html`<p>Nothing is recorded.</p>` : timeline(entries, namesOf(registry), actor)}
 ${moves({

@@ -7,7 +7,7 @@ import { findPage, type Request } from '../../lists/list.ts'
 import type { ListSpec } from '../../lists/listed.ts'
 import { mostRuns, type OwnerStates } from '../../lists/owner-states.ts'
 import type { Registry } from '../../models/registry.ts'
-import { type Actor, seesAllRuns } from '../../permissions.ts'
+import type { Actor } from '../../permissions.ts'
 import { applicationView } from '../../views/application.ts'
 import { readUidOf } from '../../views/uid.ts'
 import { applicationsPath, runPagePath, runsPath, withQuery } from '../addresses.ts'
@@ -51,16 +51,15 @@ const looksOf: Readonly<Record<State, Look>> = {
   changed_outside: 'warn',
 }
 
-/** The run is a link for those who see all runs: `failing since 12:10 (cancelled)`, `changed outside (group)` */
-export function stateText(of: ApplicationState | undefined, actor: Actor): Html {
+/** `failing since 12:10 (the queue is paused)`, with a link to the run; `changed outside (group)` */
+export function stateText(of: ApplicationState | undefined): Html {
   if (of === undefined) return mark('open', 'not known')
   const { state, failing_since: since, failing_run: run, reason, outside } = of
   const word = mark(looksOf[state], stateWords[state])
   if (state === 'changed_outside') return html`${word} (${sentenceText(outside.join(', '))})`
   if (state !== 'failing' || since === null) return word
-  const cause = reason ?? 'its run is no longer kept'
-  const seesRun = reason !== null && seesAllRuns(actor)
-  return html`${word} since ${shortTime(since)} (${run !== null && seesRun ? html`<a href="${runPagePath(run)}">${cause}</a>` : cause})`
+  const cause = sentenceText(reason ?? 'its run is no longer kept')
+  return html`${word} since ${shortTime(since)} (${run === null ? cause : html`<a href="${runPagePath(run)}">${cause}</a>`})`
 }
 
 /** Owners with the number of their applications in each state, each with a link to these. @param most the most rows */
