@@ -19,9 +19,16 @@ const stateRow = z.object({
   ...(Object.fromEntries(states.map((each) => [each, z.int()])) as Record<State, z.ZodInt>),
 })
 
-const runRow = z.object({ owner: z.string(), id: z.guid(), at: z.date(), outcome: z.enum([...outcomes, 'planned']) })
+/** @property names whether it names applications */
+const runRow = z.object({
+  owner: z.string().nullable(),
+  id: z.guid(),
+  at: z.date(),
+  outcome: z.enum([...outcomes, 'planned']),
+  names: z.boolean(),
+})
 
-/** @property last the newest run under this owner, among the newest that the caller sees */
+/** @property last the newest run under this owner, or under none, among the newest that the caller sees */
 export type OwnerStates = z.output<typeof stateRow> & { readonly last: z.output<typeof runRow> | undefined }
 
 /** The newest runs among which the last one of each owner is looked for. */
@@ -29,7 +36,7 @@ export const mostRuns = 2_000
 
 /**
  * @param owner only this one; null: all
- * @returns those with failing applications first; none for a caller who sees no application
+ * @returns those with failing applications first, and last those who have none yet, because their last run did not make one
  */
 export async function readOwners(
   db: Db,
@@ -63,12 +70,22 @@ export async function readOwners(
       db,
       runRow,
       unprepared({
-        text: `SELECT DISTINCT ON (o.owner) o.owner, runs.id, runs.created_at AS at, ${outcomeSql} AS outcome
-          FROM (${newest}) runs, unnest(${ownersSql}) o(owner) ORDER BY o.owner, runs.created_at DESC`,
+        text: `SELECT DISTINCT ON (o.owner) o.owner, runs.id, runs.created_at AS at, ${outcomeSql} AS outcome,
+            (runs.slug IS NOT NULL OR jsonb_exists(runs.options, 'applications')) AS names
+          FROM (${newest}) runs LEFT JOIN LATERAL unnest(${ownersSql}) o(owner) ON true ORDER BY o.owner, runs.created_at DESC`,
         values: ofRuns.list,
       }),
     ),
   ])
   const byOwner = new Map(last.map((each) => [each.owner, each]))
-  return all.map((each) => ({ ...each, last: each.owner === null ? undefined : byOwner.get(each.owner) }))
+  const known = new Set(all.map((each) => each.owner))
+  const without = last.filter(
+    ({ owner: of, outcome, names }) =>
+      !known.has(of) && (owner === null || of === owner) && names && outcome !== 'applied' && outcome !== 'unchanged',
+  )
+  const none = { applied: 0, failing: 0, waiting: 0, changed_outside: 0 }
+  return [...all, ...without.map(({ owner }) => ({ owner, ...none }))].map((each) => ({
+    ...each,
+    last: byOwner.get(each.owner),
+  }))
 }

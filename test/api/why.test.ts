@@ -3,7 +3,7 @@ import pg from 'pg'
 import { describe, expect } from 'vitest'
 import { transaction } from '../../src/db/client.ts'
 import { runFormat } from '../../src/runs/format.ts'
-import { atEnd, type Installation, installation, run, sql, until } from '../support/kit.ts'
+import { atEnd, dashboardOf, type Installation, installation, run, sql, until } from '../support/kit.ts'
 import { lockedOut } from '../support/locked-out.ts'
 import { samplesOf } from '../support/metrics.ts'
 import { needs } from '../support/needs.ts'
@@ -76,6 +76,9 @@ async function expectEverywhere({ there, code, sentence, cause = sentence, meanw
   const [, attention = ''] = (await page('/admin/')).split('Needs attention')
   expect(attention).toContain(cause)
   expect(attention).toMatch(/1 still failing/)
+  // It is not there: its page has its runs.
+  const viewer = await there.make.user({ permissions: ['view_queue', 'view_application', 'view_run'] })
+  expect(text((await dashboardOf(there).get(viewer, `/admin/applications/${slug}/`)).body)).toContain(cause)
   const series = `gatewright_runs_ended_total{mode="apply",kind="radius",outcome="cancelled",reason="${code}"}`
   const metrics = async () => samplesOf((await there.app.inject('/-/metrics/')).body).get(series)
   await until(async () => (await metrics()) === 1, { what: `the metric to count ${code}` })

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { answered, dashboardOf, installation, type SubmitOptions, until } from '../support/kit.ts'
+import { answered, dashboardOf, installation, type SubmitOptions, textOf, until } from '../support/kit.ts'
+import { statesOf } from '../support/operations.ts'
 
 /** The pages of applications: what there is, whose it is, and what was done to it. */
 
@@ -64,6 +65,44 @@ test('one has a timeline with from -> to, who and the run, also when it is renam
   expect(gone).toContain('There is no application of this slug now')
   expect(gone).toMatch(/class="mark bad">deleted</)
   expect((await get(operator, page('never-was'))).statusCode).toBe(404)
+})
+
+const rowOf = (body: string, owner: string) =>
+  textOf(body.match(new RegExp(`<tr id="team-${owner}".*?</tr>`, 's'))?.[0] ?? '')
+
+test('a first deployment that is not applied has a page, and its owner a row', async () => {
+  const bound = await service.make.user({ permissions, owners: ['team-a'] })
+  const release = service.hold()
+  const { run } = await service.admin.submit('radius', 'first-ever', { owner: 'team-new', prefer: 'respond-async' })
+  expect(textOf((await get(operator, page('first-ever'))).body)).toMatch(/not there.*waiting/s)
+  await answered(200, service.admin.post(`${run}cancel/`))
+  const entry = { model: 'service_core.application', identifiers: { slug: 'first-of-set' }, attrs: { name: 'First' } }
+  const { runId: id } = await service.admin.apply([entry], { prefer: 'respond-async' })
+  await service.db.run.update({ where: { id }, data: { blueprint: 'v1.not.sealed.here' } })
+  release()
+  await until(async () => textOf((await get(operator, page('first-of-set'))).body).includes('sealed under key'), {
+    what: 'the page of the one that a document names',
+  })
+  expect(textOf((await get(operator, page('first-ever'))).body)).toMatch(/not there.*cancelled.*cancelled by admin/s)
+  expect((await get(bound, page('first-ever'))).statusCode).toBe(404)
+  for (const path of ['/admin/', `${list}?owner=team-new`])
+    expect(rowOf((await get(operator, path)).body, 'team-new')).toMatch(/team-new 0 0 0 0 cancelled/)
+  expect(rowOf((await get(operator, '/admin/')).body, '')).toMatch(/none \d+ \d+ \d+ \d+ failed/)
+  await put('first-ever', { owner: 'team-new' })
+  expect(rowOf((await get(operator, '/admin/')).body, 'team-new')).toMatch(/team-new 1 0 0 0 applied/)
+  expect((await get(operator, page('first-ever'))).body).not.toContain('The last runs that name it')
+})
+
+test('one whose last run was refused is failing in the banner and in what needs attention', async () => {
+  await put('refused')
+  const shown = async () => {
+    const [banner = '', attention = ''] = textOf((await get(operator, '/admin/')).body).split('Needs attention')
+    return [banner, attention].map((text) => /\d+ applications? failing/.exec(text)?.[0])
+  }
+  expect(await shown()).toEqual([undefined, undefined])
+  await statesOf(service).refused('refused')
+  expect(await shown()).toEqual(['1 application failing', '1 application failing'])
+  await put('refused')
 })
 
 test('one that was changed past the service says so', async () => {
@@ -138,11 +177,7 @@ test('the list has the state of each, as a filter too, and the page of an owner 
   for (const row of [/by-sql.*changed outside.*\(group\)/, /broken.*failing.*since.*\(.*SECRET_KEY/, /fine.*applied/])
     expect(rows).toContainEqual(expect.stringMatching(row))
   expect(body).toMatch(new RegExp(`<a href="/admin/runs/${id}/">sealed under key`))
-  const team = body
-    .match(/<tr id="team-team-states".*?<\/tr>/s)?.[0]
-    .replace(/<[^>]+>/g, ' ')
-    .replace(/\s+/g, ' ')
-  expect(team).toMatch(/team-states 1 1 0 1 failed/)
+  expect(rowOf(body, 'team-states')).toMatch(/team-states 1 1 0 1 failed/)
   for (const [state, slug] of [
     ['applied', 'fine'],
     ['failing', 'broken'],

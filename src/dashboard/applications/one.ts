@@ -7,6 +7,7 @@ import type { Api } from '../../http/api.ts'
 import { type Html, html } from '../../http/html.ts'
 import { compared, readStates } from '../../lists/application-states.ts'
 import { queryText } from '../../lists/filters.ts'
+import { readRunRows } from '../../lists/run-rows.ts'
 import { findRuns } from '../../lists/runs-of-operators.ts'
 import type { Registry } from '../../models/registry.ts'
 import { type Actor, allowsFor, ownersShown } from '../../permissions.ts'
@@ -17,6 +18,7 @@ import { applicationPath, applicationsPath, rollBackPath, runPagePath, runsPath 
 import { page, pageRoute, sendPage } from '../frame.ts'
 import { ifInTime } from '../late.ts'
 import { fieldList } from '../runs/changes.ts'
+import { runTable } from '../runs/tables.ts'
 import { factList, moves, table } from '../table.ts'
 import { count, type Look, mark, namesOf, nameText, notKnown, number, shortId, shortTime } from '../words.ts'
 import {
@@ -42,6 +44,7 @@ const historyQuery = z.strictObject({
     .default(null),
 })
 const entriesOfPage = 20
+const runsOfPage = 5
 const none = 'There is no such application, and none had this slug, as far as you may see.'
 
 export function applicationPage(app: Api, { db, registry, runs }: Sources, read: ReadApplications): void {
@@ -56,7 +59,8 @@ export function applicationPage(app: Api, { db, registry, runs }: Sources, read:
         inTime(read(actor, { sent: { slug }, terms: [], page: 1, size: 1 })),
       ])
       const [row] = found.rows
-      if (history === undefined && row === undefined) throw new Problem('not_found', none)
+      const named = row === undefined ? await inTime(runsNaming(slug, actor)) : []
+      if (history === undefined && row === undefined && named.length === 0) throw new Problem('not_found', none)
       const { entries = [], next = null } = history ?? {}
       const of = row === undefined ? { slug } : { slug: null, key: row.pk }
       const [standing, states] = await Promise.all([
@@ -71,7 +75,8 @@ export function applicationPage(app: Api, { db, registry, runs }: Sources, read:
       const isFirst = before === null
       const stored = states?.get(slug)
       const state = stored && standing ? compared(stored, standing) : stored
-      const content = html`${row === undefined && html`<div class="summary bad"><p>${mark('off', 'gone')} <span class="says">There is no application of this slug now: it was deleted or renamed.</span></p></div>`}
+      const content = html`${row === undefined && html`<div class="summary bad"><p>${history === undefined ? html`${mark('bad', 'not there')} <span class="says">There is no application of this slug, as far as you may see: the runs below name it.</span>` : html`${mark('off', 'gone')} <span class="says">There is no application of this slug now: it was deleted or renamed.</span>`}</p></div>`}
+${named.length > 0 && runTable('The last runs that name it', named, new Date())}
 ${state?.state === 'failing' && html`<div class="summary bad"><p>${stateText(state)}</p></div>`}
 ${state?.state === 'waiting' && html`<div class="summary"><p>${stateText(state)} <span class="says">A run that names it has not ended.</span></p></div>`}
 ${
@@ -94,6 +99,15 @@ ${moves({
       )
     },
   )
+
+  /** The newest runs that name a slug, and the last that made it fail: a document. */
+  async function runsNaming(slug: string, actor: Actor) {
+    const [{ ids }, state] = await Promise.all([
+      findRuns(db, runs, actor, { sent: { application: slug, mode: ['apply'] }, size: runsOfPage }),
+      db.applicationState.findUnique({ where: { slug } }),
+    ])
+    return readRunRows(db, runs, actor, [...new Set([...ids, state?.failingRun ?? []].flat())])
+  }
 
   /**
    * The newest run that wrote the application, or that found it as its document has it. @returns null when there is none to plan

@@ -4,15 +4,15 @@ import { type Actor, allows } from '../../permissions.ts'
 import { atWorkFromS, type Blocker } from '../../runs/at-work.ts'
 import { type Expiring, expiresWithinDays } from '../../views/expiries.ts'
 import { isCounted } from '../../views/refusal.ts'
-import { actPath, nowPath, refusalsPath, retentionPath, runPagePath, runsPath } from '../addresses.ts'
+import { actPath, applicationsPath, nowPath, refusalsPath, retentionPath, runPagePath, runsPath } from '../addresses.ts'
 import { teamTable } from '../applications/states.ts'
 import { page } from '../frame.ts'
 import { byFrequency, groupTable, names, person, runLink, runTable } from '../runs/tables.ts'
 import { table } from '../table.ts'
-import { duration, mark, nameText, notKnown, number, sentenceText, shortId, shortTime, time } from '../words.ts'
+import { count, duration, mark, nameText, notKnown, number, sentenceText, shortId, shortTime, time } from '../words.ts'
 import { plot } from './plot.ts'
 import type { Now } from './read.ts'
-import { parts, summary } from './summary.ts'
+import { failingOf, parts, summary } from './summary.ts'
 
 /** /admin/: the current state, the most urgent first. */
 export const nowPage = (now: Now, actor: Actor): string =>
@@ -87,8 +87,10 @@ function blockerText({ pid, run, program, state, openS, statement }: Blocker): H
   return html`${mark('warn', 'blocked')} by ${who}, ${state}${openS !== null && `, its transaction is open for ${duration(openS * 1_000)}`}${statement !== null && html`; last statement: <code>${sentenceText(statement)}</code>`}`
 }
 
-function attention({ failures, tokens, certificates, refused }: Now): Html {
-  return html`<h3>Failed or not taken in the last 7 days, by cause</h3>
+function attention({ teams, failures, tokens, certificates, refused }: Now): Html {
+  const failing = failingOf(teams)
+  return html`${failing > 0 && html`<p><a href="${applicationsPath}?state=failing">${mark('bad', `${count(failing, 'application')} failing`)}</a></p>`}
+<h3>Failed or not taken in the last 7 days, by cause</h3>
 ${listed(
   failures?.groups ?? null,
   mark('good', 'None.'),

@@ -31,11 +31,7 @@ export function evaluate(now: Now, isAllSeen: boolean): { readonly look: Look; r
     ...some(missing(now.workers ?? []).length, 'worker', 'silent'),
     ...some(missing(now.servers ?? []).length, 'server', 'silent'),
     ...some((atWork ?? []).filter(isBlocked).length, 'run', 'blocked'),
-    ...some(
-      (now.teams ?? []).reduce((sum, { failing }) => sum + failing, 0),
-      'application',
-      'failing',
-    ),
+    ...some(failingOf(now.teams), 'application', 'failing'),
     ...some(
       (now.teams ?? []).reduce((sum, each) => sum + each.changed_outside, 0),
       'application',
@@ -50,6 +46,8 @@ export function evaluate(now: Now, isAllSeen: boolean): { readonly look: Look; r
   const isKnown = isAllSeen && failures?.isAll === true
   return { look: 'good', text: isKnown ? 'Nothing is wrong.' : 'Nothing is known to be wrong.' }
 }
+
+export const failingOf = (teams: Now['teams']): number => (teams ?? []).reduce((sum, { failing }) => sum + failing, 0)
 
 const some = (of: number, what: string, is: string): readonly string[] => (of === 0 ? [] : [`${count(of, what)} ${is}`])
 
