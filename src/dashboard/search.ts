@@ -56,6 +56,12 @@ export function searchRoute(app: Api, { db, registry, runs }: Sources): void {
   const kinds: Readonly<Record<string, Search>> = {
     Applications: async (actor, text) => {
       const keys = await named(applications, actor, 'slug', text)
+      // The page of one that is not there has the runs that name it.
+      const isNamed =
+        keys.length === 0 &&
+        allowsSome(actor, 'view_application') &&
+        (await find(runs, actor, { slug: text })).length > 0
+      if (isNamed) return [{ text, href: at.applicationPath(text), note: 'not there' }]
       const rows = await db.application.findMany({ where: { pk: { in: keys } } })
       return inOrder(keys, rows, ({ pk }) => pk).map(({ name, slug, owner }) => {
         return {

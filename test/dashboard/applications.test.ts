@@ -85,6 +85,9 @@ test('a first deployment that is not applied has a page, and its owner a row', a
   })
   expect(textOf((await get(operator, page('first-ever'))).body)).toMatch(/not there.*cancelled.*cancelled by admin/s)
   expect((await get(bound, page('first-ever'))).statusCode).toBe(404)
+  const search = '/admin/search/?q=first-ever'
+  expect((await get(operator, search)).headers.location).toBe(page('first-ever'))
+  expect((await get(bound, search)).body).toContain('Nothing is found')
   for (const path of ['/admin/', `${list}?owner=team-new`])
     expect(rowOf((await get(operator, path)).body, 'team-new')).toMatch(/team-new 0 0 0 0 cancelled/)
   expect(rowOf((await get(operator, '/admin/')).body, '')).toMatch(/none \d+ \d+ \d+ \d+ failed/)
