@@ -27,12 +27,16 @@ const readiness = async () => {
   const { status, json } = await there.as('').get('/-/health/applies/')
   return { status, detail: (json as { checks: { worker: { detail: string } } }).checks.worker.detail }
 }
-const metric = async (name: string) => {
-  // What was read is kept for a second.
-  await new Promise((resolve) => setTimeout(resolve, 1_050))
-  const { text } = await there.as('').get('/-/metrics/')
-  return text.split('\n').filter((line) => line.startsWith(`${name}{`))
-}
+/** The metrics come to have these lines: what was read is kept for a second. */
+const metricsHave = (name: string, lines: unknown[]) =>
+  until(
+    async () => {
+      const { text } = await there.as('').get('/-/metrics/')
+      expect(text.split('\n').filter((line) => line.startsWith(`${name}{`))).toEqual(lines)
+      return true
+    },
+    { what: `${name} in the metrics` },
+  )
 const page = async (url = '/admin/workers/') => {
   const viewer = await there.make.user({ permissions: ['view_queue'] })
   return (await dashboardOf(there).get(viewer, url)).body
@@ -79,9 +83,9 @@ test('of two workers, the silent one is named by readiness, metrics and the page
     200,
     expect.stringMatching(/^A worker takes jobs\. 1 of 2 workers is silent, for \d+ s: /),
   ])
-  const metrics = await metric('gatewright_workers')
-  expect(metrics).toEqual([expect.stringMatching(/state="heard"\} 1$/), expect.stringMatching(/state="silent"\} 1$/)])
-  expect(await metric('gatewright_worker_slots')).toEqual([
+  const heardAndSilent = ['heard', 'silent'].map((state) => expect.stringMatching(`state="${state}"} 1$`))
+  await metricsHave('gatewright_workers', heardAndSilent)
+  await metricsHave('gatewright_worker_slots', [
     'gatewright_worker_slots{state="busy"} 0',
     'gatewright_worker_slots{state="free"} 8',
   ])
