@@ -93,7 +93,7 @@ function teamRow({ owner, last, ...of }: OwnerStates): Row {
       linked('waiting'),
       linked('changed_outside'),
       last !== undefined &&
-        html`${mark(looks[last.outcome], last.outcome === 'unknown' ? 'waiting' : last.outcome)} <a href="${runPagePath(last.id)}">${shortTime(last.at)}</a> <a class="quiet" href="${withQuery(runsPath, { owner, period: 'week' })}">all runs</a>`,
+        html`${mark(looks[last.outcome], last.outcome === 'unknown' ? 'waiting' : last.outcome)} <a href="${runPagePath(last.id)}">${shortTime(last.at)}</a>${owner !== null && html` <a class="quiet" href="${withQuery(runsPath, { owner, period: 'week' })}">all runs</a>`}`,
     ],
   }
 }
