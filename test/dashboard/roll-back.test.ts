@@ -136,6 +136,16 @@ describe('a roll back', () => {
     expect(textOf(body)).toMatch(/It would do this: 1 changed.*group: by SQL -> First/)
   })
 
+  test('puts a field back that the document does not name, and that was changed outside', async () => {
+    const body = await named('radius', slug, { app: { group: undefined } })
+    const run = (await answered(200, service.admin.put(applyPath, body))).runId
+    await service.db.application.updateMany({ where: { slug }, data: { group: 'by SQL' } })
+    const { plan, body: text } = await planned(run)
+    expect(textOf(text)).toMatch(/It would do this: 1 changed.*group: by SQL -> /)
+    expect((await post(operator, page(run), { plan })).statusCode).toBe(303)
+    expect(await groupOf()).toBe('')
+  })
+
   test('of many entries shows the first, and the next on the next page', async () => {
     const entries = Array.from({ length: 130 }, (_, each) => ({
       model: 'service_core.group',

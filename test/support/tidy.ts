@@ -336,11 +336,11 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/rights': 1333,
   'src/runs': 3270,
   'src/standalone': 1281,
-  'src/submissions': 1361,
+  'src/submissions': 1500,
   'src/tracing': 177,
   'src/views': 2428,
   'src/waits': 316,
-  test: 69_129,
+  test: 69_351,
   workers: 117,
 }
 

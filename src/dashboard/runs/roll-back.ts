@@ -248,9 +248,9 @@ const notPlanned = (id: string, what: string, why: Html): Html =>
   html`<div class="summary warn"><p>${mark(looks.refused, 'not planned')} <span class="says">${what}</span></p></div>
 <section><h2>Why</h2>${why}</section><p class="choice">${cancel(id, 'Back to the run')}<a class="button" href="${rollBackPath(id)}">Plan it again</a></p>`
 
-/** Fields that were changed since the run, and that no document can put back. */
+/** Fields that are not as they were, and that no document can put back. */
 const notPutBack = (left: readonly string[]): Html => html`<section><h2>Will not be put back</h2>
-<p>They were changed since, and the history does not have what they were: secrets, and references by the names of that time.</p>
+<p>They are not as they were, and no document can put them back: secrets, generated values, and references by the names of that time.</p>
 <ul>${left.map((line) => html`<li>${cutTo(1_000, line)}</li>`)}</ul></section>`
 
 const form = (id: string, plan: string, { message: value, wrong }: Said): Html => html`<section><h2>Apply it</h2>
