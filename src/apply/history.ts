@@ -74,10 +74,9 @@ export const applicationModel = 'service_core.application'
 export const kindsText = ({ kinds }: Pick<Registry, 'kinds'>): string =>
   JSON.stringify([...kinds].map(([kind, { name }]) => ({ kind, model: name })))
 
-/** The fields of a change, in SQL: of the object or of its run; null when they are not known. */
-export const fieldsOf = (object: string, run: string): string =>
-  `coalesce(CASE WHEN jsonb_typeof(${object}.fields) = 'object' THEN ${object}.fields END,
-    CASE WHEN jsonb_typeof(${run}.changes -> ${object}.change -> 'fields') = 'object' THEN ${run}.changes -> ${object}.change -> 'fields' END)`
+/** The fields of a change, in SQL; null when they are not known. @param ofObject those that it has @param ofRun those of its run */
+export const fieldsOf = (ofObject: string, ofRun: string): string =>
+  `CASE 'object' WHEN jsonb_typeof(${ofObject}) THEN ${ofObject} WHEN jsonb_typeof(${ofRun}) THEN ${ofRun} END`
 
 /**
  * Common table expressions that read each apply once, however many of its objects are asked for: `changes`, rows of
@@ -95,6 +94,5 @@ export const changesOf = (objects: string, applies: string): string => `changes 
     WHERE r.id IN (SELECT run_id FROM changes) AND ((r.id, n.position - 1) IN (SELECT run_id, change FROM changes)) IS TRUE
   ), field_changes AS (
     SELECT c.model, c.key, f.key AS field, f.value AS change, c.audit_pk, c.position, c.action, c.owner
-    FROM changes c LEFT JOIN run_changes n USING (run_id, change), jsonb_each(
-      CASE 'object' WHEN jsonb_typeof(c.fields) THEN c.fields WHEN jsonb_typeof(run_fields) THEN run_fields END) f
+    FROM changes c LEFT JOIN run_changes n USING (run_id, change), jsonb_each(${fieldsOf('c.fields', 'run_fields')}) f
   )`

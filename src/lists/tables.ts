@@ -1,5 +1,5 @@
 import type { Prisma } from '../db/generated/client.ts'
-import type { FieldOf } from '../views/view.ts'
+import { columnName, type FieldOf } from '../views/view.ts'
 import type { Expression } from './filters.ts'
 
 /** The names of lists in SQL, and the texts that are searched. */
@@ -39,7 +39,7 @@ export const tableOf = (model: ListedModel): Table => tables[model]
 
 /** The column of a field, as `schema.prisma` maps it: `isActive` -> `is_active`. */
 export const columnOf = (model: ListedModel, field: string): string =>
-  tableOf(model).columns?.[field] ?? field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+  tableOf(model).columns?.[field] ?? columnName(field)
 
 export const qualified = (model: ListedModel, field: string): string =>
   `${tableOf(model).name}.${columnOf(model, field)}`

@@ -3,7 +3,7 @@ import { applicationModel, changesOf, kindsText, objectsNamed } from '../apply/h
 import type { Db } from '../db/client.ts'
 import { execute, query } from '../db/raw.ts'
 import type { Logger } from '../log.ts'
-import type { Model } from '../models/define.ts'
+import type { Field, Model } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import { isSame } from '../plan/same-value.ts'
 import { toMaskedValues } from '../plan/storage.ts'
@@ -86,14 +86,18 @@ function standingOf({ model: name, present, recorded, isGone }: Row, registry: R
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** Secrets are not compared, nor lists of references: changes show the names that they had. */
+/** Whether a field has another value than a recorded one. Changes show the names of references: only whether there is one is known. */
+export const differs = (field: Field, now: unknown, recorded: unknown): boolean =>
+  field.reference === undefined
+    ? !isSame(field, now, recorded)
+    : !Array.isArray(recorded) && (now === null) !== (recorded === null)
+
+/** Secrets are not compared. */
 function differing(model: Model, values: Fields, recorded: Fields): NonNullable<Standing['outside']> {
   const changed = Object.entries(recorded).filter(([name, from]) => {
     const field = model.fields.get(name)
-    const value = values[name] ?? null
     if (field === undefined || field.secret || markerText(from) !== undefined) return false
-    if (field.reference === undefined) return !isSame(field, value, from)
-    return !Array.isArray(from) && (value === null) !== (from === null)
+    return differs(field, values[name] ?? null, from)
   })
   return Object.fromEntries(changed.map(([name, from]) => [name, { from, to: values[name] ?? null }]))
 }
@@ -183,7 +187,7 @@ export function startComparing(db: Db, registry: Registry, log: Logger): { stop(
       await compareAll(db, registry, warn)
       await execute(db, { text: endedText, values: [] })
     } else {
-      const keys = await portionOf(db, differs, [])
+      const keys = await portionOf(db, isOutsideNow, [])
       if (keys.length > 0) await compare(db, registry, keys)
     }
   }
@@ -193,4 +197,4 @@ export function startComparing(db: Db, registry: Registry, log: Logger): { stop(
   })
 }
 
-const differs = "a.slug IN (SELECT slug FROM application_states WHERE outside <> '{}')"
+const isOutsideNow = "a.slug IN (SELECT slug FROM application_states WHERE outside <> '{}')"

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { notShown } from '../apply/changes.ts'
-import { changesOf } from '../apply/history.ts'
+import { changesOf, fieldsOf } from '../apply/history.ts'
 import type { Db } from '../db/client.ts'
 import { type EngineReader, reader } from '../db/engine-tx.ts'
 import { inTime, patience } from '../db/in-time.ts'
@@ -15,6 +15,7 @@ import { isSame } from '../plan/same-value.ts'
 import { isRowOf } from '../plan/statements.ts'
 import { toMaskedValues } from '../plan/storage.ts'
 import type { FormerRun } from '../runs/documents.ts'
+import { differs } from '../runs/outside.ts'
 import { markerText } from '../sides.ts'
 import { type Seen, seenBy } from '../views/history.ts'
 
@@ -173,10 +174,10 @@ function differing(
       // Changes show names, and a row has keys.
       const latest = anew.find((each) => each.field === name)?.latest
       const isOther = isSameRow
-        ? isTouched || (!Array.isArray(then) && (now === null) !== (then === null))
+        ? isTouched || differs(field, now, then)
         : !isSame(field, sides.safeParse(latest).data?.to ?? now, then)
       if (isOther) others.push(name)
-    } else if (!isSame(field, now, then)) {
+    } else if (differs(field, now, then)) {
       if (field.schema.safeParse(then).success) fields[name] = then
       else others.push(name)
     }
@@ -218,8 +219,7 @@ const changesText = `WITH objects AS MATERIALIZED (
     WHERE change <> '"unchanged"'
     UNION ALL SELECT c.model, c.key, NULL, NULL, c.audit_pk, c.position, c.owner, false
       FROM changes c LEFT JOIN run_changes n USING (run_id, change)
-    WHERE c.audit_pk <= $2::bigint AND c.action <> 'delete'
-      AND 'object' <> ALL (ARRAY[coalesce(jsonb_typeof(c.fields), ''), coalesce(jsonb_typeof(run_fields), '')])
+    WHERE c.audit_pk <= $2::bigint AND c.action <> 'delete' AND ${fieldsOf('c.fields', 'run_fields')} IS NULL
   ), lasting AS (
     SELECT *, max(audit_pk) FILTER (WHERE field IS NULL) OVER (PARTITION BY model, key) AS gap FROM known
   ), seen AS (

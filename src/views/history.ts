@@ -145,7 +145,7 @@ const historyText = `WITH named AS (
     ORDER BY o.audit_pk DESC, o.position LIMIT $7
   )
   SELECT o.audit_pk || '.' || o.position AS cursor, o.at, o.action, o.model, o.key, o.name, o.was, o.owner,
-    ${fieldsOf('o', 'r')} AS fields, jsonb_build_object('pk', a.actor_pk, 'username', a.actor_name) AS "user",
+    ${fieldsOf('o.fields', "r.changes -> o.change -> 'fields'")} AS fields, jsonb_build_object('pk', a.actor_pk, 'username', a.actor_name) AS "user",
     CASE WHEN a.real_name IS NOT NULL THEN jsonb_build_object('pk', a.real_pk, 'username', a.real_name) END AS real_user,
     o.run_id AS run, a.request_id, coalesce(r.options, '{}'::jsonb) AS options, r.submitter_pk AS "submitterPk",
     (r.mode = 'apply' AND (r.blueprint IS NOT NULL OR r.document IS NOT NULL)) IS TRUE AS "hasDocument"

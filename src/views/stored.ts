@@ -8,7 +8,7 @@ import type { Registry } from '../models/registry.ts'
 import { type Actor, allows } from '../permissions.ts'
 import { toMaskedValues } from '../plan/storage.ts'
 import { schemaName } from './schema-names.ts'
-import { inOrder, type View } from './view.ts'
+import { columnName, inOrder, type View } from './view.ts'
 
 /**
  * An object in the form in which a PUT takes it, made from the declaration of its model: a new field or provider kind is shown
@@ -77,9 +77,6 @@ export const toOrigin = ({ owner, createdBy }: Origin, makers: ReadonlyMap<numbe
 type ByKeys = { readonly pk: { readonly in: string[] } }
 type Stored = Readonly<Record<string, unknown>> & { readonly pk: string }
 
-/** `scope_name` of `scopeName` */
-const columnOf = (field: string) => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
-
 /**
  * The view of a resource that shows the fields of its model, and no more. Its keys are UUIDs.
  *
@@ -100,7 +97,7 @@ export function storedView<M extends Prisma.ModelName>(
     async *read(tx: Tx, keys: readonly string[]) {
       const found = await find(tx, { pk: { in: [...keys] } })
       yield inOrder(keys, found, ({ pk }) => pk).map((row) => {
-        const columns = Object.entries(row).map(([field, value]) => [columnOf(field), value])
+        const columns = Object.entries(row).map(([field, value]) => [columnName(field), value])
         return { pk: row.pk, ...toMaskedValues(model, { ...Object.fromEntries(columns), pk: row.pk }) }
       })
     },

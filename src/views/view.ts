@@ -74,3 +74,6 @@ export function inBatches<Row>(rows: readonly Row[], most: number, weigh: (row: 
   }
   return batches
 }
+
+/** The usual column of a field: `scope_name` of `scopeName`. */
+export const columnName = (field: string): string => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)

@@ -322,7 +322,7 @@ export const filesAreShort: Rule = (files) =>
 const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2302,
   'src/api': 1584,
-  'src/apply': 2533,
+  'src/apply': 2531,
   'src/cli': 5262,
   'src/dashboard': 4521,
   'src/db': 2230,
@@ -334,7 +334,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/plan': 4438,
   'src/queue': 1252,
   'src/rights': 1333,
-  'src/runs': 3270,
+  'src/runs': 3274,
   'src/standalone': 1281,
   'src/submissions': 1500,
   'src/tracing': 177,
