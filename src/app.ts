@@ -138,7 +138,7 @@ export function buildApp({ submitter, inspect, queue, limits, retention, ...othe
   app.addHook('onReady', () => checkModels(db, engine.registry))
   logAccess(app)
   const waits = new Waits(app, { db, queue, log: submitter.log, metrics }, { ...waitLimits, ...ownWaits })
-  const live: Live = { progressOf: runQueue(queue).progressOf, whyNot: submitter.whyNot.run }
+  const live: Live = { progressOf: runQueue(queue).progressOf, whyOf: submitter.whyNot.runs }
 
   app.register(
     async (api: Api) => {

@@ -64,7 +64,7 @@ export function runRoutes(app: Api, { db, engine, live, waits }: Parts): void {
       await request.takeShare(reply)
     },
   }
-  list(app, db, { ...runList(engine.registry), before })
+  list(app, db, { ...runList(engine.registry, live.whyOf), before })
 
   app.get(
     '/blueprints/runs/:id/',

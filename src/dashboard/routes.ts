@@ -79,7 +79,7 @@ export function dashboardRoutes(app: Api, { submitter, queue, door, inspect, ret
       retentionPage(scope, db, retention)
       auditPage(scope, db, engine.registry)
       refusalsPage(scope, db)
-      const runs = runListOfOperators(engine.registry)
+      const runs = runListOfOperators(engine.registry, live.whyOf)
       await boardRoutes(scope, { db, queue, runs })
       changesRoute(scope, db, waits)
       const readNow = openNow({ db, registry: engine.registry, queue, inspect, runs })

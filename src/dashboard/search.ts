@@ -8,10 +8,12 @@ import { auditList, auditOfOperators } from '../lists/audit.ts'
 import { findPage } from '../lists/list.ts'
 import type { ListSpec } from '../lists/listed.ts'
 import { readRunRows } from '../lists/run-rows.ts'
+import type { RunList } from '../lists/runs.ts'
 import { userList } from '../lists/users.ts'
 import type { Registry } from '../models/registry.ts'
 import { comparedName } from '../names.ts'
 import { type Actor, allowsSome, type Permission } from '../permissions.ts'
+import { hadSlug } from '../views/history.ts'
 import { readRefusals } from '../views/refusal.ts'
 import { inOrder } from '../views/view.ts'
 import * as at from './addresses.ts'
@@ -36,7 +38,7 @@ const mostCounted = 1_000
 const mostWords = 8
 
 const querystring = z.strictObject({ q: sentText })
-type Sources = { readonly db: Db; readonly registry: Registry; readonly runs: ListSpec<'Run'> }
+type Sources = { readonly db: Db; readonly registry: Registry; readonly runs: RunList }
 
 export function searchRoute(app: Api, { db, registry, runs }: Sources): void {
   const applications = applicationList(registry)
@@ -53,23 +55,25 @@ export function searchRoute(app: Api, { db, registry, runs }: Sources): void {
     return one.length > 0 ? one : find(spec, actor, {}, text.split(/\s+/u).slice(0, mostWords))
   }
 
+  /** The page of a slug that no application has now: its history, and the runs that name it. */
+  async function missingHits(actor: Actor, text: string): Promise<readonly Hit[]> {
+    if (!allowsSome(actor, 'view_application')) return []
+    const isThere = (await hadSlug(db, registry, text, actor)) || (await find(runs, actor, { slug: text })).length > 0
+    return isThere ? [{ text, href: at.applicationPath(text), note: 'not there' }] : []
+  }
+
   const kinds: Readonly<Record<string, Search>> = {
     Applications: async (actor, text) => {
-      const keys = await named(applications, actor, 'slug', text)
-      // The page of one that is not there has the runs that name it.
-      const isNamed =
-        keys.length === 0 &&
-        allowsSome(actor, 'view_application') &&
-        (await find(runs, actor, { slug: text })).length > 0
-      if (isNamed) return [{ text, href: at.applicationPath(text), note: 'not there' }]
+      const [keys, missing] = await Promise.all([named(applications, actor, 'slug', text), missingHits(actor, text)])
       const rows = await db.application.findMany({ where: { pk: { in: keys } } })
-      return inOrder(keys, rows, ({ pk }) => pk).map(({ name, slug, owner }) => {
+      const hits = inOrder(keys, rows, ({ pk }) => pk).map(({ name, slug, owner }) => {
         return {
           text: name,
           href: at.applicationPath(slug),
           note: `${slug}${owner === null ? '' : `, owner ${owner}`}`,
         }
       })
+      return [...(rows.some(({ slug }) => slug === text) ? [] : missing), ...hits]
     },
     Owners: async (actor, text) => {
       const owner = comparedName(text)
@@ -133,7 +137,7 @@ const searchPage = (q: string | null, found: Found, actor: Actor): string =>
     actor,
     q,
     content: html`${found.map(([kind, hits]) => hits?.length !== 0 && html`<section><h2>${kind}</h2>${hits === null ? notKnown() : list(hits)}</section>`)}
-${found.every(([, hits]) => hits?.length === 0) && html`<p>${q !== null && 'Nothing is found, as far as you may see. '}Searched are the slugs, names and groups of applications; owners; the names and e-mail addresses of users; runs, by the id, or by its last 8 characters within 30 days; and the ids of requests, where nothing else is found.</p>`}`,
+${found.every(([, hits]) => hits?.length === 0) && html`<p>${q !== null && 'Nothing is found, as far as you may see. '}Searched are the slugs, names and groups of applications, and the slugs of those that are not there now; owners; the names and e-mail addresses of users; runs, by the id, or by its last 8 characters within 30 days; and the ids of requests, where nothing else is found.</p>`}`,
   })
 
 const list = (hits: readonly Hit[]): Html =>

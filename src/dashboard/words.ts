@@ -1,7 +1,7 @@
 import { cutTo, type Html, type HtmlValue, html } from '../http/html.ts'
 import type { RunRow } from '../lists/run-rows.ts'
 import type { Registry } from '../models/registry.ts'
-import { type Pause, pauseParts } from '../queue/pause.ts'
+import type { Pause } from '../queue/pause.ts'
 import { youngS } from '../runs/queued.ts'
 
 /** Times, amounts and states, as all pages show them. */
@@ -67,12 +67,16 @@ export const whole = (text: string): readonly HtmlValue[] =>
 /** Copies a text, where there is a script. `{origin}` in it is the address of this host, as the browser has it. */
 export const copyButton = (label: string, text: string): Html =>
   html`<button type="button" class="copy" data-copy="${text}">${label}</button>`
-export const sentenceText = (of: string): string => cutTo(500, of)
+/** A sentence of the service, with the times in it in the form of all times. */
+export const sentenceText = (of: string): readonly HtmlValue[] =>
+  cutTo(500, of)
+    .split(/(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)/)
+    .map((part, index) => (index % 2 === 1 && Number.isFinite(Date.parse(part)) ? shortTime(new Date(part)) : part))
 
 /** The look of a state: a shape, and a colour. The word stands beside it. */
 export type Look = 'good' | 'same' | 'changed' | 'warn' | 'bad' | 'off' | 'open'
 
-export const mark = (look: Look, word: string): Html => html`<span class="mark ${look}">${word}</span>`
+export const mark = (look: Look, word: HtmlValue): Html => html`<span class="mark ${look}">${word}</span>`
 
 /** The look of each word about a run: quiet when nothing changed, neutral while it goes on, amber for attention, red for a failure. */
 export const looks: Readonly<Record<RunRow['outcome'] | 'running' | 'waiting' | 'late' | 'blocked', Look>> = {
@@ -116,11 +120,11 @@ export const shortId = (id: string): string => id.slice(-8)
 /** A part of a page that could not be read. */
 export const notKnown = (why = 'This could not be read just now.'): Html => html`<p class="quiet">${why}</p>`
 
-/** A sentence about the pause, with its time in the form of all times. */
-export const pauseSentence = (pause: Pause): Html => {
-  const [first = '', ...others] = pauseParts(pause)
-  return html`${capital(String(first))}${others.map((part) => (typeof part === 'string' ? part : time(part)))}.`
-}
+/** `Queue paused by alice 12:12:04, new disks.` */
+export const pauseSentence = ({ by }: Pause): Html =>
+  by === null
+    ? html`Queue paused, by other means than the dashboard.`
+    : html`Queue paused by ${by.name} ${shortTime(by.since)}${by.reason !== null && `, ${by.reason}`}.`
 
 const capital = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`
 

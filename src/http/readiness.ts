@@ -5,7 +5,6 @@ import { isMigrated } from '../db/migrate.ts'
 import { readProcesses, silentOnes } from '../db/presence.ts'
 import type { Keyring } from '../db/seal.ts'
 import { judgeSecretKey } from '../db/sealed-check.ts'
-import { dashboardPath } from '../paths.ts'
 import { acceptsNone, whyNoJobs } from '../queue/accepts-jobs.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
 import { seenFormats } from '../queue/heartbeat.ts'
@@ -34,7 +33,7 @@ export type Inspect = {
 
 const check = (ok: boolean, good: string, bad: string): Check => ({ ok, detail: ok ? good : bad })
 
-const isUnknown = 'is not known while the database does not answer.'
+const isUnknown = 'is not known: no answer came in time.'
 
 export function openInspector(db: Db, queue: ApplyQueue, keyring: Keyring, log: FastifyBaseLogger): Inspect {
   /**
@@ -145,9 +144,7 @@ const workerUnknown: Check = {
 }
 
 const pauseWithinMs = 500
-const pauseUnknown = 'Whether the queue is paused is not known while it does not answer.'
+const pauseUnknown = `Whether the queue is paused ${isUnknown}`
 
 const pauseCheck = (pause: Pause | null): Check =>
-  pause === null
-    ? { ok: true, detail: 'The queue is not paused.' }
-    : { ok: false, detail: `${describePause(pause)}. Resume it on the dashboard, ${dashboardPath}resume/.` }
+  pause === null ? { ok: true, detail: 'The queue is not paused.' } : { ok: false, detail: `${describePause(pause)}.` }

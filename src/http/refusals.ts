@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Db } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
 import { inTime } from '../db/in-time.ts'
+import { isObject } from '../json-object.ts'
 import { storable } from '../models/syntax.ts'
 import { loginPath } from '../paths.ts'
 import type { Permission } from '../permissions.ts'
@@ -81,9 +82,15 @@ function rowOf(request: FastifyRequest, kind: RefusalKind, status: number) {
     userPk: real?.pk ?? null,
     username: real?.username ?? null,
     requestId: id,
-    title: kind === 'submission' ? (submission?.title ?? null) : storedText(`${method} ${url.replace(/\?.*/s, '')}`),
+    title: submission?.title ?? storedText(`${method} ${url.replace(/\?.*/s, '')}${slugIn(request.body)}`),
     sentence: storedText(failure?.sentence ?? ''),
   }
+}
+
+/** The application that a submission names, also one that was refused before it was read. */
+const slugIn = (body: unknown): string => {
+  const app = isObject(body) && isObject(body.app) ? body.app : {}
+  return typeof app.slug === 'string' ? `: ${app.slug}` : ''
 }
 
 const longest = 300

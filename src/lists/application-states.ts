@@ -98,6 +98,16 @@ export function compared(of: ApplicationState, standing: readonly Standing[]): A
   return { ...of, outside, state: isUrgent ? of.state : outside.length > 0 ? 'changed_outside' : 'applied' }
 }
 
+/** @returns the oldest run that an application waits for */
+export async function readWaitingRun(db: Db, slug: string): Promise<string | undefined> {
+  const [found] = await query(db, z.object({ id: z.guid() }), {
+    text: `SELECT id FROM runs WHERE state = 'queued' AND mode = 'apply'
+      AND (slug = $1 OR jsonb_exists(options->'applications', $1)) ORDER BY created_at LIMIT 1`,
+    values: [slug],
+  })
+  return found?.id
+}
+
 /** The state as the history of an application has it. */
 export const applicationState = z
   .object({

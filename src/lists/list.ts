@@ -178,7 +178,7 @@ export async function* readRows(
   for (const batch of batches) yield await readBatch(snapshot, batch)
   const results = await readBatch(snapshot, last)
   if (!results.some(isStreamed)) await snapshot.end()
-  yield (await view.complete?.(db, results)) ?? results
+  yield (await view.complete?.(db, results, reading)) ?? results
 }
 
 function refuseUnknown(unknown: Found['unknown'], { filters }: ListQuery): void {

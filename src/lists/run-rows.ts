@@ -2,14 +2,12 @@ import { z } from 'zod'
 import type { Db } from '../db/client.ts'
 import { query, Values } from '../db/raw.ts'
 import type { Actor } from '../permissions.ts'
-import { isBlocked, readAtWork } from '../runs/at-work.ts'
 import { outcomeSql, outcomes } from '../runs/outcome.ts'
 import { logNotShown, runsWithHiddenLogs } from '../views/former-owner.ts'
 import { readRepairs } from '../views/repair.ts'
-import { type RunHead, runHeadSelect, runView, toRunHead } from '../views/run.ts'
+import { completePage, type RunHead, runHeadSelect, toRunHead } from '../views/run.ts'
 import { inOrder } from '../views/view.ts'
-import type { ListSpec } from './listed.ts'
-import { ownersSql, seenRuns } from './runs.ts'
+import { ownersSql, type RunList, seenRuns } from './runs.ts'
 
 /** Runs as the pages of operators list them: without their logs, which may have a line for each of many entries. */
 
@@ -33,14 +31,12 @@ export type RunRow = RunHead & z.output<typeof factRow> & { readonly isBlocked: 
  * Reads runs by their ids, in this order, as far as the caller sees them.
  *
  * @param ids one page or less
- * @param atWork reads what is at work, when one of them has not ended
  */
 export async function readRunRows(
   db: Db,
-  spec: ListSpec<'Run'>,
+  spec: RunList,
   actor: Actor,
   ids: readonly string[],
-  atWork = () => readAtWork(db),
 ): Promise<readonly RunRow[]> {
   if (ids.length === 0) return []
   const values = new Values()
@@ -57,8 +53,6 @@ export async function readRunRows(
     select: runHeadSelect,
     relationLoadStrategy: 'join',
   })
-  const isOver = found.every(({ finishedAt }) => finishedAt !== null)
-  const blocked = new Set((isOver ? [] : await atWork()).filter(isBlocked).map(({ id }) => id))
   const seen = ids.filter((id) => byId.has(id))
   const repairOf = await readRepairs(db, found, actor)
   const hidden = await runsWithHiddenLogs(db, seen, actor)
@@ -66,7 +60,7 @@ export async function readRunRows(
     const fact = byId.get(row.id)
     if (fact === undefined) return []
     const sentence = fact.sentence !== null && hidden.has(row.id) ? logNotShown : fact.sentence
-    return { ...toRunHead(row, actor, repairOf(row.id)), ...fact, sentence, isBlocked: blocked.has(row.id) }
+    return { ...toRunHead(row, actor, repairOf(row.id)), ...fact, sentence, isBlocked: false }
   })
-  return await runView.complete(db, rows)
+  return completePage(db, rows, { actor, whyOf: spec.whyOf, add: ({ code }) => ({ isBlocked: code === 'lock' }) })
 }

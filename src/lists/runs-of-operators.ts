@@ -3,10 +3,11 @@ import type { Db } from '../db/client.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Actor } from '../permissions.ts'
 import { hasOutcome, outcomes } from '../runs/outcome.ts'
+import type { WhyOf } from '../runs/why.ts'
 import * as filter from './filters.ts'
 import { findPage, type Request } from './list.ts'
 import type { ListSpec } from './listed.ts'
-import { runList } from './runs.ts'
+import { type RunList, runList } from './runs.ts'
 
 /** The list of runs with what the pages of operators ask beside: periods, outcomes, users by name. */
 
@@ -23,8 +24,8 @@ const conditionOf: Readonly<Record<(typeof outcomesAsked)[number], string>> = {
   attention: "(runs.state = 'failed' OR (runs.state = 'cancelled' AND NOT jsonb_exists(runs.options, 'cancelled_by')))",
 }
 
-export function runListOfOperators(registry: Registry): ListSpec<'Run'> {
-  const list = runList(registry)
+export function runListOfOperators(registry: Registry, whyOf: WhyOf): RunList {
+  const list = runList(registry, whyOf)
   return {
     ...list,
     filters: {

@@ -2,6 +2,7 @@ import type { Values } from '../db/raw.ts'
 import type { Registry } from '../models/registry.ts'
 import { comparedName } from '../names.ts'
 import type { Actor } from '../permissions.ts'
+import { notAsked, type WhyOf } from '../runs/why.ts'
 import { runView } from '../views/run.ts'
 import { changedObject } from './changed-object.ts'
 import { conditionsOf } from './conditions.ts'
@@ -14,13 +15,17 @@ import { runTitle } from './tables.ts'
 export const ownersSql = `array_remove(ARRAY[runs.options->>'owner'] || CASE jsonb_typeof(runs.options->'owners') WHEN 'array'
     THEN ARRAY(SELECT jsonb_array_elements_text(runs.options->'owners')) END, NULL)`
 
+/** @property whyOf judges those that have not ended */
+export type RunList = ListSpec<'Run'> & { readonly whyOf: WhyOf }
+
 /** Runs as the API and the pages of operators list them. */
-export const runList = (registry: Registry): ListSpec<'Run'> => ({
+export const runList = (registry: Registry, whyOf: WhyOf = notAsked): RunList => ({
+  whyOf,
   path: '/blueprints/runs/',
   summary: 'List runs',
   permission: 'authenticated',
   own: { field: 'submitterPk', unless: 'view_run' },
-  view: runView,
+  view: runView(whyOf),
   // The rule is that of `mayReadRun` for one run.
   owned: {
     sql: "(runs.options->>'owner')",

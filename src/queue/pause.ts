@@ -21,14 +21,8 @@ export async function readPause(queue: ApplyQueue, db: Db): Promise<Pause | null
   return { by: row === null ? null : { name: row.pausedBy, since: row.pausedAt, reason: row.reason } }
 }
 
-/** The description of a pause: words, and the time between them. */
-export const pauseParts = ({ by }: Pause): readonly (string | Date)[] =>
-  by === null
-    ? ['The queue is paused, by other means than the dashboard']
-    : [`The queue is paused, by ${by.name} since `, by.since, by.reason === null ? '' : ` ("${by.reason}")`]
-
 /** `The queue is paused, by alice since 2026-11-22T12:00:00.000Z ("new disks for Redis")` */
-export const describePause = (pause: Pause): string =>
-  pauseParts(pause)
-    .map((part) => (typeof part === 'string' ? part : part.toISOString()))
-    .join('')
+export const describePause = ({ by }: Pause): string =>
+  by === null
+    ? 'The queue is paused, by other means than the dashboard'
+    : `The queue is paused, by ${by.name} since ${by.since.toISOString()}${by.reason === null ? '' : ` ("${by.reason}")`}`

@@ -46,7 +46,7 @@ export const isBlocked = ({ workS, blocker }: AtWork): boolean => workS === null
  * The lock of a run's row names the transaction of its worker (docs/adr/0002-running-is-a-lock.md), and PostgreSQL knows what
  * that one waits for. A login without `pg_read_all_stats` learns of the sessions of other logins only that they exist.
  */
-export async function readAtWork(db: Db, only?: string): Promise<AtWork[]> {
+export async function readAtWork(db: Db, only?: readonly string[]): Promise<AtWork[]> {
   const rows = await query(db, atWorkRow, {
     text: `WITH busy AS MATERIALIZED (
         SELECT pid, host(client_addr) AS address, backend_xid AS xid, extract(epoch FROM clock_timestamp() - xact_start)::float8 AS work_s
@@ -54,7 +54,7 @@ export async function readAtWork(db: Db, only?: string): Promise<AtWork[]> {
       ), at_work AS MATERIALIZED (
         SELECT runs.id, busy.pid, busy.address, busy.work_s, a.run_id IS NOT NULL AS was_blocked FROM runs LEFT JOIN busy ON busy.xid = runs.xmax
           LEFT JOIN run_attempts a ON a.run_id = runs.id AND a.attempt = runs.attempts AND a.cause LIKE '%(SQLSTATE 55P03)'
-        WHERE runs.state = 'queued' AND ($2::uuid IS NULL OR runs.id = $2::uuid) AND (busy.pid IS NOT NULL OR a.run_id IS NOT NULL)
+        WHERE runs.state = 'queued' AND ($2::uuid[] IS NULL OR runs.id = ANY ($2::uuid[])) AND (busy.pid IS NOT NULL OR a.run_id IS NOT NULL)
       )
       SELECT w.id, w.work_s AS "workS",
         CASE WHEN w.pid IS NOT NULL THEN jsonb_build_object('pid', w.pid, 'address', w.address) END AS worker, CASE WHEN b.pid IS NOT NULL THEN jsonb_build_object('pid', b.pid, 'run', (
@@ -66,8 +66,8 @@ export async function readAtWork(db: Db, only?: string): Promise<AtWork[]> {
           SELECT a.* FROM unnest(pg_blocking_pids(w.pid)) blocking(pid) JOIN pg_stat_activity a ON a.pid = blocking.pid
           ORDER BY a.xact_start LIMIT 1
         ) b ON true
-      WHERE w.was_blocked OR w.work_s >= $1::float8 ORDER BY w.work_s DESC NULLS LAST LIMIT ${most}`,
-    values: [only === undefined ? atWorkFromS : 0, only ?? null],
+      WHERE w.was_blocked OR w.work_s >= $1::float8 ORDER BY w.work_s DESC NULLS LAST LIMIT $3`,
+    values: [only === undefined ? atWorkFromS : 0, only ?? null, only?.length ?? most],
   })
   return rows.map(({ blocker, ...row }) => ({
     ...row,
@@ -96,7 +96,7 @@ export function watchBlocker(db: Db, id: string): { last(): Blocker | null; stop
   let timer = setTimeout(look, looks.firstMs)
   function look(): void {
     timer = setTimeout(look, looks.everyMs)
-    readAtWork(db, id).then(
+    readAtWork(db, [id]).then(
       ([found]) => {
         last = found?.blocker ?? last
       },

@@ -41,6 +41,7 @@ export const priorityOfSets = 4
  * @property free slots of the workers that are heard; null when none is
  */
 const waitingRow = z.object({
+  id: z.guid(),
   cause: z.string().nullable(),
   isYoung: z.boolean(),
   isBehind: z.boolean(),
@@ -51,12 +52,12 @@ export type Waiting = z.output<typeof waitingRow>
 /** Seconds; a run that waits for longer is late. */
 export const youngS = 2
 
-/** @returns none for a run that has ended */
-export const readWaiting = (db: Db, id: string): Promise<Waiting[]> =>
+/** Reads those of the runs that have not ended. */
+export const readWaiting = (db: Db, ids: readonly string[]): Promise<Waiting[]> =>
   query(db, waitingRow, {
-    text: `SELECT (SELECT a.cause FROM run_attempts a WHERE a.run_id = r.id ORDER BY a.attempt DESC LIMIT 1) AS cause,
+    text: `SELECT r.id, (SELECT a.cause FROM run_attempts a WHERE a.run_id = r.id ORDER BY a.attempt DESC LIMIT 1) AS cause,
         r.created_at > now() - make_interval(secs => ${youngS}) AS "isYoung", r.enqueued_at > now() AND coalesce((r.options->>'lane')::integer, 0) >= ${priorityOfSets} AS "isBehind",
         (SELECT sum(slots - busy)::integer FROM workers WHERE seen_at > now() - make_interval(secs => $2)) AS free
-      FROM runs r WHERE r.id = $1::uuid AND r.state = 'queued'`,
-    values: [id, silentAfterS],
+      FROM runs r WHERE r.id = ANY ($1::uuid[]) AND r.state = 'queued'`,
+    values: [ids, silentAfterS],
   })

@@ -25,6 +25,11 @@ export const whyCodes = [
  */
 export type Why = { readonly code: (typeof whyCodes)[number]; readonly sentence: string; readonly cause: string | null }
 
+/** Judges runs, of which some have not ended. @returns why they are not applied yet; nothing for a run that is at work unhindered, and for one that has ended */
+export type WhyOf = (ids: readonly string[], withinMs?: number) => Promise<ReadonlyMap<string, Why>>
+
+export const notAsked: WhyOf = async () => new Map()
+
 const why = (code: Why['code'], sentence: string, cause: string | null = null): Why => ({ code, sentence, cause })
 
 export const stale = why('stale', 'it was queued for more than an hour')

@@ -47,7 +47,7 @@ export async function enqueueAndWait(
     const end = await awaited
     if (end !== undefined) return outcome(id, end, unknown)
   }
-  const why = failure === undefined ? ((await whyNot.run(id, whyMs)) ?? unknown) : ofQueue(failure)
+  const why = failure === undefined ? ((await whyNot.runs([id], whyMs)).get(id) ?? unknown) : ofQueue(failure)
   const end = await cancelOrRead(db, id, (tx) => cancelRun(tx, id, why), cancelMsOf(submitter))
   return outcome(id, counted(submitter, run, end, why), why, failure)
 }

@@ -4,7 +4,7 @@ import { probe } from '../http/probe.ts'
 import type { Inspect } from '../http/readiness.ts'
 import { readAtWork } from '../runs/at-work.ts'
 import { readWaiting } from '../runs/queued.ts'
-import { judgeParts, judgeRun, type Why } from '../runs/why.ts'
+import { judgeParts, judgeRun, type Why, type WhyOf } from '../runs/why.ts'
 import { limitTime } from '../time-limit.ts'
 
 /** The judgement of `runs/why.ts` on this installation. It never fails: parts that are not known in time are left out. */
@@ -12,11 +12,8 @@ import { limitTime } from '../time-limit.ts'
 export type WhyNot = {
   /** @returns why nothing is applied; null when all parts are healthy */
   installation(): Promise<Why | null>
-  /**
-   * @param withinMs how long the judgement may take
-   * @returns why this run is not applied yet; null while a worker works on it unhindered, and when it has ended
-   */
-  run(id: string, withinMs?: number): Promise<Why | null>
+  /** It asks the installation once for all of them. */
+  readonly runs: WhyOf
 }
 
 /** The longest time of a judgement, in milliseconds. */
@@ -31,18 +28,22 @@ export function openWhyNot(db: Db, inspect: Pick<Inspect, 'applies'>): WhyNot {
   const recent = probe(installation, { everyMs, withinMs: whyWithinMs })
   return {
     installation: () => shared().catch(() => null),
-    run: (id, withinMs = whyWithinMs) => {
-      const judge = async (): Promise<Why | null> => {
-        const ofRun = Promise.all([inTime(readWaiting(db, id)), inTime(readAtWork(db, id))])
-        const [stopped, found] = await Promise.all([recent().catch(() => null), ofRun.catch(() => null)])
-        if (found === null) return stopped
-        const [[waiting], [atWork]] = found
-        return waiting === undefined ? null : judgeRun(waiting, atWork, stopped)
+    runs: (ids, withinMs = whyWithinMs) => {
+      const judge = async (): Promise<ReadonlyMap<string, Why>> => {
+        if (ids.length === 0) return new Map()
+        const ofRuns = Promise.all([inTime(readWaiting(db, ids)), inTime(readAtWork(db, ids))])
+        const [stopped, found] = await Promise.all([recent().catch(() => null), ofRuns.catch(() => null)])
+        if (found === null) return new Map(stopped === null ? [] : ids.map((id) => [id, stopped]))
+        const [waiting, working] = found
+        const atWork = new Map(working.map((each) => [each.id, each]))
+        const judged = waiting.map((each) => [each.id, judgeRun(each, atWork.get(each.id), stopped)] as const)
+        return new Map(judged.flatMap(([id, why]) => (why === null ? [] : [[id, why]])))
       }
+      const none = new Map<string, Why>()
       return limitTime(
-        judge().catch(() => null),
+        judge().catch(() => none),
         withinMs,
-        () => null,
+        () => none,
       )
     },
   }

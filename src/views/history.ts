@@ -4,7 +4,7 @@ import { applicationModel, fieldsOf, isOf, kindsText, objectsNamed } from '../ap
 import type { Db } from '../db/client.ts'
 import { query } from '../db/raw.ts'
 import type { Registry } from '../models/registry.ts'
-import { type Actor, allows, mayNameUser, ownersFor, type Permission } from '../permissions.ts'
+import { type Actor, allows, allowsSome, mayNameUser, ownersFor, type Permission } from '../permissions.ts'
 import { mayReadRun } from '../runs/options.ts'
 import { wasAnothers, withoutFrom } from './former-owner.ts'
 
@@ -101,6 +101,13 @@ export async function readHistory(
     next: rows.length > size ? (entries.at(-1)?.cursor ?? null) : null,
     owners,
   }
+}
+
+/** Whether an application that the caller sees has or had this slug. */
+export async function hadSlug(db: Db, registry: Registry, text: string, actor: Actor): Promise<boolean> {
+  const slug = text.normalize('NFC')
+  if (!/^[\w-]+$/.test(slug) || !allowsSome(actor, 'view_application')) return false
+  return (await readHistory(db, registry, { slug }, actor, { before: null, size: 1 })) !== undefined
 }
 
 /** Objects of a model that the caller sees: all of them, or those of some owners. */

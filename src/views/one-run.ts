@@ -11,10 +11,10 @@ import { openDocument, readDocument, type SealedDocument } from '../runs/documen
 import { sealedColumn, showsGenerated } from '../runs/ledger.ts'
 import { notesOf } from '../runs/notes.ts'
 import { isWithinCeiling, mayReadRun, noSuchRun, optionsOf } from '../runs/options.ts'
-import type { Why } from '../runs/why.ts'
+import { notAsked, type WhyOf } from '../runs/why.ts'
 import { changesShown, logNotShown, runsWithHiddenLogs } from './former-owner.ts'
 import { readRepairs } from './repair.ts'
-import { complete, type Run, run, runHeadSelect, toRunHead } from './run.ts'
+import { causeShown, complete, type Run, run, runHeadSelect, toRunHead, whyWithinMs } from './run.ts'
 
 /** One run with its document, log and changes, as a single read answers it. */
 
@@ -36,10 +36,8 @@ type Wanted = { readonly id: string; readonly withBlueprint: boolean }
 /** What is asked of a run that has not ended. */
 export type Live = {
   progressOf(run: { readonly id: string }, attempt: number): Promise<NonNullable<Run['progress']> | null>
-  whyNot(id: string, withinMs: number): Promise<Why | null>
+  readonly whyOf: WhyOf
 }
-/** Milliseconds; the read of a run has less than a second. */
-const whyWithinMs = 600
 
 export type Opening = { readonly registry: Registry; readonly keyring: Keyring }
 
@@ -49,7 +47,7 @@ export async function readRun(
   opening: Opening,
   { id, withBlueprint }: Wanted,
   actor: Actor,
-  { progressOf, whyNot }: Live = { progressOf: async () => null, whyNot: async () => null },
+  { progressOf, whyOf }: Live = { progressOf: async () => null, whyOf: notAsked },
 ): Promise<Run> {
   const row = await db.run.findUnique({ where: { id }, select: fullRunSelect, relationLoadStrategy: 'join' })
   if (row === null || !mayReadRun(row, actor)) throw noSuchRun(actor)
@@ -73,11 +71,10 @@ export async function readRun(
   if (completed.finished_at !== null) return completed
   // A queue that is silent delays both.
   const [why, progress] = await Promise.all([
-    whyNot(id, whyWithinMs),
+    whyOf([id], whyWithinMs),
     completed.state === 'running' ? progressOf(completed, completed.attempts) : null,
   ])
-  const cause = allows(actor, 'view_run') ? (why?.cause ?? why?.sentence) : why?.sentence
-  return { ...completed, cause: cause ?? null, progress }
+  return { ...completed, cause: causeShown(why.get(id), actor), progress }
 }
 
 /**

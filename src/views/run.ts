@@ -6,6 +6,7 @@ import { withExample } from '../example.ts'
 import { type Actor, allows } from '../permissions.ts'
 import { lockedRuns } from '../runs/ledger.ts'
 import { unmanagedFields, unnamedObject } from '../runs/notes.ts'
+import type { Why, WhyOf } from '../runs/why.ts'
 import { logNotShown, runsWithHiddenLogs } from './former-owner.ts'
 import { type Repair, readRepairs } from './repair.ts'
 import { mostLines, readExtracts, summaryOf } from './run-summary.ts'
@@ -30,7 +31,7 @@ const runHead = z.object({
   cause: withExample(
     z.string().nullable(),
     null,
-    'Why it failed or was cancelled: the innermost message, with its SQLSTATE. Null for callers without `view_run`. Of a single run that has not ended: why it is not applied yet, once that is known.',
+    'Why it failed or was cancelled: the innermost message, with its SQLSTATE. Null for callers without `view_run`. Of a run that has not ended: why it is not applied yet, once that is known, for all callers.',
   ),
   repaired: withExample(
     z.boolean().nullable(),
@@ -237,4 +238,30 @@ export async function complete<Run extends Pick<RunHead, 'id' | 'state'>>(
   return runs.map((each) => (locked.has(each.id) ? { ...each, state: 'running' } : each))
 }
 
-export const runView = { model: 'Run', schema: runSummary, read, complete } satisfies View<'Run'>
+/** Why a run is not applied yet, as far as the caller may know it. */
+export const causeShown = (why: Why | undefined, actor: Actor): string | null =>
+  (allows(actor, 'view_run') ? why?.cause : null) ?? why?.sentence ?? null
+
+/** Adds to the runs of a page whether they are running, and why they are not applied yet: that is asked once. */
+export async function completePage<Run extends Pick<RunHead, 'id' | 'state' | 'cause' | 'finished_at'>, Added>(
+  db: Db,
+  runs: readonly Run[],
+  { actor, whyOf, add }: { readonly actor: Actor; readonly whyOf: WhyOf; readonly add: (why: Why) => Added },
+): Promise<readonly (Run | (Run & Added))[]> {
+  const open = runs.filter(({ finished_at }) => finished_at === null).map(({ id }) => id)
+  const [all, why] = await Promise.all([complete(db, runs), whyOf(open, whyWithinMs)])
+  return all.map((run) => {
+    const found = why.get(run.id)
+    return found === undefined ? run : { ...run, cause: causeShown(found, actor), ...add(found) }
+  })
+}
+
+/** Milliseconds; a read has less than a second. */
+export const whyWithinMs = 600
+
+export const runView = (whyOf: WhyOf) =>
+  ({
+    ...{ model: 'Run', schema: runSummary, read },
+    complete: (db: Db, runs: readonly RunSummary[], { actor }: Pick<Reading, 'actor'>) =>
+      completePage(db, runs, { actor, whyOf, add: ({ sentence }) => ({ summary: `not applied yet: ${sentence}` }) }),
+  }) satisfies View<'Run'>

@@ -32,7 +32,7 @@ export type View<Model extends Prisma.ModelName = Prisma.ModelName> = {
    */
   read(tx: Tx, keys: readonly Key[], reading: Reading): AsyncIterable<Batch>
   /** Adds values to results that no snapshot has, after the transaction. */
-  complete?(db: Db, results: readonly object[]): Promise<readonly object[]>
+  complete?(db: Db, results: readonly object[], reading: Pick<Reading, 'actor'>): Promise<readonly object[]>
 }
 
 /** Items that can be held together: read already, or to be read when it is their turn, maybe after the transaction. */

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis'
 import pg from 'pg'
-import { describe, expect } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { transaction } from '../../src/db/client.ts'
 import { runFormat } from '../../src/runs/format.ts'
 import { atEnd, dashboardOf, type Installation, installation, run, sql, until } from '../support/kit.ts'
@@ -40,9 +40,19 @@ async function expectEverywhere({ there, code, sentence, cause = sentence, meanw
   const sending = put(there, slug)
   if (meanwhile !== undefined) {
     const { id } = await until(() => there.db.run.findFirst({ where: { slug, finishedAt: null } }), { what: 'the run' })
-    await until(async () => (await page(`/admin/runs/${id}/`)).includes(`Not applied yet: ${meanwhile}`), {
-      what: 'the page of the run to say why it waits',
-    })
+    const says = (what: string, read: () => Promise<string>, text: string) =>
+      until(async () => (await read()).includes(text), { what: `${what} to say why it waits` })
+    await says('the page of the run', () => page(`/admin/runs/${id}/`), `Not applied yet: ${meanwhile}`)
+    const inList = async () => {
+      const { json } = await there.admin.get(`/api/v3/blueprints/runs/?slug=${slug}`)
+      const [{ cause = '', summary = '' } = {}] = Object(json).results
+      return `${cause} ${summary}`
+    }
+    await says('the list of runs', inList, meanwhile)
+    await says('its summary', inList, `not applied yet: ${sentence}`)
+    for (const path of ['/admin/runs/', '/admin/runs/?group=cause']) await says(path, () => page(path), meanwhile)
+    const newest = async () => (await page('/admin/')).split('The last ten runs').at(-1) ?? ''
+    await says('the last ten runs', newest, meanwhile)
   }
   const answer = await sending
   expect(answer).toMatchObject({ status: 503, json: { code: 'cancelled', detail: expect.stringContaining(sentence) } })
@@ -60,6 +70,9 @@ async function expectEverywhere({ there, code, sentence, cause = sentence, meanw
   })
   expect(Object(json).logs[0]).toContain(sentence)
   expect(Object(json).cause ?? Object(json).logs[0]).toContain(cause)
+  // The end waits for the attempt, and an attempt is recorded when it has ended.
+  const { failed_attempts: attempts, finished_at: finishedAt } = Object(json)
+  for (const { at } of attempts) expect(Date.parse(at)).toBeLessThanOrEqual(Date.parse(finishedAt))
   const inQueue = async () =>
     Object((await there.admin.get(`/api/v3/blueprints/runs/${id}/`)).json as object).queue_ms ?? undefined
   // A worker may have it while it is cancelled.
@@ -201,7 +214,7 @@ shows(
   async () => {
     const there = await installation({ applyWaitMs: 6_000 })
     await there.queue.pause()
-    const sentence = 'the queue is paused, by other means than the dashboard. Resume it on the dashboard'
+    const sentence = 'the queue is paused, by other means than the dashboard'
     await expectEverywhere({ there, code: 'paused', sentence, meanwhile: sentence })
   },
 )
@@ -243,6 +256,19 @@ describe.runIf(needs('redis-server'))('on Redis', () => {
       await expectEverywhere({ there: full, code: 'queue', sentence })
     },
   )
+})
+
+test('a part that is late beside a database that answers says so', async () => {
+  const there = await installation({ workers: 'none' })
+  await transaction(there.db, async (tx) => {
+    await run(tx, sql`LOCK TABLE worker_formats IN ACCESS EXCLUSIVE MODE`)
+    const { checks } = (await there.app.inject('/-/health/applies/')).json()
+    expect(checks.database).toMatchObject({ ok: true })
+    expect(checks.versions).toMatchObject({
+      ok: false,
+      detail: 'Whether workers of an older version take jobs is not known: no answer came in time.',
+    })
+  })
 })
 
 shows(['A run that a crash of the database lost gets a 503 `cancelled`, too.'], async () => {

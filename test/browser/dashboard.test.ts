@@ -166,7 +166,7 @@ function claims(queue: QueueKind): void {
     await page.getByRole('link', { name: 'Pause the queue' }).click()
     await page.getByLabel('Why?').fill('new disks')
     await page.getByRole('button', { name: 'Pause the queue' }).click()
-    await page.getByRole('listitem').getByText(`by ${manager.username} since`).waitFor()
+    await page.getByRole('listitem').getByText(`Queue paused by ${manager.username}`).first().waitFor()
     expect(await service.queue.isPaused()).toBe(true)
 
     const reader = await logIn(viewer.token)
@@ -174,7 +174,7 @@ function claims(queue: QueueKind): void {
     await reader.page.getByText(`The queue is paused, by ${manager.username} since`).first().waitFor()
 
     await page.getByRole('link', { name: 'Resume the queue' }).click()
-    await page.getByText('("new disks")').waitFor()
+    await page.getByText(', new disks.').waitFor()
     await page.getByRole('button', { name: 'Resume the queue' }).click()
     await page.getByRole('link', { name: 'Pause the queue' }).waitFor()
     expect(await service.queue.isPaused()).toBe(false)

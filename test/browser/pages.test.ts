@@ -187,7 +187,7 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
 
   test('everything works without a script', async () => {
     const { page, errors } = await logIn({ javaScriptEnabled: false })
-    await page.getByText('Look at this:').waitFor()
+    await page.getByRole('link', { name: /worker silent|workers silent/ }).waitFor()
     await page.getByRole('link', { name: 'Workers', exact: true }).click()
     await page.getByText(/silent for \d+ min/).waitFor()
     await page.getByRole('link', { name: 'Now' }).click()

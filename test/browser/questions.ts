@@ -123,7 +123,7 @@ export const questions = {
     await one.ask(async () => {
       try {
         const paused = await one.page.getByRole('list', { name: 'Parts' }).innerText()
-        expect(paused).toMatch(`The queue is paused, by ${who} since `)
+        expect(paused).toMatch(`Queue paused by ${who} `)
         expect(paused).toMatch(reason)
       } finally {
         await scenario.resume()

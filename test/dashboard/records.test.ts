@@ -127,6 +127,14 @@ describe('refused access', async () => {
     })
   })
 
+  test('to a submission names its route, and the application where it was read', async () => {
+    const caller = await there.make.user({ permissions: ['add_application', 'change_application'] })
+    const refused = await caller.put(applyPath, await named('oauth2', 'not-for-them'))
+    expect(refused.status).toBe(403)
+    const title = 'PUT /api/v3/core/transactional/applications/: not-for-them'
+    expect(await keptOf({ userPk: caller.pk })).toMatchObject({ kind: 'submission', title })
+  })
+
   test('to the audit, to runs of others and to token keys is kept, and other reads are not', async () => {
     const caller = await there.make.user({ permissions: [] })
     const other = await there.make.user({ permissions: [] })

@@ -37,6 +37,27 @@ test('an exact slug opens the application, and words list those that have them',
   expect(body).toContain('owner team-docs')
 })
 
+test('a slug that an application had leads to its history, also beside others that have it in theirs', async () => {
+  await submit('number-5', 'team-former', 'former-1')
+  for (const name of ['number-50', 'number-51']) await submit(name, 'team-former', name)
+  const remove = (name: string) => there.admin.delete(`/api/v3/core/applications/${name}/`, { owner: 'team-former' })
+  expect((await remove('number-5')).status).toBe(204)
+  const { body } = await search('number-5')
+  const former = '/admin/applications/number-5/'
+  expect(hrefs(body)).toEqual([former, '/admin/applications/number-50/', '/admin/applications/number-51/'])
+  expect(body).toContain('deleted or renamed')
+  const listOf = async (as: string) =>
+    (await dashboard.send({ method: 'GET', url: '/admin/applications/?text=number-5', headers: { cookie: as } })).body
+  expect(await listOf(cookie)).toContain(`href="${former}">What was done to one with the slug number-5`)
+  // It is a hit by itself, and none for those who do not see the owner's applications.
+  for (const name of ['number-50', 'number-51']) await remove(name)
+  expect(await search('number-5')).toMatchObject({ status: 303, to: former })
+  const other = await there.make.user({ permissions: ['view_application', 'view_queue'], owners: ['team-docs'] })
+  const session = await dashboard.session(other.token)
+  expect((await search('number-5', session)).status).toBe(200)
+  expect(await listOf(session)).not.toContain('What was done')
+})
+
 test('an owner opens the list of its applications, and a user the runs of that user', async () => {
   expect(await search('Team-Docs')).toMatchObject({ status: 303, to: '/admin/applications/?owner=team-docs' })
   const to = `/admin/runs/?period=month&who=${operator.username}`

@@ -42,14 +42,14 @@ const noWorker = { ...checks, worker: broken }
 const paused = { ...noWorker, pause: { ok: false, detail: 'The queue is paused, by alice.' } }
 
 const sentences: readonly (readonly [string, Partial<Now>, string])[] = [
-  ['one part', { checks: { ...checks, secrets: broken } }, 'nothing is applied: it does not answer'],
-  ['a pause', { pause, checks: paused }, 'nothing is applied: the queue is paused, by alice'],
+  ['one part', { checks: { ...checks, secrets: broken } }, 'Nothing is applied: it does not answer.'],
+  ['a pause', { pause, checks: paused }, 'Queue paused by alice 2026-11-23 12:00.'],
   [
     'the part that the others need',
     { pause, checks: { ...paused, database: { ok: false, detail: 'PostgreSQL does not answer.' } } },
-    'nothing is applied: PostgreSQL does not answer',
+    'Nothing is applied: PostgreSQL does not answer.',
   ],
-  ['a stopped worker', { checks: noWorker }, 'nothing is applied: it does not answer'],
+  ['a stopped worker', { checks: noWorker }, 'Nothing is applied: it does not answer.'],
   ['silent workers', { workers: [process(1), process(60), process(90)] }, '2 workers silent'],
   ['a silent server', { servers: [process(1), process(60)] }, '1 server silent'],
   ['failures', { failures: failed(3, 2) }, '2 runs not applied and not repaired'],
@@ -66,24 +66,27 @@ const sentences: readonly (readonly [string, Partial<Now>, string])[] = [
         { owner: null, applied: 0, failing: 0, waiting: 1, changed_outside: 1, last: undefined },
       ],
     },
-    '2 applications failing; 1 application changed outside',
+    '2 applications failing | 1 application changed outside',
   ],
   ['a pause that was not read', { pause: null }, '1 part could not be read'],
 ]
 
-describe('the sentence of the first page', () => {
+const saidOf = (found: Partial<Now>, isAllSeen = true) =>
+  evaluate({ ...nothing, ...found }, isAllSeen)
+    .map(([, text]) => String(text).replaceAll(/<[^>]+>/g, ''))
+    .join(' | ')
+
+describe('the summary of the first page', () => {
   test.each(sentences)('names %s', (_what, found, text) => {
-    for (const isAllSeen of [true, false])
-      expect(evaluate({ ...nothing, ...found }, isAllSeen).text).toBe(`Look at this: ${text}.`)
+    for (const isAllSeen of [true, false]) expect(saidOf(found, isAllSeen)).toBe(text)
   })
 
   test('says that nothing is wrong only of what is known', () => {
-    const said = (found: Partial<Now>, isAllSeen = true) => evaluate({ ...nothing, ...found }, isAllSeen).text
-    expect(said({})).toBe('Nothing is wrong.')
-    expect(said({ failures: failed(3, 0), tokens: expiring(25), certificates: expiring(300) })).toBe(
+    expect(saidOf({})).toBe('Nothing is wrong.')
+    expect(saidOf({ failures: failed(3, 0), tokens: expiring(25), certificates: expiring(300) })).toBe(
       'Nothing is wrong.',
     )
-    for (const text of [said({}, false), said({ failures: { groups: [], isAll: false } })])
+    for (const text of [saidOf({}, false), saidOf({ failures: { groups: [], isAll: false } })])
       expect(text).toBe('Nothing is known to be wrong.')
   })
 
@@ -98,9 +101,29 @@ describe('the sentence of the first page', () => {
       expect([permission, said(all.filter((each) => each !== permission))]).toEqual([permission, false])
   })
 
+  test('has one line for each, with a link to where it is', () => {
+    const blocker = { pid: 4711, run: null, program: 'psql', state: 'active', openS: 12, statement: null }
+    const run = { id: 'b7', title: 'apply oauth2 shop' } as NonNullable<Now['atWork']>[number]['run']
+    const atWork = [{ id: 'b7', workS: 12, worker: null, blocker, run }]
+    const teams = [{ owner: 'a', applied: 1, failing: 1, waiting: 0, changed_outside: 0, last: undefined }]
+    const all = { pause: { by: { ...pause.by, reason: 'db maintenance' } }, checks: paused, atWork, teams }
+    const shown = String(summary({ ...nothing, ...all }, { ...system, isSuperuser: true }))
+    expect(shown.match(/<li>.*?<\/li>/g)?.map((each) => each.replaceAll(/<\/?(li|span|time)[^>]*>/g, ''))).toEqual([
+      'Queue paused by alice 2026-11-23 12:00, db maintenance.',
+      '<a href="/admin/runs/b7/">apply oauth2 shop is blocked: process 4711 (psql), active for 12 s, holds it</a>',
+      '<a href="/admin/applications/?state=failing">1 application failing</a>',
+    ])
+    expect(shown).toContain('Resume the queue</a>')
+  })
+
   test('is as bad as what it names', () => {
     const looks = [{}, { tokens: expiring(1) }, { pause, checks: paused }, { checks: noWorker }]
-    expect(looks.map((found) => evaluate({ ...nothing, ...found }, true).look)).toEqual(['good', 'warn', 'bad', 'bad'])
+    expect(looks.map((found) => evaluate({ ...nothing, ...found }, true)[0]?.[0])).toEqual([
+      'good',
+      'warn',
+      'bad',
+      'bad',
+    ])
   })
 })
 
@@ -118,10 +141,10 @@ describe('the strip of the parts', () => {
     const replacing = { ...process(1), host: 'host-60.example', startedAt: new Date() }
     const workers = [replacing, process(60)]
     expect(lines({ workers })).toMatch(/class="mark good">1 worker<.*host-60\.example, 7: not heard for 60 s, replaced/)
-    expect(evaluate({ ...nothing, workers }, true).text).toBe('Nothing is wrong.')
+    expect(saidOf({ workers })).toBe('Nothing is wrong.')
   })
 
   test('say since when the queue is paused, in the zone of the caller', () => {
-    expect(lines({ pause, checks: paused })).toMatch(/Pause<.*by alice since <time datetime="2026-11-23T12:00/s)
+    expect(lines({ pause, checks: paused })).toMatch(/Pause<.*Queue paused by alice <time datetime="2026-11-23T12:00/s)
   })
 })

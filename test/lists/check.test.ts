@@ -7,6 +7,7 @@ import { validatorCompiler } from '../../src/http/zod.ts'
 import { list } from '../../src/lists/list.ts'
 import type { ListSpec } from '../../src/lists/listed.ts'
 import { runTitle, userText } from '../../src/lists/tables.ts'
+import { notAsked } from '../../src/runs/why.ts'
 import { runView } from '../../src/views/run.ts'
 import { userView } from '../../src/views/user.ts'
 import { atEnd } from '../support/at-end.ts'
@@ -19,7 +20,7 @@ const users: ListSpec<'User'> = {
 }
 
 const runs: ListSpec<'Run'> = {
-  ...{ path: '/runs/', summary: 'List runs', permission: 'view_run', view: runView, search: runTitle },
+  ...{ path: '/runs/', summary: 'List runs', permission: 'view_run', view: runView(notAsked), search: runTitle },
   ...{ count: 'kept', order: { id: 'id' }, defaultOrder: 'id', filters: {} },
 }
 

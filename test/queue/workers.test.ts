@@ -96,7 +96,7 @@ test('of two workers, the silent one is named by readiness, metrics and the page
   )
   const now = await page('/admin/')
   expect(now).toMatch(/class="mark warn">1 worker<.*: not heard for \d+ s/)
-  expect(now).toContain('Look at this: 1 worker silent.')
+  expect(now).toContain('>1 worker silent</a>')
   await rows(there.db, sql`DROP RULE silent ON workers`)
   await Promise.all([one.stop(), silent.stop()])
 })

@@ -8,7 +8,7 @@ import { readOwners } from '../../lists/owner-states.ts'
 import { comparedName } from '../../names.ts'
 import { type Actor, allows } from '../../permissions.ts'
 import { compareAll } from '../../runs/outside.ts'
-import { type LastChange, readLastChanges } from '../../views/history.ts'
+import { hadSlug, type LastChange, readLastChanges } from '../../views/history.ts'
 import { applicationPath, applicationsPath, withQuery } from '../addresses.ts'
 import { filters, sentText } from '../filter-fields.ts'
 import { page, pageRoute, sendPage } from '../frame.ts'
@@ -74,31 +74,34 @@ ${teams?.[0] !== undefined && teamTable([teams[0]])}
     const sent = { owner: owner ?? undefined, state: state === '' ? undefined : state }
     const found = await read(actor, { sent, terms: terms.slice(0, mostWords), page, size: rowsOfPage })
     const [pks, slugs] = [found.rows.map(({ pk }) => pk), found.rows.map(({ slug }) => slug)]
-    const [changes, states] = await Promise.all([
+    const asked = text !== null && page === 1 && !slugs.includes(text)
+    const [changes, states, isFormer] = await Promise.all([
       ifInTime(readLastChanges(db, registry, actor, pks)),
       ifInTime(readStates(db, runs, actor, { slugs })),
+      asked && ifInTime(hadSlug(db, registry, text, actor)),
     ])
-    return { ...found, changes, states }
+    return { ...found, changes, states, former: isFormer === true ? text : null }
   }
 }
 
 type Found = Awaited<ReturnType<ReadApplications>> & {
   readonly changes: ReadonlyMap<string, LastChange> | null
   readonly states: Awaited<ReturnType<typeof readStates>> | null
+  readonly former: string | null
 }
 
 const results = (found: Found, asked: Question): Html =>
   html`<h2>${found.isCut ? `${number(mostCounted)}+ applications` : count(found.count, 'application')}</h2>
-${found.rows.length > 0 ? list(found) : formerly(asked.text ?? '')}
+${found.former !== null && formerly(found.former)}
+${found.rows.length > 0 && list(found)}
 ${moves({
   Before: asked.page > 1 && withQuery(applicationsPath, { ...asked, page: asked.page - 1 }),
   Next: asked.page * rowsOfPage < found.count && withQuery(applicationsPath, { ...asked, page: asked.page + 1 }),
 })}`
 
 /** An application that was deleted or renamed is in no list, and has a history. */
-const formerly = (text: string): Html | false =>
-  /^[\w-]+$/.test(text) &&
-  html`<p>None has it now. <a href="${applicationPath(text)}">What was done to one with the slug ${text}</a></p>`
+const formerly = (text: string): Html =>
+  html`<p>None has this slug now. <a href="${applicationPath(text)}">What was done to one with the slug ${text}</a></p>`
 
 const list = ({ rows, states: found, changes }: Found): Html =>
   table(

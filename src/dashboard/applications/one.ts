@@ -5,7 +5,7 @@ import { Problem } from '../../errors.ts'
 import { requireAccess } from '../../http/access.ts'
 import type { Api } from '../../http/api.ts'
 import { type Html, html } from '../../http/html.ts'
-import { compared, readStates } from '../../lists/application-states.ts'
+import { compared, readStates, readWaitingRun } from '../../lists/application-states.ts'
 import { queryText } from '../../lists/filters.ts'
 import { readRunRows } from '../../lists/run-rows.ts'
 import { findRuns } from '../../lists/runs-of-operators.ts'
@@ -59,8 +59,8 @@ export function applicationPage(app: Api, { db, registry, runs }: Sources, read:
         inTime(read(actor, { sent: { slug }, terms: [], page: 1, size: 1 })),
       ])
       const [row] = found.rows
-      const named = row === undefined ? await inTime(runsNaming(slug, actor)) : []
-      if (history === undefined && row === undefined && named.length === 0) throw new Problem('not_found', none)
+      const missing = row === undefined ? await inTime(runsNaming(slug, actor)) : []
+      if (history === undefined && row === undefined && missing.length === 0) throw new Problem('not_found', none)
       const { entries = [], next = null } = history ?? {}
       const of = row === undefined ? { slug } : { slug: null, key: row.pk }
       const [standing, states] = await Promise.all([
@@ -75,10 +75,12 @@ export function applicationPage(app: Api, { db, registry, runs }: Sources, read:
       const isFirst = before === null
       const stored = states?.get(slug)
       const state = stored && standing ? compared(stored, standing) : stored
+      const isWaiting = state?.state === 'waiting'
+      const named = isWaiting ? await inTime(runsNaming(slug, actor)) : missing
       const content = html`${row === undefined && html`<div class="summary bad"><p>${history === undefined ? html`${mark('bad', 'not there')} <span class="says">There is no application of this slug, as far as you may see: the runs below name it.</span>` : html`${mark('off', 'gone')} <span class="says">There is no application of this slug now: it was deleted or renamed.</span>`}</p></div>`}
-${named.length > 0 && runTable('The last runs that name it', named, new Date())}
 ${state?.state === 'failing' && html`<div class="summary bad"><p>${stateText(state)}</p></div>`}
-${state?.state === 'waiting' && html`<div class="summary"><p>${stateText(state)} <span class="says">A run that names it has not ended.</span></p></div>`}
+${isWaiting && html`<div class="summary"><p>${stateText(state)} <span class="says">A run that names it has not ended.</span></p></div>`}
+${named.length > 0 && runTable('The last runs that name it', named, new Date())}
 ${
   isChanged &&
   html`<div class="summary warn"><p>${mark('warn', 'changed outside')} <span class="says">It, or its provider, is not as its recorded changes left it.</span></p>
@@ -100,13 +102,14 @@ ${moves({
     },
   )
 
-  /** The newest runs that name a slug, and the last that made it fail: a document. */
+  /** The newest runs that name a slug, and the documents that it waits for and that made it fail. */
   async function runsNaming(slug: string, actor: Actor) {
-    const [{ ids }, state] = await Promise.all([
+    const [{ ids }, state, waiting] = await Promise.all([
       findRuns(db, runs, actor, { sent: { application: slug, mode: ['apply'] }, size: runsOfPage }),
       db.applicationState.findUnique({ where: { slug } }),
+      readWaitingRun(db, slug),
     ])
-    return readRunRows(db, runs, actor, [...new Set([...ids, state?.failingRun ?? []].flat())])
+    return readRunRows(db, runs, actor, [...new Set([waiting ?? [], ids, state?.failingRun ?? []].flat())])
   }
 
   /**

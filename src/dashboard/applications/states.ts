@@ -4,8 +4,8 @@ import { type Html, type HtmlValue, html } from '../../http/html.ts'
 import type { ApplicationState, State } from '../../lists/application-states.ts'
 import { applicationList } from '../../lists/applications.ts'
 import { findPage, type Request } from '../../lists/list.ts'
-import type { ListSpec } from '../../lists/listed.ts'
 import { mostRuns, type OwnerStates } from '../../lists/owner-states.ts'
+import type { RunList } from '../../lists/runs.ts'
 import type { Registry } from '../../models/registry.ts'
 import type { Actor } from '../../permissions.ts'
 import { applicationView } from '../../views/application.ts'
@@ -16,7 +16,7 @@ import { type Look, looks, mark, nameText, number, sentenceText, shortTime } fro
 
 /** Applications as their list and their own pages have them: their states, and the teams that own them. */
 
-export type Sources = { readonly db: Db; readonly registry: Registry; readonly runs: ListSpec<'Run'> }
+export type Sources = { readonly db: Db; readonly registry: Registry; readonly runs: RunList }
 
 /** The pages count no further. */
 export const mostCounted = 5_000

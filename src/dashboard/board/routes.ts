@@ -6,8 +6,8 @@ import { z } from 'zod'
 import type { Db } from '../../db/client.ts'
 import { Problem } from '../../errors.ts'
 import type { Api } from '../../http/api.ts'
-import type { ListSpec } from '../../lists/listed.ts'
 import { readRunRows } from '../../lists/run-rows.ts'
+import type { RunList } from '../../lists/runs.ts'
 import type { Actor } from '../../permissions.ts'
 import type { ApplyQueue } from '../../queue/backend.ts'
 import { readPause } from '../../queue/pause.ts'
@@ -48,7 +48,7 @@ const boardQuery = z.looseObject({
 })
 const schema = { params: z.record(z.string(), z.string()), querystring: boardQuery }
 
-type Sources = { readonly db: Db; readonly queue: ApplyQueue; readonly runs: ListSpec<'Run'> }
+type Sources = { readonly db: Db; readonly queue: ApplyQueue; readonly runs: RunList }
 
 export async function boardRoutes(app: Api, { db, queue, runs }: Sources): Promise<void> {
   const board = openBoard()

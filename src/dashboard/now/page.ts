@@ -12,7 +12,7 @@ import { table } from '../table.ts'
 import { count, duration, mark, nameText, notKnown, number, sentenceText, shortId, shortTime, time } from '../words.ts'
 import { plot } from './plot.ts'
 import type { Now } from './read.ts'
-import { failingOf, parts, summary } from './summary.ts'
+import { inStateOf, parts, summary } from './summary.ts'
 
 /** /admin/: the current state, the most urgent first. */
 export const nowPage = (now: Now, actor: Actor): string =>
@@ -88,7 +88,7 @@ function blockerText({ pid, run, program, state, openS, statement }: Blocker): H
 }
 
 function attention({ teams, failures, tokens, certificates, refused }: Now): Html {
-  const failing = failingOf(teams)
+  const failing = inStateOf(teams, 'failing')
   return html`${failing > 0 && html`<p><a href="${applicationsPath}?state=failing">${mark('bad', `${count(failing, 'application')} failing`)}</a></p>`}
 <h3>Failed or not taken in the last 7 days, by cause</h3>
 ${listed(
@@ -100,7 +100,7 @@ ${listed(
 ${failures !== null && !failures.isAll && html`<p class="quiet">There are more: these are the newest.</p>`}
 <h3>Refused access and submissions, in the last hour</h3>
 ${refusals(refused)}
-<h3>Expires within ${String(expiresWithinDays)} days, or has expired</h3>
+<h3 id="expiries">Expires within ${String(expiresWithinDays)} days, or has expired</h3>
 ${expiring('Access tokens', tokens)}
 ${certificates !== undefined && expiring('Certificates', certificates)}`
 }

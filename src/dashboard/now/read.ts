@@ -4,10 +4,10 @@ import { readProcesses } from '../../db/presence.ts'
 import { probe } from '../../http/probe.ts'
 import type { Inspect } from '../../http/readiness.ts'
 import { scopeOf } from '../../lists/list.ts'
-import type { ListSpec } from '../../lists/listed.ts'
 import { readOwners } from '../../lists/owner-states.ts'
 import { type Figures, newestRuns, readFigures } from '../../lists/run-figures.ts'
 import { readRunRows } from '../../lists/run-rows.ts'
+import type { RunList } from '../../lists/runs.ts'
 import { findRuns } from '../../lists/runs-of-operators.ts'
 import { tokenOwners } from '../../lists/tokens.ts'
 import type { Registry } from '../../models/registry.ts'
@@ -35,7 +35,7 @@ export type Sources = {
   readonly registry: Registry
   readonly queue: ApplyQueue
   readonly inspect: Inspect
-  readonly runs: ListSpec<'Run'>
+  readonly runs: RunList
 }
 
 /** The contents of the first page. Each part is read by itself: null is one that could not be read. */
@@ -56,9 +56,7 @@ export function openNow({ db, registry, queue, inspect, runs }: Sources) {
 
   return async (actor: Actor) => {
     const working = readAtWork(db)
-    const newest = newestRuns(db, runs, actor, mostNewest).then((ids) =>
-      readRunRows(db, runs, actor, ids, () => working),
-    )
+    const newest = newestRuns(db, runs, actor, mostNewest).then((ids) => readRunRows(db, runs, actor, ids))
     const lastHour = new Date(Date.now() - 3_600_000)
     return {
       ...(await together({
@@ -91,14 +89,13 @@ async function together<Asked extends object>(asked: Asked): Promise<{ [Name in 
   return Object.fromEntries(Object.keys(asked).map((name, index) => [name, answers[index]])) as never
 }
 
-async function readWork(db: Db, runs: ListSpec<'Run'>, actor: Actor, working: Promise<AtWork[]>) {
+async function readWork(db: Db, runs: RunList, actor: Actor, working: Promise<AtWork[]>) {
   const found = await working
   const rows = await readRunRows(
     db,
     runs,
     actor,
     found.map(({ id }) => id),
-    () => working,
   )
   const byId = new Map(rows.map((row) => [row.id, row]))
   return found.flatMap((each) => {
@@ -111,7 +108,7 @@ async function readWork(db: Db, runs: ListSpec<'Run'>, actor: Actor, working: Pr
   })
 }
 
-async function failuresOf(db: Db, runs: ListSpec<'Run'>, actor: Actor): Promise<Failures> {
+async function failuresOf(db: Db, runs: RunList, actor: Actor): Promise<Failures> {
   const sent = { period: 'week', outcome: 'attention' }
   const { ids } = await findRuns(db, runs, actor, { sent, size: mostFailures + 1 })
   const rows = await readRunRows(db, runs, actor, ids.slice(0, mostFailures))

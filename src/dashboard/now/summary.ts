@@ -1,69 +1,94 @@
 import { isSilent, type KnownProcess } from '../../db/presence.ts'
-import { type Html, html } from '../../http/html.ts'
+import { type Html, type HtmlValue, html } from '../../http/html.ts'
 import type { Check, Checks } from '../../http/readiness.ts'
 import { type Actor, allows } from '../../permissions.ts'
-import { isBlocked } from '../../runs/at-work.ts'
+import { blockerSentence, isBlocked } from '../../runs/at-work.ts'
 import { judgeParts } from '../../runs/why.ts'
 import type { Expiring } from '../../views/expiries.ts'
-import { actPath, workersPath } from '../addresses.ts'
+import { actPath, applicationsPath, runPagePath, runsPath, withQuery, workersPath } from '../addresses.ts'
 import { count, duration, type Look, mark, nameText, number, pauseSentence } from '../words.ts'
 import type { Now } from './read.ts'
 
-/** One sentence about the whole first page. */
+/** What needs attention, in lines above the whole first page. */
 
 /** Milliseconds; a later expiry is in the lists alone. */
 const urgentMs = 24 * 3_600_000
 
 export function summary(now: Now, actor: Actor): Html {
-  const { look, text } = evaluate(now, seesAll(actor))
+  const found = evaluate(now, seesAll(actor))
+  const items = found.map(
+    ([look, text, href]) => html`<li>${mark(look, href === null ? text : html`<a href="${href}">${text}</a>`)}</li>`,
+  )
   const isPaused = now.pause !== null && now.pause !== 'none'
-  return html`<div class="summary ${look}"><p>${mark(look, text)}</p>${isPaused && allows(actor, 'manage_queue') && html`<p><a class="button" href="${actPath('resume')}">Resume the queue</a></p>`}</div>`
+  return html`<div class="summary ${found[0]?.[0]}"><ul class="lines">${items}</ul>${isPaused && allows(actor, 'manage_queue') && html`<p><a class="button" href="${actPath('resume')}">Resume the queue</a></p>`}</div>`
 }
 
 const seesAll = (actor: Actor): boolean =>
   (['view_run', 'view_token', 'view_certificatekeypair'] as const).every((permission) => allows(actor, permission))
 
-export function evaluate(now: Now, isAllSeen: boolean): { readonly look: Look; readonly text: string } {
-  const { at, atWork, failures } = now
+/** What is said, and the page that has more of it; null: this one has. */
+type Item = readonly [look: Look, text: HtmlValue, href: string | null]
+
+/** The items that need attention, the worst first; when there is none, the one item that says so. */
+export function evaluate(now: Now, isAllSeen: boolean): readonly Item[] {
+  const { at, atWork, failures, pause } = now
   const stopped = judgeParts(now.checks)
-  const found = [
-    ...(stopped === null ? [] : [`nothing is applied: ${stopped.sentence}`]),
-    ...some(missing(now.workers ?? []).length, 'worker', 'silent'),
-    ...some(missing(now.servers ?? []).length, 'server', 'silent'),
-    ...some((atWork ?? []).filter(isBlocked).length, 'run', 'blocked'),
-    ...some(failingOf(now.teams), 'application', 'failing'),
-    ...some(
-      (now.teams ?? []).reduce((sum, each) => sum + each.changed_outside, 0),
-      'application',
-      'changed outside',
-    ),
+  const isPause = stopped?.code === 'paused' && pause !== null && pause !== 'none'
+  const inState = (state: 'failing' | 'changed_outside', is: string) =>
+    some(inStateOf(now.teams, state), 'application', is, withQuery(applicationsPath, { state }))
+  const found: readonly Item[] = [
+    ...(stopped === null
+      ? []
+      : [['bad', isPause ? pauseSentence(pause) : `Nothing is applied: ${stopped.sentence}.`, null] as const]),
+    ...some(missing(now.workers ?? []).length, 'worker', 'silent', workersPath),
+    ...some(missing(now.servers ?? []).length, 'server', 'silent', workersPath),
+    ...blocked((atWork ?? []).filter(isBlocked)),
+    ...inState('failing', 'failing'),
+    ...inState('changed_outside', 'changed outside'),
     ...failedRuns(failures),
     ...expiries(now.tokens, 'token', at),
     ...expiries(now.certificates ?? null, 'certificate', at),
-    ...some(Object.values(now).filter((part) => part === null).length, 'part', 'could not be read'),
+    ...some(Object.values(now).filter((part) => part === null).length, 'part', 'could not be read', null),
   ]
-  if (found.length > 0) return { look: stopped === null ? 'warn' : 'bad', text: `Look at this: ${found.join('; ')}.` }
-  const isKnown = isAllSeen && failures?.isAll === true
-  return { look: 'good', text: isKnown ? 'Nothing is wrong.' : 'Nothing is known to be wrong.' }
+  if (found.length > 0) return found
+  return [['good', isAllSeen && failures?.isAll === true ? 'Nothing is wrong.' : 'Nothing is known to be wrong.', null]]
 }
 
-export const failingOf = (teams: Now['teams']): number => (teams ?? []).reduce((sum, { failing }) => sum + failing, 0)
+/** The applications in a state. */
+export const inStateOf = (teams: Now['teams'], state: 'failing' | 'changed_outside'): number =>
+  (teams ?? []).reduce((sum, each) => sum + each[state], 0)
 
-const some = (of: number, what: string, is: string): readonly string[] => (of === 0 ? [] : [`${count(of, what)} ${is}`])
+const some = (of: number, what: string, is: string, href: string | null): readonly Item[] =>
+  of === 0 ? [] : [['warn', `${count(of, what)} ${is}`, href]]
+
+const mostBlocked = 5
+
+/** Each blocked run with its blocker. */
+const blocked = (all: NonNullable<Now['atWork']>): readonly Item[] => [
+  ...all.slice(0, mostBlocked).map(({ run, blocker }): Item => {
+    const by = blocker === null ? 'its locks were not given' : blockerSentence(blocker)
+    return ['warn', `${nameText(run.title)} is blocked: ${by}`, runPagePath(run.id)]
+  }),
+  ...some(Math.max(0, all.length - mostBlocked), 'more run', 'blocked', withQuery(runsPath, { outcome: 'unknown' })),
+]
 
 /** The failed runs. A caller without view_run does not know which of its own were repaired. */
-function failedRuns(failures: Now['failures']): readonly string[] {
+function failedRuns(failures: Now['failures']): readonly Item[] {
   const groups = failures?.groups ?? []
   const open = groups.reduce((sum, group) => sum + (group.open ?? 0), 0)
   const unknown = groups.reduce((sum, group) => sum + (group.open === null ? group.runs : 0), 0)
-  return [...some(open, 'run', 'not applied and not repaired'), ...some(unknown, 'run', 'failed within 7 days')]
+  const href = withQuery(runsPath, { period: 'week', outcome: 'attention' })
+  return [
+    ...some(open, 'run', 'not applied and not repaired', href),
+    ...some(unknown, 'run', 'failed within 7 days', href),
+  ]
 }
 
-function expiries(all: readonly Expiring[] | null, what: string, at: Date): readonly string[] {
+function expiries(all: readonly Expiring[] | null, what: string, at: Date): readonly Item[] {
   const left = (all ?? []).map(({ expires }) => expires.getTime() - at.getTime())
   return [
-    ...some(left.filter((ms) => ms <= 0).length, what, 'expired'),
-    ...some(left.filter((ms) => ms > 0 && ms <= urgentMs).length, what, 'about to expire'),
+    ...some(left.filter((ms) => ms <= 0).length, what, 'expired', '#expiries'),
+    ...some(left.filter((ms) => ms > 0 && ms <= urgentMs).length, what, 'about to expire', '#expiries'),
   ]
 }
 

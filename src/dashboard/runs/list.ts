@@ -2,9 +2,9 @@ import { z } from 'zod'
 import type { Db } from '../../db/client.ts'
 import type { Api } from '../../http/api.ts'
 import { type Html, html } from '../../http/html.ts'
-import type { ListSpec } from '../../lists/listed.ts'
 import { pageParameters } from '../../lists/page.ts'
 import { type RunRow, readRunRows } from '../../lists/run-rows.ts'
+import type { RunList } from '../../lists/runs.ts'
 import { findRuns, mostCounted, outcomesAsked, type Span, spans } from '../../lists/runs-of-operators.ts'
 import { storable } from '../../models/syntax.ts'
 import { type Actor, allows } from '../../permissions.ts'
@@ -42,7 +42,7 @@ const place = fieldText
   })
 
 /** The search. The declaration of the list knows what its filters take. */
-function searchOf(spec: ListSpec<'Run'>) {
+function searchOf(spec: RunList) {
   const filter = (name: string) => fieldText.pipe(spec.filters[name]?.schema as z.ZodType<unknown, string>).optional()
   return z.object({
     period: oneOf(Object.keys(spans) as Span[]).default('hour'),
@@ -62,7 +62,7 @@ type Field = keyof Search
 /** The values as they were sent, which the form shows again. */
 type Sent = Readonly<Partial<Record<Field, string>>>
 
-export function runsPage(app: Api, { db, runs }: { readonly db: Db; readonly runs: ListSpec<'Run'> }): void {
+export function runsPage(app: Api, { db, runs }: { readonly db: Db; readonly runs: RunList }): void {
   const search = searchOf(runs)
   const querystring = z.strictObject(
     Object.fromEntries(Object.keys(search.shape).map((name) => [name, z.unknown().optional()])),

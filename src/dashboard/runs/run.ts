@@ -44,7 +44,7 @@ export function runPages(app: Api, { db, engine, live }: Sources): void {
     async ({ actor, params: { id }, query: { start } }, reply) => {
       const run = await readOne(id, actor)
       const isOver = run.finished_at !== null
-      const [atWork] = isOver ? [] : ((await ifInTime(readAtWork(db, id))) ?? [])
+      const [atWork] = isOver ? [] : ((await ifInTime(readAtWork(db, [id]))) ?? [])
       const outcome = outcomeOf(run, run.changes.length > 0 && areUnchanged(run.changes))
       const state = stateOf({ ...run, outcome, isBlocked: atWork !== undefined && isBlocked(atWork) })
       const content = html`${summary(run, state, says(run, outcome))}
@@ -118,7 +118,7 @@ function timeline(run: Run, [look, word]: State, atWork: AtWork | undefined): Ht
     [started_at !== null && at(started_at), html`Taken by a worker, after ${duration(queue_ms ?? 0)} in the queue`],
     ['Before', earlier > 0 && `${count(earlier, 'more attempt')} that failed, in the API`],
     ...failed.map(
-      ({ attempt, at: iso, cause }) => [at(iso), `Attempt ${attempt} failed: ${sentenceText(cause)}`] as const,
+      ({ attempt, at: iso, cause }) => [at(iso), html`Attempt ${attempt} failed: ${sentenceText(cause)}`] as const,
     ),
     [
       'Now',

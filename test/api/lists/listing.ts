@@ -139,7 +139,8 @@ export function testPages(list: Listed, orders: readonly string[], narrowed: rea
         const last = Math.max(1, Math.ceil(count / size))
         for (let page = 1; page <= last; page += 1) {
           const start = (page - 1) * size
-          expect(await read(list, { ...parameters, page, page_size: size })).toEqual({
+          const part = await read(list, { ...parameters, page, page_size: size })
+          expect({ ...part, results: part.results.map(settled) }).toEqual({
             pagination: {
               ...{ count, current: page, total_pages: last, previous: page - 1 },
               next: page === last ? 0 : page + 1,
@@ -147,7 +148,7 @@ export function testPages(list: Listed, orders: readonly string[], narrowed: rea
               end_index: Math.min(count, start + size),
               ...(list.isCapped && { count_is_exact: true }),
             },
-            results: whole.results.slice(start, start + size),
+            results: whole.results.slice(start, start + size).map(settled),
           })
         }
       }),
@@ -171,6 +172,10 @@ export function testPages(list: Listed, orders: readonly string[], narrowed: rea
     )
   })
 }
+
+/** Why a run waits is said once it is known, and may be known in one of two reads. */
+const settled = (row: Record<string, unknown>): object =>
+  row.finished_at === null ? { ...row, cause: null, summary: '' } : row
 
 /** @param most statements of one request, authentication included */
 export function testStatements(list: Listed, most: number, others: readonly Parameters[]): void {

@@ -165,7 +165,11 @@ describe('what a run did stands in one sentence, beside the first 20 lines of it
       { summary: '1 created' },
     ],
     ['no list of changes counts nothing', { applied: true, changes: { a: 1 } }, { summary: 'applied' }],
-    ['a queued run', { state: 'queued' }, { summary: 'its outcome is not known yet', logs: [], log_lines: 0 }],
+    [
+      'a queued run',
+      { state: 'queued' },
+      { summary: 'not applied yet: no worker has ever taken a job: start one', logs: [], log_lines: 0 },
+    ],
   ])('%s', async (_, data, expected) => {
     const id = await made(data)
     expect(await listed(id)).toMatchObject(expected)
@@ -238,4 +242,4 @@ testRefusals(runs, {
 })
 
 testPages(runs, ['created_at', 'title', 'state', 'id'], [{ kind: 'oauth2' }, { search: 'wiki' }])
-testStatements(runs, 6, [{ state: 'queued' }])
+testStatements(runs, 14, [{ state: 'queued' }])
