@@ -5,6 +5,7 @@ import { isMigrated } from '../db/migrate.ts'
 import { readProcesses, silentOnes } from '../db/presence.ts'
 import type { Keyring } from '../db/seal.ts'
 import { judgeSecretKey } from '../db/sealed-check.ts'
+import { dashboardPath } from '../paths.ts'
 import { acceptsNone, whyNoJobs } from '../queue/accepts-jobs.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
 import { seenFormats } from '../queue/heartbeat.ts'
@@ -147,4 +148,6 @@ const pauseWithinMs = 500
 const pauseUnknown = `Whether the queue is paused ${isUnknown}`
 
 const pauseCheck = (pause: Pause | null): Check =>
-  pause === null ? { ok: true, detail: 'The queue is not paused.' } : { ok: false, detail: `${describePause(pause)}.` }
+  pause === null
+    ? { ok: true, detail: 'The queue is not paused.' }
+    : { ok: false, detail: `${describePause(pause)}. Resume it on the dashboard, ${dashboardPath}resume/.` }

@@ -261,7 +261,9 @@ export const whyWithinMs = 600
 
 export const runView = (whyOf: WhyOf) =>
   ({
-    ...{ model: 'Run', schema: runSummary, read },
+    model: 'Run',
+    schema: runSummary,
+    read,
     complete: (db: Db, runs: readonly RunSummary[], { actor }: Pick<Reading, 'actor'>) =>
       completePage(db, runs, { actor, whyOf, add: ({ sentence }) => ({ summary: `not applied yet: ${sentence}` }) }),
   }) satisfies View<'Run'>

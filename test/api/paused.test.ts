@@ -43,7 +43,8 @@ function claims(queue: QueueKind): void {
     expect(Math.abs(Date.now() - pausedAt.getTime())).toBeLessThan(10_000)
     const paused = `queue is paused, by ${operator.username} since ${pausedAt.toISOString()}`
 
-    const detail = `The ${paused}.`
+    const resume = 'Resume it on the dashboard, /admin/resume/.'
+    const detail = `The ${paused}. ${resume}`
     const ok = { ok: true, detail: expect.any(String) }
     expect(await applies()).toMatchObject({
       status: 503,
@@ -58,7 +59,7 @@ function claims(queue: QueueKind): void {
       headers: { 'retry-after': expect.stringMatching(/^[12]$/) },
       json: {
         code: 'cancelled',
-        detail: `Not applied: the ${paused}. Nothing was changed; try again shortly.`,
+        detail: `Not applied: the ${paused}. ${resume} Nothing was changed; try again shortly.`,
       },
     })
 

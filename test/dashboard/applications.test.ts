@@ -162,7 +162,7 @@ test('the list has the state of each, as a filter too, and the page of an owner 
     ...{ app: { group: 'New' }, owner: 'team-states', prefer: 'respond-async' },
   })
   expect((await get(operator, page('broken'))).body).toContain('A run that names it has not ended.')
-  expect((await get(operator, page('broken'))).body).toContain(`<a href="/admin/runs/${id}/">`)
+  expect((await get(operator, page('broken'))).body).toContain(`<a href="/admin/runs/${id}/"`)
   await service.db.run.update({ where: { id }, data: { blueprint: 'v1.not.sealed.here' } })
   release()
   const run = () => service.db.run.findUniqueOrThrow({ where: { id } })

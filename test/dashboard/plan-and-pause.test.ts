@@ -39,7 +39,7 @@ test('a run that waits says by whom the queue is paused, until it is resumed', a
   const page = async () => textOf((await get(`/admin/runs/${id}/`)).body)
   expect(await page()).toMatch(
     new RegExp(
-      `It has not ended\\. Not applied yet: the queue is paused, by ${username} since [\\d:]+ \\(&quot;new disks&quot;\\)`,
+      `It has not ended\\. Not applied yet: the queue is paused, by ${username} since [\\d:]+ \\(&quot;new disks&quot;\\)\\. Resume it`,
     ),
   )
   await act('resume')

@@ -45,7 +45,7 @@ test('a slug that an application had leads to its history, also beside others th
   const { body } = await search('number-5')
   const former = '/admin/applications/number-5/'
   expect(hrefs(body)).toEqual([former, '/admin/applications/number-50/', '/admin/applications/number-51/'])
-  expect(body).toContain('deleted or renamed')
+  expect(body).toContain('not there')
   const listOf = async (as: string) =>
     (await dashboard.send({ method: 'GET', url: '/admin/applications/?text=number-5', headers: { cookie: as } })).body
   expect(await listOf(cookie)).toContain(`href="${former}">What was done to one with the slug number-5`)

@@ -242,4 +242,4 @@ testRefusals(runs, {
 })
 
 testPages(runs, ['created_at', 'title', 'state', 'id'], [{ kind: 'oauth2' }, { search: 'wiki' }])
-testStatements(runs, 14, [{ state: 'queued' }])
+testStatements(runs, 9, [{ state: 'queued' }])
