@@ -12,13 +12,14 @@ import {
   logoutPath,
   nowPath,
   refusalsPath,
+  retentionPath,
   runsPath,
   searchPath,
   timesPath,
   workersPath,
 } from './addresses.ts'
 import { assets } from './assets.ts'
-import { nameText, time, titleText, utc } from './words.ts'
+import { nameText, time, titleText, utc, whole } from './words.ts'
 
 /** The frame of the operators' pages: one head, one header, one script that keeps `<main>` up to date. */
 
@@ -74,11 +75,12 @@ const navigation = [
   { href: applicationsPath, text: 'Applications' },
   { href: workersPath, text: 'Workers' },
   { href: auditPath, text: 'Audit' },
+  { href: retentionPath, text: 'Retention' },
   { href: `${boardPath}/`, text: 'Queue board' },
 ] as const
 
 export function page({ title, actor, content, within, asOf, isLive = false, width = 'wide', ...of }: Page): string {
-  const heading = html`<h1>${titleText(of.heading ?? title)}</h1>`
+  const heading = html`<h1>${whole(titleText(of.heading ?? title))}</h1>`
   return `${headOf(`${titleText(title)} - Gatewright`, iconPath)}${html`<link rel="stylesheet" href="${assets.style.path}">
 ${actor !== null && html`<script src="${assets.script.path}" defer></script>`}
 </head>

@@ -76,7 +76,7 @@ export function dashboardRoutes(app: Api, { submitter, queue, door, inspect, ret
     })
     await scope.register(async (scope: Api) => {
       scope.addHook('onRequest', requireSession(db))
-      retentionPage(scope, db, retention)
+      retentionPage(scope, db, engine.registry, retention)
       auditPage(scope, db, engine.registry)
       refusalsPage(scope, db)
       const runs = runListOfOperators(engine.registry, live.whyOf)

@@ -1,5 +1,5 @@
 import { type Html, type HtmlValue, html } from '../http/html.ts'
-import { number } from './words.ts'
+import { number, whole } from './words.ts'
 
 /** The kind of each column, by its head. `number`: aligned to the right, digits of one width. `name`: on one line. */
 type Columns = Readonly<Record<string, 'number' | 'text' | 'name' | 'plain'>>
@@ -22,7 +22,7 @@ export function table(caption: string, columns: Columns, rows: readonly Row[], m
   const heads = Object.keys(columns)
   const classes = Object.values(columns).map((kind) => kind !== 'plain' && html` class="${kind}"`)
   // A name may be cut: its title is whole.
-  const whole = (index: number, cell: HtmlValue) =>
+  const title = (index: number, cell: HtmlValue) =>
     columns[heads[index] ?? ''] === 'name' && typeof cell === 'string' && cell !== '' && html` title="${cell}"`
   return html`<div class="scroll" role="region" aria-label="${caption}" tabindex="0"><table>
 <thead><tr>${heads.map((head, index) => html`<th scope="col"${classes[index]}>${head}</th>`)}</tr></thead>
@@ -32,7 +32,7 @@ ${rows.slice(0, most).map(
     id,
     look,
     cells: [first, ...others],
-  }) => html`<tr${id && html` id="${id}"`}${look && html` class="${look}"`}><th scope="row"${classes[0]}${whole(0, first)}>${first}</th>${others.map((cell, index) => html`<td${classes[index + 1]} data-label="${heads[index + 1]}"${whole(index + 1, cell)}>${cell}</td>`)}</tr>
+  }) => html`<tr${id && html` id="${id}"`}${look && html` class="${look}"`}><th scope="row"${classes[0]}${title(0, first)}>${first}</th>${others.map((cell, index) => html`<td${classes[index + 1]} data-label="${heads[index + 1]}"${title(index + 1, cell)}>${cell}</td>`)}</tr>
 `,
 )}</tbody></table></div>${left > 0 && html`<p class="quiet">And ${number(left)} more.</p>`}`
 }
@@ -44,7 +44,7 @@ export const factList = (rows: readonly (readonly [HtmlValue, HtmlValue])[]): Ht
       name !== false &&
       value !== null &&
       value !== false &&
-      html`<dt>${name}</dt><dd>${value}</dd>
+      html`<dt>${name}</dt><dd>${typeof value === 'string' ? whole(value) : value}</dd>
 `,
   )}</dl>`
 

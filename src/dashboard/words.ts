@@ -53,16 +53,12 @@ export const titleText = (of: string): string => cutTo(400, of)
 /** A name on one line, which is cut where it is too long for its place, and whole in its title. */
 export const named = (of: string): Html => html`<span class="name" title="${of}">${of}</span>`
 
-/** A word that is longer than this fills its line: it would not fit in the next one either. */
-const longWord = 40
+/** A word that may be a name or an id, and that a browser would break at a hyphen, or within itself. An address is none. */
+const breakable = /^(?=.*-|.{20})(?!.*:\/\/)[\p{L}\p{N}_./@:,"'()-]{1,255}$/u
 
-/** A text whose words stay whole: a browser would break them at a hyphen, also where they fit in the next line. */
+/** A text whose names and ids stay on one line. */
 export const whole = (text: string): readonly HtmlValue[] =>
-  text
-    .split(/(\s+)/)
-    .map((word) =>
-      word.includes('-') ? html`<span class="${word.length > longWord ? 'long' : 'whole'}">${word}</span>` : word,
-    )
+  text.split(/(\s+)/).map((word) => (breakable.test(word) ? named(word) : word))
 
 /** Copies a text, where there is a script. `{origin}` in it is the address of this host, as the browser has it. */
 export const copyButton = (label: string, text: string): Html =>

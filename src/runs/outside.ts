@@ -132,7 +132,8 @@ const portion = 500
 const keyRow = z.object({ pk: z.guid() })
 
 /**
- * Compares all applications with their recorded changes, and keeps the names of the fields that differ in `application_states`.
+ * Compares all applications with their recorded changes, and keeps the names of the fields that differ in `application_states`,
+ * and the time.
  *
  * @param onError gets the error of a portion; the others are compared all the same
  */
@@ -141,9 +142,10 @@ export async function compareAll(db: Db, registry: Registry, onError: (error: un
     const keys = await portionOf(db, 'a.pk > $1::uuid', [after])
     if (keys.length > 0) await compare(db, registry, keys).catch(onError)
     const last = keys.at(-1)
-    if (last === undefined || keys.length < portion) return
+    if (last === undefined || keys.length < portion) break
     after = last
   }
+  await execute(db, { text: 'UPDATE installation SET compared_at = now()', values: [] })
 }
 
 /** The keys of some applications. @param among a condition on `applications a`, in SQL */

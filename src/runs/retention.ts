@@ -60,40 +60,48 @@ export const readLedgerSize = (db: Db) =>
     values: [ledgerTables],
   })
 
-/** @property oldest the time of the oldest row, or of the earliest end; null: there is none @property due rows that go within a day */
-const dueRow = z.object({ oldest: z.date().nullable(), due: z.int() })
+/** @property next when the next one goes; null: there is none @property due how many go within a day */
+const dueRow = z.object({ next: z.date().nullable(), due: z.int() })
 export type Due = z.output<typeof dueRow>
 
 /** The most audit rows that are counted: the oldest. */
 export const mostDue = 100_000
 
-/** What will be deleted within a day: finished runs, audit rows, and secrets that runs generated. */
-export async function readDue(
-  db: Db,
-  { runDays, auditDays }: Retention,
-): Promise<Record<'runs' | 'audit' | 'secrets', Due>> {
-  const one = async (text: string, values: readonly unknown[]) => (await query(db, dueRow, { text, values }))[0] ?? none
-  const [runs, audit, secrets] = await Promise.all([
-    one(
-      `SELECT (SELECT created_at FROM runs WHERE state <> 'queued' ORDER BY created_at LIMIT 1) AS oldest,
-        (SELECT count(*) FROM runs WHERE created_at < now() - make_interval(days => $1::integer - 1) AND state <> 'queued')::integer AS due`,
-      [runDays],
-    ),
-    one(
-      `SELECT min(at) AS oldest, count(*) FILTER (WHERE at < now() - make_interval(days => $1::integer - 1))::integer AS due
-        FROM (SELECT at FROM audit_rows ORDER BY pk LIMIT ${mostDue}) first`,
-      [auditDays],
-    ),
-    one(
-      `SELECT min(generated_until) AS oldest, count(*) FILTER (WHERE generated_until < now() + interval '1 day')::integer AS due
-        FROM runs WHERE generated IS NOT NULL`,
-      [],
+/** What will be deleted within a day. */
+export async function readDue(db: Db, { models }: Registry, { runDays, auditDays }: Retention) {
+  const one = async (from: string, end: string, values: readonly unknown[] = []) => {
+    const text = `SELECT min(${end}) AS next, (count(*) FILTER (WHERE ${end} < now() + interval '1 day'))::integer AS due FROM ${from}`
+    return (await query(db, dueRow, { text, values }))[0] ?? { next: null, due: 0 }
+  }
+  const after = (column: string, unit: 'days' | 'hours') => `${column} + make_interval(${unit} => $1::integer)`
+  const finished = `SELECT (SELECT ${after('created_at', 'days')} FROM runs WHERE state <> 'queued' ORDER BY created_at LIMIT 1) AS next,
+    (SELECT count(*) FROM runs WHERE created_at < now() - make_interval(days => $1::integer - 1) AND state <> 'queued')::integer AS due`
+  const [runs, audit, secrets, keys, retries, ...overlaps] = await Promise.all([
+    query(db, dueRow, { text: finished, values: [runDays] }).then(([first]) => first ?? { next: null, due: 0 }),
+    one(`(SELECT at FROM audit_rows ORDER BY pk LIMIT ${mostDue}) first`, after('at', 'days'), [auditDays]),
+    one('runs WHERE generated IS NOT NULL', 'generated_until'),
+    one('tokens WHERE sealed_key IS NOT NULL', after('created_at', 'hours'), [keyViewHours]),
+    one('idempotency_keys', after('created_at', 'hours'), [keyHours]),
+    ...overlapsOf(models).map(({ table, expires, own, values }) =>
+      one(`"${table}" WHERE jsonb_exists(settings, ${expires})${own}`, `(settings->>${expires})::timestamptz`, values),
     ),
   ])
-  return { runs, audit, secrets }
+  const next = overlaps.flatMap((each) => each.next ?? []).toSorted((one, other) => Number(one) - Number(other))
+  const former = { next: next[0] ?? null, due: overlaps.reduce((sum, { due }) => sum + due, 0) }
+  return { runs, audit, secrets, keys, retries, former }
 }
 
-const none: Due = { oldest: null, due: 0 }
+/** The fields whose former value ends, in SQL. */
+const overlapsOf = (models: Registry['models']) =>
+  models.flatMap(({ table, discriminator, fields }) =>
+    [...fields.values()]
+      .filter(({ overlap }) => overlap)
+      .map(({ name }) => {
+        const values: unknown[] = []
+        const own = Object.entries(discriminator).map(([column, value]) => ` AND "${column}" = $${values.push(value)}`)
+        return { table, expires: `'${expiresOf(name)}'`, previous: `'${previousOf(name)}'`, own: own.join(''), values }
+      }),
+  )
 
 async function inPortions(deleteOne: () => Promise<number>): Promise<number> {
   let total = 0
@@ -137,25 +145,18 @@ export async function eraseExpired(db: Db): Promise<void> {
 /** Deletes secrets whose overlap has ended. An index has the rows that hold one; other writers of a row go first. */
 export async function deleteOverlaps(db: Db, { models }: Registry): Promise<number> {
   let deleted = 0
-  for (const { table, discriminator, fields } of models) {
-    for (const { name, overlap } of fields.values()) {
-      if (!overlap) continue
-      const expires = `'${expiresOf(name)}'`
-      deleted += await inPortions(() => {
-        const values: unknown[] = []
-        const own = Object.entries(discriminator).map(([column, value]) => ` AND "${column}" = $${values.push(value)}`)
-        return execute(db, {
-          text: `WITH old AS (
-              SELECT pk FROM "${table}" WHERE jsonb_exists(settings, ${expires})
-                AND (settings->>${expires})::timestamptz < now()${own.join('')}
-              ORDER BY pk LIMIT ${portion} FOR UPDATE SKIP LOCKED
-            ) UPDATE "${table}" AS t SET settings = t.settings - ${expires}, secrets = t.secrets - '${previousOf(name)}'
-              WHERE t.pk = ANY (ARRAY(SELECT pk FROM old))`,
-          values,
-        })
-      })
-    }
-  }
+  for (const { table, expires, previous, own, values } of overlapsOf(models))
+    deleted += await inPortions(() =>
+      execute(db, {
+        text: `WITH old AS (
+            SELECT pk FROM "${table}" WHERE jsonb_exists(settings, ${expires})
+              AND (settings->>${expires})::timestamptz < now()${own}
+            ORDER BY pk LIMIT ${portion} FOR UPDATE SKIP LOCKED
+          ) UPDATE "${table}" AS t SET settings = t.settings - ${expires}, secrets = t.secrets - ${previous}
+            WHERE t.pk = ANY (ARRAY(SELECT pk FROM old))`,
+        values,
+      }),
+    )
   return deleted
 }
 

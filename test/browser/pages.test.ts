@@ -128,6 +128,29 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
       expect([...visitor.errors, ...login.errors]).toEqual([])
     })
 
+    test('names of 25 characters fit at 1280 pixels, a wider table has a shadow, and the header is that of the board', async () => {
+      const { page } = await logIn()
+      await service.db.application.updateMany({
+        where: { slug: 'grafana' },
+        data: { owner: 'platform-networking-emeas', name: 'BULK-APPLICATION-NUMBER-3' },
+      })
+      await page.setViewportSize({ width: 1_280, height: 900 })
+      const table = `[...document.querySelectorAll('.scroll')].map((each) => each.scrollWidth - each.clientWidth)`
+      for (const address of ['/admin/', '/admin/applications/', '/admin/runs/']) {
+        await page.goto(address)
+        expect([address, await page.evaluate<number[]>(`${table}.filter((more) => more > 0)`)]).toEqual([address, []])
+        expect(await page.evaluate(`getComputedStyle(document.querySelector('.scroll')).backgroundAttachment`)).toBe(
+          'local, local, scroll, scroll',
+        )
+        expect(await page.evaluate(`document.querySelector('body > header').scrollWidth`)).toBe(1_280)
+      }
+      await page.setViewportSize({ width: 390, height: 900 })
+      for (const address of ['/admin/', '/admin/queues/']) {
+        await page.goto(address)
+        expect(await page.evaluate(`document.querySelector('header input').getBoundingClientRect().width`)).toBe(104)
+      }
+    })
+
     test('nor has the first page, or that of a run, while one is at work and waits for a lock', async () => {
       const visitor = await logIn()
       await prepare(visitor)

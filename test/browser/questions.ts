@@ -150,7 +150,7 @@ export const questions = {
 
   'what will be deleted, and when?': async ({ one, scenario }) => {
     await one.ask(async () => {
-      await one.follow('What is deleted, and when')
+      await one.follow('Retention')
       const found = await one.table('What is deleted')
       expect(found.map(({ What, 'Kept for': kept }) => [What, kept])).toEqual(
         expect.arrayContaining([

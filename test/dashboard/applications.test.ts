@@ -49,7 +49,7 @@ test('one has a timeline with from -> to, who and the run, also when it is renam
   const { body } = await get(operator, page('timed'))
   expect(body).toContain('name: <span class="quiet">&lt;b&gt;First&lt;/b&gt;</span> -> Second')
   expect(body).toContain(`href="/admin/runs/${id}/"`)
-  expect(body).toMatch(/changed<\/span><br>application timed/)
+  expect(body).toMatch(/changed<\/span><br>application <span class="name" title="timed">timed/)
   expect((await get(operator, `/admin/runs/${id}/`)).body).toContain('href="/admin/applications/timed/"')
 
   const secretive = await service.make.user({ permissions: ['view_queue', 'view_application'] })
@@ -65,6 +65,26 @@ test('one has a timeline with from -> to, who and the run, also when it is renam
   expect(gone).toContain('There is no application of this slug now')
   expect(gone).toMatch(/class="mark bad">deleted</)
   expect((await get(operator, page('never-was'))).statusCode).toBe(404)
+})
+
+test('one shows the names of what it refers to, compares each entry with before, and counts its fields', async () => {
+  const flow = await service.db.flow.findUniqueOrThrow({ where: { slug: 'default-authorization-explicit' } })
+  await put('by-key', { provider: { authorization_flow: flow.pk } })
+  const { id } = await service.db.run.findFirstOrThrow({ where: { slug: 'by-key' } })
+  const application = await service.db.application.findUniqueOrThrow({ where: { slug: 'by-key' } })
+  const { body } = await get(operator, page('by-key'))
+  expect(body).not.toContain(flow.pk)
+  expect(textOf(body)).toContain('authorization_flow: default-authorization-explicit')
+  expect(body).toContain(`<a href="/admin/runs/${id}/#changes">compare with before</a>`)
+  expect(body).toMatch(/<summary>\d+ fields and \d+ defaults?<\/summary>/)
+  const run = (await get(operator, `/admin/runs/${id}/`)).body
+  expect([run.includes(flow.pk), run.includes('<section id="changes">')]).toEqual([false, true])
+
+  // Set by its key alone, past the service: the history has no name of it.
+  await service.db.auditRow.deleteMany()
+  expect(textOf((await get(operator, page('by-key'))).body)).toContain('provider: by-key')
+  const blind = await service.make.user({ permissions: ['view_queue', 'view_application'] })
+  expect(textOf((await get(blind, page('by-key'))).body)).toContain(`provider: ${application.providerPk}`)
 })
 
 const rowOf = (body: string, owner: string) =>
@@ -89,11 +109,11 @@ test('a first deployment that is not applied has a page, and its owner a row', a
   expect((await get(operator, search)).headers.location).toBe(page('first-ever'))
   expect((await get(bound, search)).body).toContain('Nothing is found')
   for (const path of ['/admin/', `${list}?owner=team-new`])
-    expect(rowOf((await get(operator, path)).body, 'team-new')).toMatch(/team-new 0 0 0 0 cancelled/)
+    expect(rowOf((await get(operator, path)).body, 'team-new')).toMatch(/team-new cancelled [\d:]+ all runs 0 0 0 0/)
   // No filter has the runs without an owner.
-  expect(rowOf((await get(operator, '/admin/')).body, '')).toMatch(/none \d+ \d+ \d+ \d+ failed(?!.*all runs)/)
+  expect(rowOf((await get(operator, '/admin/')).body, '')).toMatch(/none failed [\d:]+ \d+ \d+ \d+ \d+/)
   await put('first-ever', { owner: 'team-new' })
-  expect(rowOf((await get(operator, '/admin/')).body, 'team-new')).toMatch(/team-new 1 0 0 0 applied/)
+  expect(rowOf((await get(operator, '/admin/')).body, 'team-new')).toMatch(/team-new applied [\d:]+ all runs 1 0 0 0/)
   expect((await get(operator, page('first-ever'))).body).not.toContain('The last runs that name it')
 })
 
@@ -169,7 +189,9 @@ test('the list has the state of each, as a filter too, and the page of an owner 
   await until(async () => (await run()).state === 'failed', { what: 'the run to fail' })
   const chief = await service.make.user({ permissions: ['view_queue', 'manage_queue'] })
   await service.db.application.update({ where: { slug: 'by-sql' }, data: { group: 'by SQL' } })
+  expect((await get(operator, list)).body).not.toContain('Compared at')
   expect((await dashboard.post(chief, list, {})).statusCode).toBe(303)
+  expect((await get(operator, list)).body).toMatch(/Compared at <time [^>]+>[\d-]+ [\d:]+ UTC/)
   const states = async (query: string) => {
     const { body } = await get(operator, `/admin/applications/?owner=team-states${query}`)
     const rows = [...body.matchAll(/<tr id="application-.*?<\/tr>/gs)]
@@ -179,10 +201,10 @@ test('the list has the state of each, as a filter too, and the page of an owner 
   }
   const { body, rows } = await states('')
   expect(rows).toHaveLength(3)
-  for (const row of [/by-sql.*changed outside.*\(group\)/, /broken.*failing.*since.*\(.*SECRET_KEY/, /fine.*applied/])
+  for (const row of [/changed outside.*\(group\).*by-sql/, /failing.*since.*\(.*SECRET_KEY.*broken/, /applied.*fine/])
     expect(rows).toContainEqual(expect.stringMatching(row))
   expect(body).toMatch(new RegExp(`<a href="/admin/runs/${id}/">sealed under key`))
-  expect(rowOf(body, 'team-states')).toMatch(/team-states 1 1 0 1 failed/)
+  expect(rowOf(body, 'team-states')).toMatch(/team-states failed [\d:]+ all runs 1 1 0 1/)
   for (const [state, slug] of [
     ['applied', 'fine'],
     ['failing', 'broken'],

@@ -17,6 +17,20 @@ async function show(url: string, as = cookie): Promise<string> {
 }
 const rowsOf = (page: string): string[] => page.match(/<tr id="[\s\S]*?<\/tr>/g) ?? []
 
+test('the page of retention has all that workers delete: credentials, too', async () => {
+  const put = async (client_secret: string | object) => {
+    const body = await named('oauth2', 'overlapped', { provider: { client_secret } })
+    expect((await there.admin.put(applyPath, body)).status).toBe(200)
+  }
+  await put('first-secret-of-this-client-0001')
+  await put({ value: 'second-secret-of-this-client-002', overlap: 'hours=2' })
+  const page = await show('/admin/retention/')
+  expect(page).toMatch(/Former client secrets<\/th>.*until their overlap ends<.*<time [^>]+>.*>1<\/td>/)
+  for (const what of ['Keys of tokens that were not viewed', 'Idempotency keys']) expect(page).toMatch(`${what}</th>`)
+  expect(page).toContain('A run that is still queued after an hour is cancelled.')
+  expect(await show('/admin/')).toContain('<a href="/admin/retention/">Retention</a>')
+})
+
 describe('the audit', () => {
   test('says who paused the queue and why, and what an apply changed, without values', async () => {
     const act = (name: string, payload = '') =>
@@ -34,7 +48,7 @@ describe('the audit', () => {
     expect(paused).toContain('pause queue')
     expect(paused).toContain('upgrade &lt;b&gt;tonight&lt;/b&gt;')
     expect(resumed).toContain('resume queue')
-    expect(applied).toMatch(/application <span title="[^"]+">audited<\/span> created</)
+    expect(applied).toMatch(/application <span class="name" title="[^"]+">audited<\/span> created</)
     expect(page).not.toContain('a value of its own')
   })
 
@@ -73,7 +87,9 @@ describe('the audit', () => {
     const page = await show('/admin/audit/?period=all&action=delete&object=group%3AGone')
     expect(rowsOf(page)).toEqual([
       expect.stringMatching(
-        new RegExp(`>admin<[^]*>apply<[^]*group <span title="[^"]+">Gone</span> deleted<[^]*/${gone.runId}/`),
+        new RegExp(
+          `>admin<[^]*>apply<[^]*group <span class="name" title="[^"]+">Gone</span> deleted<[^]*/${gone.runId}/`,
+        ),
       ),
     ])
     expect(await show('/admin/audit/')).not.toContain(`/${unchanged.runId}/`)
@@ -198,7 +214,7 @@ describe('refused access', async () => {
     expect(rowsOf(await show('/admin/refusals/?kind=submission')).join('')).not.toContain('GET /')
     const ofOne = rowsOf(await show(`/admin/refusals/?who=${curious.username.toUpperCase()}`))
     expect(ofOne).toHaveLength(2)
-    const [, id = ''] = /<code>([^<]+)<\/code><\/td><\/tr>/.exec(ofOne[0] ?? '') ?? []
+    const [, id = ''] = />([^<]+)<\/td><\/tr>/.exec(ofOne[0] ?? '') ?? []
     expect(rowsOf(await show(`/admin/refusals/?id=${id}`))).toEqual([ofOne[0]])
   })
 

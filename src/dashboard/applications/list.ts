@@ -14,11 +14,11 @@ import { filters, sentText } from '../filter-fields.ts'
 import { page, pageRoute, sendPage } from '../frame.ts'
 import { ifInTime } from '../late.ts'
 import { moves, table } from '../table.ts'
-import { count, nameText, notKnown, number, shortTime, titleText } from '../words.ts'
+import { count, nameText, notKnown, number, shortTime, time, titleText, whole } from '../words.ts'
 import {
   mostCounted,
   ownerLink,
-  providerCells,
+  providerText,
   type ReadApplications,
   type Sources,
   stateText,
@@ -48,15 +48,16 @@ const mostWords = 8
 export function applicationsPage(app: Api, { db, registry, runs }: Sources, read: ReadApplications): void {
   app.get(applicationsPath, pageRoute({ querystring: listQuery }), async ({ actor, query: asked }, reply) => {
     requireAccess(actor, 'view_application')
-    const [found, teams] = await Promise.all([
+    const [found, installation, teams] = await Promise.all([
       ifInTime(readPage(asked, actor)),
+      ifInTime(db.installation.findFirst({ select: { comparedAt: true } })),
       asked.owner === null ? [] : ifInTime(readOwners(db, registry, runs, actor, comparedName(asked.owner))),
     ])
     const content = html`${!allows(actor, 'view_application') && html`<p class="quiet">You see those of some owners only: your rights are bound to them.</p>`}
 ${filters(applicationsPath, fields, asked)}
 ${teams?.[0] !== undefined && teamTable([teams[0]])}
 <section>${found === null ? notKnown('This takes too long: say more of what you look for.') : results(found, asked)}</section>
-<form method="post" action="${applicationsPath}"><p class="quiet">Workers compare all applications with their recorded changes every 10 minutes. ${allows(actor, 'manage_queue') && html`<button type="submit">Compare now</button>`}</p></form>`
+<form method="post" action="${applicationsPath}"><p class="quiet">Workers compare all applications with their recorded changes every 10 minutes. ${installation?.comparedAt && html`Compared at ${time(installation.comparedAt)}.`} ${allows(actor, 'manage_queue') && html`<button type="submit">Compare now</button>`}</p></form>`
     const isLive = asked.page === 1
     return sendPage(reply, page({ title: 'Applications', actor, within: applicationsPath, isLive, content }))
   })
@@ -107,26 +108,25 @@ const list = ({ rows, states: found, changes }: Found): Html =>
   table(
     'Applications',
     {
-      Name: 'text',
-      Slug: 'name',
+      Name: 'name',
       State: 'text',
-      Provider: 'name',
-      Kind: 'plain',
       Owner: 'name',
       'Last change': 'text',
+      Slug: 'name',
+      Provider: 'name',
     },
     rows.map((row) => ({
       id: `application-${row.pk}`,
       cells: [
-        html`<a href="${applicationPath(row.slug)}">${titleText(row.name)}</a>`,
-        row.slug,
+        html`<a href="${applicationPath(row.slug)}" title="${row.name}">${titleText(row.name)}</a>`,
         stateText(found?.get(row.slug)),
-        ...providerCells(row),
         row.owner !== null && ownerLink(row.owner),
         changes === null ? 'not known' : lastChange(changes.get(row.pk)),
+        row.slug,
+        providerText(row),
       ],
     })),
   )
 
 const lastChange = (last: LastChange | undefined): Html | false =>
-  last !== undefined && html`${shortTime(last.at)}${last.user !== null && ` by ${nameText(last.user)}`}`
+  last !== undefined && html`${shortTime(last.at)}${last.user !== null && html` by ${whole(nameText(last.user))}`}`

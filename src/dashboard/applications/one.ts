@@ -9,22 +9,24 @@ import { compared, readStates, readWaitingRun } from '../../lists/application-st
 import { queryText } from '../../lists/filters.ts'
 import { readRunRows } from '../../lists/run-rows.ts'
 import { findRuns } from '../../lists/runs-of-operators.ts'
+import type { Model } from '../../models/define.ts'
 import type { Registry } from '../../models/registry.ts'
 import { type Actor, allowsFor, ownersShown } from '../../permissions.ts'
 import { isOutside, readStanding, type Standing } from '../../runs/outside.ts'
 import { mayRollBack } from '../../submissions/access.ts'
 import { type HistoryEntry, type Recorded, readHistory } from '../../views/history.ts'
+import { readKeyNames } from '../../views/key-names.ts'
 import { applicationPath, applicationsPath, rollBackPath, runPagePath, runsPath } from '../addresses.ts'
 import { page, pageRoute, sendPage } from '../frame.ts'
 import { ifInTime } from '../late.ts'
-import { fieldList } from '../runs/changes.ts'
+import { fieldList, partsOf } from '../runs/changes.ts'
 import { runTable } from '../runs/tables.ts'
 import { factList, moves, table } from '../table.ts'
-import { count, type Look, mark, namesOf, nameText, notKnown, number, shortId, shortTime } from '../words.ts'
+import { count, type Look, mark, named, namesOf, nameText, notKnown, number, shortId, shortTime } from '../words.ts'
 import {
   type ApplicationRow,
   ownerLink,
-  providerCells,
+  providerText,
   type ReadApplications,
   type Sources,
   stateText,
@@ -71,25 +73,30 @@ export function applicationPage(app: Api, { db, registry, runs }: Sources, read:
         isGone || allowsFor(actor, `view_${registry.byName(model)?.resource}`, owner)
       const visible = standing?.filter(isSeen) ?? null
       const isChanged = standing !== null && isOutside(standing) === true
+      const shown = [
+        ...(visible ?? []).map(({ model, values: fields }) => ({ model, fields })),
+        ...entries.map(({ entry }) => entry),
+      ]
+      const withNames = (await ifInTime(readKeyNames(db, registry, actor, shown))) ?? (({ fields }) => fields)
       const putBack = isChanged ? await ifInTime(lastDocument(slug, entries, actor)) : null
       const isFirst = before === null
       const stored = states?.get(slug)
       const state = stored && standing ? compared(stored, standing) : stored
       const isWaiting = state?.state === 'waiting'
-      const named = isWaiting ? await inTime(runsNaming(slug, actor)) : missing
+      const runsOfIt = isWaiting ? await inTime(runsNaming(slug, actor)) : missing
       const content = html`${row === undefined && html`<div class="summary bad"><p>${history === undefined ? html`${mark('bad', 'not there')} <span class="says">There is no application of this slug, as far as you may see: the runs below name it.</span>` : html`${mark('off', 'gone')} <span class="says">There is no application of this slug now: it was deleted or renamed.</span>`}</p></div>`}
 ${state?.state === 'failing' && html`<div class="summary bad"><p>${stateText(state)}</p></div>`}
 ${isWaiting && html`<div class="summary"><p>${stateText(state)} <span class="says">A run that names it has not ended.</span></p></div>`}
-${named.length > 0 && runTable('The last runs that name it', named, new Date())}
+${runsOfIt.length > 0 && runTable('The last runs that name it', runsOfIt, new Date())}
 ${
   isChanged &&
   html`<div class="summary warn"><p>${mark('warn', 'changed outside')} <span class="says">It, or its provider, is not as its recorded changes left it.</span></p>
 ${putBack !== null && html`<p><a href="${rollBackPath(putBack)}">Plan its last document again</a>: what it would put back.</p>`}</div>`
 }
 <div class="columns${isFirst && row !== undefined && ' aside'}">
-${isFirst && row !== undefined && html`<section><h2>As it stands</h2>${facts(row, stateText(state))}${visible === null ? notKnown() : visible.map((each) => fieldsOf(each, registry))}</section>`}
+${isFirst && row !== undefined && html`<section><h2>As it stands</h2>${facts(row, stateText(state))}${visible === null ? notKnown() : visible.map((each) => fieldsOf(each, registry, withNames))}</section>`}
 <section><h2>What was done to it and to its providers</h2>
-${entries.length === 0 ? html`<p>Nothing is recorded.</p>` : timeline(entries, namesOf(registry), actor)}
+${entries.length === 0 ? html`<p>Nothing is recorded.</p>` : timeline(entries, registry, actor, withNames)}
 ${moves({
   'The newest': !isFirst && applicationPath(slug),
   Older: next !== null && `${applicationPath(slug)}?before=${next}`,
@@ -131,12 +138,11 @@ ${moves({
   }
 }
 
-function facts(row: ApplicationRow, state: Html): Html {
-  const [provider, kind] = providerCells(row)
-  return factList([
+const facts = (row: ApplicationRow, state: Html): Html =>
+  factList([
     ['State', state],
-    ['Slug', html`<code>${row.slug}</code>`],
-    ['Provider', html`${provider}${kind !== '' && html`, ${kind}`}`],
+    ['Slug', named(row.slug)],
+    ['Provider', providerText(row)],
     ['Backchannel', row.backchannel_providers.length > 0 && `${number(row.backchannel_providers.length)} providers`],
     ['Owner', row.owner === null ? 'none' : ownerLink(row.owner)],
     ['Made by', row.created_by_name && nameText(row.created_by_name)],
@@ -145,10 +151,11 @@ function facts(row: ApplicationRow, state: Html): Html {
       html`<a href="${runsPath}?period=month&amp;object=application%3A${encodeURIComponent(row.slug)}">that changed it, in the last 30 days</a>`,
     ],
   ])
-}
+
+type WithNames = Awaited<ReturnType<typeof readKeyNames>>
 
 /** The fields of the application, or of its provider: what was changed outside first, what has its default folded. */
-function fieldsOf({ model, values, outside }: Standing, registry: Registry): Html {
+function fieldsOf({ model, values, outside }: Standing, registry: Registry, withNames: WithNames): Html {
   const { fields, displayName = model } = registry.byName(model) ?? {}
   const initialOf = (name: string) => fields?.get(name)?.initial
   const changed = Object.entries(outside ?? {})
@@ -157,9 +164,12 @@ function fieldsOf({ model, values, outside }: Standing, registry: Registry): Htm
     others.filter(([name, value]) => isDeepStrictEqual(value, initialOf(name) ?? null) === wanted),
   )
   const listed = (some: typeof others = []) =>
-    fieldList(Object.fromEntries(some.map(([name, to]) => [name, { from: null, to }])), true)
+    fieldList(
+      withNames({ model, fields: Object.fromEntries(some.map(([name, to]) => [name, { from: null, to }])) }),
+      true,
+    )
   return html`<h3>${displayName}</h3>
-${changed.length > 0 && html`<p>${mark('warn', 'changed outside')}, from what was recorded to what is there:</p>${fieldList(Object.fromEntries(changed), false)}`}
+${changed.length > 0 && html`<p>${mark('warn', 'changed outside')}, from what was recorded to what is there:</p>${fieldList(withNames({ model, fields: Object.fromEntries(changed) }), false)}`}
 ${listed(set)}
 ${(usual?.length ?? 0) > 0 && html`<details id="usual-${model}"><summary>${count(usual?.length ?? 0, 'field')} with the default</summary>${listed(usual)}</details>`}`
 }
@@ -170,27 +180,33 @@ const actions: Readonly<Record<HistoryEntry['action'], readonly [Look, string]>>
   delete: ['bad', 'deleted'],
 }
 
-const timeline = (entries: readonly Recorded[], nameOf: (model: string) => string, actor: Actor): Html =>
+const timeline = (entries: readonly Recorded[], registry: Registry, actor: Actor, withNames: WithNames): Html =>
   table(
     'What was done',
     { At: 'plain', What: 'text', Who: 'name', 'Fields, from -> to': 'text' },
     entries.map(({ entry, cursor, run: former }) => {
-      const { at, action, model, name, was, owner, fields, user, real_user, run } = entry
+      const { at, action, model, name, was, owner, user, real_user, run } = entry
+      const fields = withNames(entry)
       const mayReturn = former?.hasDocument === true && mayRollBack(actor, former.submitterPk)
       return {
         id: `change-${cursor}`,
         cells: [
-          html`${shortTime(new Date(at))}${run !== null && html`<br><a href="${runPagePath(run)}">${shortId(run)}</a>${mayReturn && html`<br><a href="${rollBackPath(run)}">roll back to this</a>`}`}`,
-          html`${mark(...actions[action])}<br>${nameOf(model)} ${nameText(name)}${was !== null && `, was ${nameText(was)}`}${owner !== null && html`<br><span class="quiet">owner ${nameText(owner)}</span>`}`,
+          html`${shortTime(new Date(at))}${run !== null && html`<br><a href="${runPagePath(run)}">${shortId(run)}</a><br><a href="${runPagePath(run)}#changes">compare with before</a>${mayReturn && html`<br><a href="${rollBackPath(run)}">roll back to this</a>`}`}`,
+          html`${mark(...actions[action])}<br>${namesOf(registry)(model)} ${named(nameText(name))}${was !== null && html`, was ${named(nameText(was))}`}${owner !== null && html`<br><span class="quiet">owner ${named(nameText(owner))}</span>`}`,
           html`${nameText(user?.username ?? 'not shown')}${real_user !== null && `, in truth ${nameText(real_user.username)}`}`,
-          fields === null ? html`<span class="quiet">not kept</span>` : changedFields(cursor, fields, action),
+          fields === null
+            ? html`<span class="quiet">not kept</span>`
+            : changedFields(cursor, fields, action, registry.byName(model)),
         ],
       }
     }),
   )
 
+type Changed = NonNullable<HistoryEntry['fields']>
+
 /** The fields of a change. Those of a new object are folded: it may have many. */
-function changedFields(cursor: string, fields: NonNullable<HistoryEntry['fields']>, action: HistoryEntry['action']) {
+function changedFields(cursor: string, fields: Changed, action: HistoryEntry['action'], model: Model | undefined) {
   if (action !== 'create') return fieldList(fields, false)
-  return html`<details id="fields-${cursor}"><summary>${count(Object.keys(fields).length, 'field')}</summary>${fieldList(fields, true)}</details>`
+  const { shown, defaults } = partsOf(fields, model)
+  return html`<details id="fields-${cursor}"><summary>${count(shown.length, 'field')}${defaults > 0 && ` and ${count(defaults, 'default')}`}</summary>${fieldList(fields, true, model)}</details>`
 }

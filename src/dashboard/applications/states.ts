@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { Db } from '../../db/client.ts'
-import { type Html, type HtmlValue, html } from '../../http/html.ts'
+import { type Html, html } from '../../http/html.ts'
 import type { ApplicationState, State } from '../../lists/application-states.ts'
 import { applicationList } from '../../lists/applications.ts'
 import { findPage, type Request } from '../../lists/list.ts'
@@ -68,11 +68,11 @@ export const teamTable = (teams: readonly OwnerStates[], most = teams.length): H
     'Teams',
     {
       Owner: 'name',
+      'Last deployment': 'plain',
       Applied: 'number',
       Failing: 'number',
       Waiting: 'number',
       'Changed outside': 'number',
-      'Last deployment': 'text',
     },
     teams.map(teamRow),
     most,
@@ -88,21 +88,23 @@ function teamRow({ owner, last, ...of }: OwnerStates): Row {
     id: `team-${owner ?? ''}`,
     cells: [
       owner === null ? 'none' : ownerLink(owner),
+      last !== undefined &&
+        html`${mark(looks[last.outcome], last.outcome === 'unknown' ? 'waiting' : last.outcome)} <a href="${runPagePath(last.id)}">${shortTime(last.at)}</a>${owner !== null && html` <a class="quiet" href="${withQuery(runsPath, { owner, period: 'week' })}">all runs</a>`}`,
       linked('applied'),
       linked('failing'),
       linked('waiting'),
       linked('changed_outside'),
-      last !== undefined &&
-        html`${mark(looks[last.outcome], last.outcome === 'unknown' ? 'waiting' : last.outcome)} <a href="${runPagePath(last.id)}">${shortTime(last.at)}</a>${owner !== null && html` <a class="quiet" href="${withQuery(runsPath, { owner, period: 'week' })}">all runs</a>`}`,
     ],
   }
 }
 
 export const ownerLink = (owner: string): Html =>
-  html`<a href="${withQuery(applicationsPath, { owner })}">${nameText(owner)}</a>`
+  html`<a href="${withQuery(applicationsPath, { owner })}" title="${owner}">${nameText(owner)}</a>`
 
 /** A provider of an owner that the caller may not see is shown by its key. */
-export const providerCells = ({ provider, provider_obj }: ApplicationRow): readonly [HtmlValue, HtmlValue] =>
+export const providerText = ({ provider, provider_obj: shown }: ApplicationRow): string =>
   provider === null
-    ? ['none', '']
-    : [nameText(provider_obj?.name ?? `key ${provider}`), provider_obj?.verbose_name ?? 'not shown']
+    ? 'none'
+    : shown === null
+      ? `key ${provider}, not shown`
+      : `${nameText(shown.name)}, ${shown.verbose_name}`

@@ -4,7 +4,7 @@ import { type Actor, allows } from '../../permissions.ts'
 import { atWorkFromS, type Blocker } from '../../runs/at-work.ts'
 import { type Expiring, expiresWithinDays } from '../../views/expiries.ts'
 import { isCounted } from '../../views/refusal.ts'
-import { actPath, applicationsPath, nowPath, refusalsPath, retentionPath, runPagePath, runsPath } from '../addresses.ts'
+import { actPath, applicationsPath, nowPath, refusalsPath, runPagePath, runsPath } from '../addresses.ts'
 import { teamTable } from '../applications/states.ts'
 import { page } from '../frame.ts'
 import { byFrequency, groupTable, names, person, runLink, runTable } from '../runs/tables.ts'
@@ -34,7 +34,7 @@ ${now.teams !== undefined && html`<section><h2>Teams</h2>${teams(now.teams)}</se
 </div>
 <section><h2>Outcomes of the last hour</h2>${now.figures === null ? notKnown('The runs of the last hour could not be counted in time.') : plot(now.figures)}</section>
 <section><h2>The last ten runs</h2>${newest(now)}</section>
-<p class="choice">${mayPause(now, actor) && html`<a class="button" href="${actPath('pause')}">Pause the queue</a>`}<a class="button" href="${retentionPath}">What is deleted, and when</a></p>`,
+${mayPause(now, actor) && html`<p class="choice"><a class="button" href="${actPath('pause')}">Pause the queue</a></p>`}`,
   })
 
 const mayPause = ({ pause }: Now, actor: Actor): boolean =>
@@ -64,7 +64,7 @@ ${atWork === null ? notKnown() : atWork.length > 0 && running(atWork)}`
 const running = (atWork: NonNullable<Now['atWork']>): Html =>
   table(
     'Running',
-    { Run: 'text', 'At work for': 'number', Who: 'plain', 'Waits for a lock of': 'text' },
+    { Run: 'name', 'At work for': 'number', Who: 'plain', 'Waits for a lock of': 'text' },
     atWork.map(({ run, workS, blocker }) => ({
       id: `work-${run.id}`,
       cells: [
@@ -128,7 +128,7 @@ function expiring(what: string, found: readonly Expiring[] | null): Html {
   const now = Date.now()
   return table(
     what,
-    { [what]: 'text', Of: 'plain', Expires: 'plain', In: 'number' },
+    { [what]: 'name', Of: 'name', Expires: 'plain', In: 'number' },
     found.map(({ name, user, expires }) => ({
       cells: [
         nameText(name),

@@ -13,7 +13,7 @@ import { auditPath, runPagePath } from '../addresses.ts'
 import { filters, sentKey, sentText, turns } from '../filter-fields.ts'
 import { page, pageRoute, sendPage } from '../frame.ts'
 import { type Row, table } from '../table.ts'
-import { namesOf, nameText, notKnown, sentenceText, shortId, shortTime } from '../words.ts'
+import { named, namesOf, nameText, notKnown, sentenceText, shortId, shortTime } from '../words.ts'
 
 /** /admin/audit/: actions with their users. */
 
@@ -118,7 +118,7 @@ const fields = {
   unchanged: { label: 'Unchanged', words: { '': 'left out', shown: 'shown' } },
 }
 
-const columns = { When: 'plain', Who: 'plain', Action: 'plain', What: 'text', Run: 'plain', Request: 'text' } as const
+const columns = { When: 'plain', Who: 'plain', Action: 'plain', What: 'text', Run: 'plain', Request: 'name' } as const
 
 const rowOf = (each: AuditEntry, question: Question, nameOf: NameOf, now: Date): Row => ({
   id: `audit-${each.id}`,
@@ -130,7 +130,7 @@ const rowOf = (each: AuditEntry, question: Question, nameOf: NameOf, now: Date):
     nameText(wordsOf(each.action)),
     whatOf(each, question, nameOf),
     each.run !== null && html`<a href="${runPagePath(each.run)}">${shortId(each.run)}</a>`,
-    each.request_id !== null && html`<code>${nameText(each.request_id)}</code>`,
+    each.request_id !== null && nameText(each.request_id),
   ],
 })
 
@@ -158,8 +158,8 @@ function objectOf({ model, key, name, action, fields, value, reason }: Change, n
     return html`${value !== undefined && `${fields.join(', ')}: ${value}`}${reason !== undefined && html` - ${cutTo(1_200, reason)}`}`
   const object =
     name === undefined
-      ? html`<code>${nameText(String(key))}</code>`
-      : html`<span title="${nameText(String(key))}">${nameText(name)}</span>`
+      ? named(nameText(String(key)))
+      : html`<span class="name" title="${nameText(`${name} (${String(key)})`)}">${nameText(name)}</span>`
   const left = fields.length - mostFields
   // All fields of a new object are new.
   const listed =

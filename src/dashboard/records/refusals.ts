@@ -78,7 +78,7 @@ ${
           Who: 'plain',
           What: 'text',
           Why: 'text',
-          Request: 'text',
+          Request: 'name',
         },
         shown,
       )
@@ -95,7 +95,7 @@ const rowOf = (each: Refused, now: Date): Row => ({
     nameOf(each),
     titleText(each.title ?? each.route),
     sentenceText(each.sentence),
-    html`<code>${nameText(each.requestId)}</code>`,
+    nameText(each.requestId),
   ],
 })
 

@@ -1,20 +1,21 @@
 import type { Db } from '../../db/client.ts'
 import type { Api } from '../../http/api.ts'
 import { html } from '../../http/html.ts'
+import type { Registry } from '../../models/registry.ts'
 import { type Due, mostDue, type Retention, readDue } from '../../runs/retention.ts'
 import { refusalsKept } from '../../views/refusal.ts'
-import { auditPath, retentionPath } from '../addresses.ts'
+import { retentionPath } from '../addresses.ts'
 import { page, pageRoute, sendPage } from '../frame.ts'
 import { ifInTime } from '../late.ts'
 import { table } from '../table.ts'
 import { count, notKnown, number, time } from '../words.ts'
 
 /** /admin/retention/: what workers delete because of its age, and when. */
-export const retentionPage = (app: Api, db: Db, retention: Retention): void => {
+export const retentionPage = (app: Api, db: Db, registry: Registry, retention: Retention): void => {
   const { runDays, auditDays } = retention
   app.get(retentionPath, pageRoute({}), async ({ actor }, reply) => {
-    const found = await ifInTime(readDue(db, retention))
-    const content = html`<p>Workers delete what is too old every minute. These are the settings of this server: those of the workers count.</p>
+    const found = await ifInTime(readDue(db, registry, retention))
+    const content = html`<p>Workers delete every minute, each by its own RUN_DAYS and AUDIT_DAYS: the shortest time holds. This page computes with those of this server, so set them alike.</p>
 <section>${
       found === null
         ? notKnown()
@@ -22,9 +23,12 @@ export const retentionPage = (app: Api, db: Db, retention: Retention): void => {
             'What is deleted',
             { What: 'text', 'Kept for': 'text', 'The oldest goes': 'plain', 'Within a day': 'number' },
             [
-              row('Finished runs, with their changes', `${count(runDays, 'day')} (RUN_DAYS)`, found.runs, runDays),
-              row('Audit rows', `${count(auditDays, 'day')} (AUDIT_DAYS)`, found.audit, auditDays),
-              row('Secrets that runs generated', 'RUN_SECRETS_HOURS of the worker', found.secrets, 0),
+              row('Finished runs, with their changes', `${count(runDays, 'day')} (RUN_DAYS)`, found.runs),
+              row('Audit rows', `${count(auditDays, 'day')} (AUDIT_DAYS)`, found.audit),
+              row('Secrets that runs generated', 'RUN_SECRETS_HOURS of the worker that applied them', found.secrets),
+              row('Former client secrets', 'until their overlap ends', found.former),
+              row('Keys of tokens that were not viewed', '24 hours', found.keys),
+              row('Idempotency keys', '24 hours', found.retries),
               {
                 cells: [
                   'Refusals',
@@ -35,17 +39,20 @@ export const retentionPage = (app: Api, db: Db, retention: Retention): void => {
               },
             ],
           )
-    }</section>`
-    return sendPage(
-      reply,
-      page({ title: 'What is deleted, and when', asOf: new Date(), actor, within: auditPath, content }),
-    )
+    }
+<p class="quiet">A run that is still queued after an hour is cancelled.</p></section>`
+    const shown = { title: 'What is deleted, and when', asOf: new Date(), actor, within: retentionPath, content }
+    return sendPage(reply, page(shown))
   })
 }
 
-const dayMs = 86_400_000
-
-function row(what: string, kept: string, { oldest, due }: Due, days: number) {
-  const goes = oldest === null ? 'there is none' : time(new Date(oldest.getTime() + days * dayMs))
-  return { cells: [what, kept, goes, due === mostDue ? `${number(due)}+` : number(due)] }
+function row(what: string, kept: string, { next, due }: Due) {
+  return {
+    cells: [
+      what,
+      kept,
+      next === null ? 'there is none' : time(next),
+      due === mostDue ? `${number(due)}+` : number(due),
+    ],
+  }
 }

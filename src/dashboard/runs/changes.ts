@@ -76,16 +76,24 @@ const objectName = ({ model, key }: Change, registry: Part['registry']): string 
  * @param model knows the defaults
  */
 export function fieldList(fields: Change['fields'], isNew: boolean, model?: Model): Html {
-  const changed = Object.entries(fields).filter(([, field]) => field !== 'unchanged')
-  const shown = isNew ? changed.filter(([name, field]) => !isDefault(field, model?.fields.get(name)?.initial)) : changed
+  const { shown, defaults } = isNew ? partsOf(fields, model) : { shown: changedOf(fields), defaults: 0 }
   const lines = shown.flatMap(([name, field]) => linesOf(name, field, isNew))
-  const [left, defaults] = [lines.length - mostOfObject, changed.length - shown.length]
+  const left = lines.length - mostOfObject
   return html`<ul class="lines">${lines.slice(0, mostOfObject)}${
     left > 0 && html`<li class="quiet">and ${count(left, 'line')} more, in the API</li>`
   }${defaults > 0 && html`<li class="quiet">and ${count(defaults, 'default')}</li>`}</ul>`
 }
 
 type FieldChange = Change['fields'][string]
+
+const changedOf = (fields: Change['fields']) => Object.entries(fields).filter(([, field]) => field !== 'unchanged')
+
+/** The fields of a new object that are not defaults, and the number of those that are. */
+export function partsOf(fields: Change['fields'], model?: Model) {
+  const changed = changedOf(fields)
+  const shown = changed.filter(([name, field]) => !isDefault(field, model?.fields.get(name)?.initial))
+  return { shown, defaults: changed.length - shown.length }
+}
 
 const isDefault = (field: FieldChange, initial: unknown): boolean =>
   typeof field === 'object' && (isEmpty(field.to) || isDeepStrictEqual(field.to, initial))
@@ -136,7 +144,7 @@ const innerText = (value: unknown): string =>
 export function lineList(lines: readonly (string | Html)[]): Html {
   const shown = lines
     .slice(0, mostLines)
-    .map((line) => html`<li>${typeof line === 'string' ? cutTo(1_000, line) : line}</li>`)
+    .map((line) => html`<li>${typeof line === 'string' ? whole(cutTo(1_000, line)) : line}</li>`)
   return html`<ul>${shown}</ul>
 ${lines.length > shown.length && html`<p class="quiet">And ${count(lines.length - shown.length, 'line')} more, in the API.</p>`}`
 }

@@ -13,13 +13,14 @@ import type { Engine } from '../../plan/engine.ts'
 import { type AtWork, isBlocked, readAtWork } from '../../runs/at-work.ts'
 import { outcomeOf } from '../../runs/outcome.ts'
 import { mayRollBack } from '../../submissions/access.ts'
+import { readKeyNames } from '../../views/key-names.ts'
 import { type Live, readRun } from '../../views/one-run.ts'
 import type { Run } from '../../views/run.ts'
 import { applicationPath, documentPath, jobPath, rollBackPath, runPagePath, runsPath, withQuery } from '../addresses.ts'
 import { page, pageRoute, sendPage } from '../frame.ts'
 import { ifInTime } from '../late.ts'
 import { factList, moves } from '../table.ts'
-import { copyButton, count, duration, mark, nameText, number, sentenceText, stateOf, time } from '../words.ts'
+import { copyButton, count, duration, mark, named, nameText, number, sentenceText, stateOf, time } from '../words.ts'
 import { areUnchanged, changeCounts, changesPart, lineList, startOfPart } from './changes.ts'
 
 /** /admin/runs/{id}/: when what happened, and what it changed. */
@@ -46,6 +47,8 @@ export function runPages(app: Api, { db, engine, live }: Sources): void {
       const isOver = run.finished_at !== null
       const [atWork] = isOver ? [] : ((await ifInTime(readAtWork(db, [id]))) ?? [])
       const outcome = outcomeOf(run, run.changes.length > 0 && areUnchanged(run.changes))
+      const withNames = (await ifInTime(readKeyNames(db, registry, actor, run.changes))) ?? (({ fields }) => fields)
+      const changes = run.changes.map((each) => ({ ...each, fields: withNames(each) }))
       const state = stateOf({ ...run, outcome, isBlocked: atWork !== undefined && isBlocked(atWork) })
       const content = html`${summary(run, state, says(run, outcome))}
 ${unreadable(run)}
@@ -56,7 +59,7 @@ ${
 ${said(run)}</div>
 <section><h2>Facts</h2>${facts(run, allowsSome(actor, 'view_application'))}</section></div>`
 }
-${changed(run, start, registry)}`
+${changed({ ...run, changes }, start, registry)}`
       // It may be repaired later.
       const isLive = !isOver || ((run.state === 'failed' || run.state === 'cancelled') && run.repaired !== true)
       return sendPage(reply, page({ title: run.title, actor, within: runsPath, isLive, content }))
@@ -146,7 +149,10 @@ function facts(run: Run, seesApplications: boolean): Html {
   return factList([
     [owners.length > 1 ? 'Owners' : 'Owner', owners.map(nameText).join(', ') || null],
     ['Kind', run.kind],
-    ['Application', slug !== null && seesApplications ? html`<a href="${applicationPath(slug)}">${slug}</a>` : slug],
+    [
+      'Application',
+      slug !== null && seesApplications ? html`<a href="${applicationPath(slug)}">${named(slug)}</a>` : slug,
+    ],
     ['Mode', run.mode === 'plan' ? 'a plan: nothing was kept' : null],
     ['Reason', run.reason],
     ['Cancelled by', run.cancelled_by],
@@ -154,7 +160,7 @@ function facts(run: Run, seesApplications: boolean): Html {
     ['Allowed', cutTo(1_000, run.allowed.join(', ')) || null],
     ['Document', html`<a href="${documentPath(id)}">as it was sent, secrets masked</a>`],
     ['Request', html`${job(run)} ${copyButton('Copy', run.request_id)}`],
-    ['Run', html`<code>${id}</code> ${copyButton('Copy id', id)} ${copyButton('Copy as curl', curl)}`],
+    ['Run', html`<code>${named(id)}</code> ${copyButton('Copy id', id)} ${copyButton('Copy as curl', curl)}`],
     ['Job', html`<a href="${jobPath(run)}">on the queue board</a>, while the queue keeps it`],
   ])
 }
@@ -177,7 +183,7 @@ const unreadable = ({ unreadable: found }: Run): Html | false =>
 
 function changed({ id, mode, changes }: Run, start: number, registry: Pick<Registry, 'byName'>): Html | false {
   if (changes.length === 0) return false
-  return html`<section><h2>${mode === 'plan' ? 'Changes that it would make' : 'Changes'}: ${changeCounts(changes)}</h2>
+  return html`<section id="changes"><h2>${mode === 'plan' ? 'Changes that it would make' : 'Changes'}: ${changeCounts(changes)}</h2>
 ${changesPart(changes, runPagePath(id), { start, registry })}</section>`
 }
 
@@ -187,7 +193,7 @@ ${changesPart(changes, runPagePath(id), { start, registry })}</section>`
  */
 function job({ request_id: request, submitter_name: who }: Run): Html | string {
   if (who === null) return nameText(request)
-  return html`<a href="${withQuery(runsPath, { period: 'all', request, who })}">${nameText(request)}</a>`
+  return html`<a href="${withQuery(runsPath, { period: 'all', request, who })}">${named(nameText(request))}</a>`
 }
 
 /** The most characters of a page of a document. */
