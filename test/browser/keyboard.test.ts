@@ -86,7 +86,7 @@ describe.runIf(needs('chromium'))("the operators' pages by keyboard", () => {
     expect([await tabTo(page, 'Cancel'), await tabTo(page, 'Pause the queue')]).toEqual([1, 1])
     await enter(page, 'Now')
     expect(await service.queue.isPaused()).toBe(true)
-    await page.getByRole('listitem').getByText(`new disks, ${way.how}`).waitFor()
+    await page.getByRole('list', { name: 'Parts' }).getByText(`new disks, ${way.how}`).waitFor()
 
     await tabTo(page, 'Resume the queue')
     await enter(page, 'Resume the queue?')

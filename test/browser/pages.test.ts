@@ -250,7 +250,8 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
 
   test('the first page says what failed, whose it is, why, and what is silent or expires', async () => {
     const { page } = await logIn()
-    await page.getByText('1 worker silent; 2 runs not applied and not repaired').waitFor()
+    for (const item of ['1 worker silent', '2 runs not applied and not repaired'])
+      await page.getByRole('link', { name: item, exact: true }).first().waitFor()
     const cause = page.getByRole('row').filter({ hasText: 'relation "x" does not exist (42P01)' })
     await cause.getByText('1 still failing').waitFor()
     await page.getByRole('row', { name: 'nightly-deploy' }).getByText(operator.username).waitFor()
