@@ -170,7 +170,7 @@ function comparison(registry: Registry, model: Model, column: string, value: str
 const asKey = (type: string | undefined, value: string): string =>
   type === 'integer'
     ? `CASE WHEN ${value} ~ '^[0-9]{1,9}$' THEN ${value}::integer END`
-    : `CASE WHEN pg_input_is_valid(${value}, 'uuid') AND ${value} = lower(${value}) THEN ${value}::uuid END`
+    : `CASE WHEN ${value} ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN ${value}::uuid END`
 
 const ownRows = ({ discriminator }: Model): string[] =>
   Object.entries(discriminator).map(([column, value]) => `t.${quoted(column)} = '${value}'`)

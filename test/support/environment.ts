@@ -6,6 +6,9 @@ import { delimiter, join } from 'node:path'
 /** Nothing may be skipped on CI: a missing program is an error there. */
 export const onCi = ['1', 'true'].includes(process.env.CI ?? '')
 
+/** The folder of the programs of another PostgreSQL than the shipped one, to test with. */
+export const otherPostgres: string | undefined = process.env.POSTGRES_BIN
+
 /** The first of these programs that is on the PATH; null when none is. */
 export const findProgram = (...names: string[]): string | null => findPrograms(...names)[0] ?? null
 

