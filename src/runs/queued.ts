@@ -39,6 +39,7 @@ export const priorityOfSets = 4
  * @property isYoung whether it waits for so short a time that nothing is to be said about that
  * @property isBehind whether it waits for its turn behind sets
  * @property free slots of the workers that are heard; null when none is
+ * @property heardS seconds since the last heartbeat of any worker
  */
 const waitingRow = z.object({
   id: z.guid(),
@@ -46,18 +47,20 @@ const waitingRow = z.object({
   isYoung: z.boolean(),
   isBehind: z.boolean(),
   free: z.int().nullable(),
+  heardS: z.int().nullable(),
 })
 export type Waiting = z.output<typeof waitingRow>
 
 /** Seconds; a run that waits for longer is late. */
 export const youngS = 2
 
-/** Reads those of the runs that have not ended. */
+/** Reads those of the runs that wait: they have not ended, and no worker holds their lock. */
 export const readWaiting = (db: Db, ids: readonly string[]): Promise<Waiting[]> =>
   query(db, waitingRow, {
     text: `SELECT r.id, (SELECT a.cause FROM run_attempts a WHERE a.run_id = r.id ORDER BY a.attempt DESC LIMIT 1) AS cause,
         r.created_at > now() - make_interval(secs => ${youngS}) AS "isYoung", r.enqueued_at > now() AND coalesce((r.options->>'lane')::integer, 0) >= ${priorityOfSets} AS "isBehind",
-        (SELECT sum(slots - busy)::integer FROM workers WHERE seen_at > now() - make_interval(secs => $2)) AS free
-      FROM runs r WHERE r.id = ANY ($1::uuid[]) AND r.state = 'queued'`,
+        (SELECT sum(slots - busy)::integer FROM workers WHERE seen_at > now() - make_interval(secs => $2)) AS free,
+        (SELECT extract(epoch FROM now() - max(seen_at))::integer FROM workers) AS "heardS"
+      FROM runs r WHERE r.id = ANY ($1::uuid[]) AND r.state = 'queued' FOR KEY SHARE OF r SKIP LOCKED`,
     values: [ids, silentAfterS],
   })

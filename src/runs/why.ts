@@ -83,19 +83,15 @@ const attempted: Readonly<Record<Exclude<CauseClass, 'lock_timeout'>, string>> =
 
 const locked = 'another session of the database holds a lock that it needs'
 
+/** Why a run that is at work is not applied yet; null while it is not hindered. */
+export const judgeWork = ({ blocker }: AtWork): Why | null =>
+  blocker && why('lock', locked, `a lock is not given: ${blockerSentence(blocker)}`)
+
 /**
- * @param atWork the run, as it is at work, or was blocked in its last attempt
  * @param stopped why nothing is applied
- * @returns why it is not applied yet; null while a worker works on it unhindered
+ * @returns why a run that waits is not applied yet; null while it is too young to say
  */
-export function judgeRun(
-  { cause, isYoung, isBehind, free }: Waiting,
-  atWork: AtWork | undefined,
-  stopped: Why | null,
-): Why | null {
-  if (atWork !== undefined && atWork.blocker !== null)
-    return why('lock', locked, `a lock is not given: ${blockerSentence(atWork.blocker)}`)
-  if (atWork !== undefined && atWork.workS !== null) return null
+export function judgeWaiting({ cause, isYoung, isBehind, free, heardS }: Waiting, stopped: Why | null): Why | null {
   if (stopped !== null) return stopped
   if (cause !== null) {
     const kind = recordedClass(cause)
@@ -103,8 +99,14 @@ export function judgeRun(
   }
   if (isYoung) return null
   if (isBehind) return why('turn', 'it waits for sets of its submitter, or for one of the slots that sets may have')
-  return free !== null && free <= 0 ? why('busy', 'all slots of the workers are busy with other runs') : late
+  if (free !== null && free <= 0) return why('busy', 'all slots of the workers are busy with other runs')
+  return heardS !== null && heardS > missedS
+    ? why('workers', `no worker took it in time: the last was heard ${heardS} s ago`)
+    : late
 }
+
+/** Seconds: two heartbeats. Workers that were killed are not known to be silent until later. */
+const missedS = 4
 
 export const late = why('late', 'no worker took it in time')
 /** The judgement was not made in time, or found nothing. */

@@ -4,7 +4,7 @@ import { probe } from '../http/probe.ts'
 import type { Inspect } from '../http/readiness.ts'
 import { readAtWork } from '../runs/at-work.ts'
 import { readWaiting } from '../runs/queued.ts'
-import { judgeParts, judgeRun, type Why, type WhyOf } from '../runs/why.ts'
+import { judgeParts, judgeWaiting, judgeWork, type Why, type WhyOf } from '../runs/why.ts'
 import { limitTime } from '../time-limit.ts'
 
 /** The judgement of `runs/why.ts` on this installation. It never fails: parts that are not known in time are left out. */
@@ -35,8 +35,10 @@ export function openWhyNot(db: Db, inspect: Pick<Inspect, 'applies'>): WhyNot {
         const [stopped, found] = await Promise.all([recent().catch(() => null), ofRuns.catch(() => null)])
         if (found === null) return new Map(stopped === null ? [] : ids.map((id) => [id, stopped]))
         const [waiting, working] = found
-        const atWork = new Map(working.map((each) => [each.id, each]))
-        const judged = waiting.map((each) => [each.id, judgeRun(each, atWork.get(each.id), stopped)] as const)
+        const judged = [
+          ...waiting.map((each) => [each.id, judgeWaiting(each, stopped)] as const),
+          ...working.map((each) => [each.id, judgeWork(each)] as const),
+        ]
         return new Map(judged.flatMap(([id, why]) => (why === null ? [] : [[id, why]])))
       }
       const none = new Map<string, Why>()

@@ -3,6 +3,7 @@ import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { transaction } from '../../src/db/client.ts'
 import { runFormat } from '../../src/runs/format.ts'
+import { openWhyNot } from '../../src/submissions/why-not.ts'
 import { atEnd, dashboardOf, type Installation, installation, run, sql, until } from '../support/kit.ts'
 import { lockedOut } from '../support/locked-out.ts'
 import { samplesOf } from '../support/metrics.ts'
@@ -256,6 +257,19 @@ describe.runIf(needs('redis-server'))('on Redis', () => {
       await expectEverywhere({ there: full, code: 'queue', sentence })
     },
   )
+})
+
+test('a run that waits says why while another one reads it', async () => {
+  const there = await installation({ workers: 'none' })
+  await there.queue.pause()
+  await there.admin.submit('radius', slug, { prefer: 'respond-async' })
+  await transaction(there.db, async (tx) => {
+    await run(tx, sql`SELECT id FROM runs FOR KEY SHARE`)
+    const { checks } = (await there.app.inject('/-/health/applies/')).json()
+    const [{ id } = { id: '' }] = await there.db.run.findMany()
+    const found = await openWhyNot(there.db, { applies: async () => checks }).runs([id])
+    expect(found.get(id)?.sentence).toContain('the queue is paused')
+  })
 })
 
 test('a part that is late beside a database that answers says so', async () => {
