@@ -88,10 +88,9 @@ const isOpen = "state IN ('queued', 'cancelled')"
 
 /**
  * Records that the present attempt of a run failed. The first cause of an attempt stays, but for a lock that was not given: that is
- * tried again within the attempt. One that is recorded after a cancel failed before: the cancel waited for it.
+ * tried again within the attempt.
  */
-const recordedFailure = `INSERT INTO run_attempts (run_id, attempt, cause, at)
-  SELECT id, attempts, $2, least(clock_timestamp(), finished_at) FROM runs
+const recordedFailure = `INSERT INTO run_attempts (run_id, attempt, cause) SELECT id, attempts, $2 FROM runs
   WHERE id = $1::uuid AND ${isOpen} ON CONFLICT (run_id, attempt) DO UPDATE SET cause = excluded.cause, at = excluded.at
     WHERE run_attempts.cause LIKE '%(SQLSTATE 55P03)'`
 

@@ -60,7 +60,7 @@ export async function readRun(
     ...conditionsShown(row, isWhole),
     not_put_back: isLogHidden ? [] : (optionsOf(row)?.not_put_back ?? []),
     progress: null,
-    failed_attempts: await readAttempts(db, id, actor),
+    failed_attempts: await readAttempts(db, row, actor),
     changes: changesShown(changes, actor),
     ...notesOf(row.notes),
     etag: row.planTag === null ? null : `"${row.planTag}"`,
@@ -90,11 +90,21 @@ function readStoredChanges(stored: unknown): { readonly changes: Change[]; reado
   return { changes, isWhole: changes.length === all.length }
 }
 
-/** Reads the failed attempts. Their causes are for callers who may see all runs. */
-async function readAttempts(db: Db, runId: string, actor: Actor): Promise<Run['failed_attempts']> {
+/**
+ * Reads the failed attempts. Their causes are for callers who may see all runs. The last one is recorded after it gave way to a
+ * cancel: it failed no later than that ended the run.
+ */
+async function readAttempts(
+  db: Db,
+  { id: runId, finishedAt }: { readonly id: string; readonly finishedAt: Date | null },
+  actor: Actor,
+): Promise<Run['failed_attempts']> {
   if (!allows(actor, 'view_run')) return []
   const rows = await db.runAttempt.findMany({ where: { runId }, orderBy: { attempt: 'asc' } })
-  return rows.map(({ attempt, at, cause }) => ({ attempt, at: at.toISOString(), cause }))
+  return rows.map(({ attempt, at, cause }) => {
+    const failedAt = finishedAt !== null && at > finishedAt ? finishedAt : at
+    return { attempt, at: failedAt.toISOString(), cause }
+  })
 }
 
 /**

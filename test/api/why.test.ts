@@ -117,7 +117,7 @@ const shows = claimsOf(
 )
 
 /** An installation whose workers are there, by their heartbeats, with so many jobs on four slots, and take nothing more. */
-async function withWorkers(busy: number) {
+async function withWorkers(busy: number, heard = '1 minute') {
   const there = await installation({ workers: 'none', applyWaitMs: 8_000 })
   await run(
     there.db,
@@ -126,7 +126,7 @@ async function withWorkers(busy: number) {
   await run(
     there.db,
     sql`INSERT INTO workers (id, host, process_id, version, format, slots, busy, seen_at)
-      VALUES (gen_random_uuid(), 'host', 1, '0.3.0', ${runFormat}, 4, ${busy}, now() + interval '1 minute')`,
+      VALUES (gen_random_uuid(), 'host', 1, '0.3.0', ${runFormat}, 4, ${busy}, now() + ${heard}::interval)`,
   )
   return there
 }
@@ -205,6 +205,13 @@ shows(
     const there = await installation({ workers: 'none', applyWaitMs: 6_000 })
     const sentence = 'no worker has ever taken a job: start one'
     await expectEverywhere({ there, code: 'workers', sentence, meanwhile: sentence })
+    // Killed a moment ago: they are not known to be silent yet.
+    const killed = await withWorkers(1, '0 seconds')
+    await expectEverywhere({
+      there: killed,
+      code: 'workers',
+      sentence: 'no worker took it in time: the last was heard',
+    })
   },
 )
 
