@@ -113,7 +113,7 @@ export async function apply(
     attempt: (row, statement, limits) => write().then(() => tx.attempt(row, statement, limits)),
   }
   const writing = { lock: (rows: readonly NamedRow[]) => lockRows(tx, rows), behind }
-  const loader = new Loader(tx, engine.registry)
+  const loader = new Loader(tx, engine.registry, mode)
   const walk = judge(loader, { engine, plan, actor: reading, conditions, writing })
   for await (const finding of walk) {
     if (finding.cause === 'skipped') {

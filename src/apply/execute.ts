@@ -95,7 +95,7 @@ export function execute(writes: Writes, { keyring }: Engine, finding: Finding, o
   const owner = becomes === undefined ? [] : ([['owner', becomes]] as const)
   const none = { row: { columns: new Map(), links: new Map() }, references: [], referring: [] }
   if (action === 'create') {
-    if (identity?.pk === undefined) throw new Error(`${model.name}: a new row has no key`)
+    if (identity === undefined) throw new Error(`${model.name}: a new row has no key`)
     const newRow = toNewRow(model, identity, values, origin, keyring)
     const references = referenceRowsOf(model, values)
     writes.add(model, { ...none, kind: 'insert', pk: identity.pk, row: newRow, references }, false, explain)

@@ -14,7 +14,7 @@ import { Resolver } from '../plan/resolve.ts'
 import { RowsNamed } from '../plan/rows-named.ts'
 import type { Key } from '../plan/statements.ts'
 import type { Step } from '../plan/step.ts'
-import { type Identity, newIdentity, plannedIdentity, rowAfter, toMaskedValues } from '../plan/storage.ts'
+import { type Identity, rowAfter, toMaskedValues } from '../plan/storage.ts'
 import { yielding } from '../plan/yielding.ts'
 import { gainsOf } from '../rights/gains.ts'
 import { forbidden } from '../rights/policy.ts'
@@ -58,14 +58,12 @@ export async function* judge(
   { engine, plan, actor: submitter, conditions, writing, signal }: Case,
 ): AsyncGenerator<Finding | Skipped | Given | Refused> {
   const { registry } = engine
-  const isStored = writing !== undefined && conditions.mode === 'apply'
-  const identify = isStored ? newIdentity : plannedIdentity
   const { steps } = plan
   const isReviewed = conditions.mode === 'plan' || conditions.reviewed !== null
   const { world, reader } = loader
   const resolver = new Resolver(loader, submitter)
   const takeTurns = turns(signal)
-  const context = { engine, loader, resolver, takeTurns, takesKeys: isStored, isReviewed }
+  const context = { engine, loader, resolver, takeTurns, isReviewed }
   const ahead = (from: number) => loadAhead(context, steps.slice(from, from + mostAhead))
   // The actor may share the round trip of the first rows.
   const [actor] = await Promise.all([resolver.actor(), ahead(0)])
@@ -87,7 +85,7 @@ export async function* judge(
 
   async function* judgeRow(effect: Effect, cause: Cause, others: readonly Objection[] = []) {
     const { step, row, isForeign, action } = effect
-    const identity = action === 'create' ? identify(step.model, effect.pk) : undefined
+    const identity = action === 'create' ? await loader.identify(step.model, effect.pk) : undefined
     const key = isForeign ? identity?.pk : (row?.pk ?? identity?.pk)
     if (cause === 'entry' && !isForeign && key !== undefined) said.addEffect(effect, key, entry, conditions)
     // Pruned rows are those of the owner: a takeover is for rows that the document names.

@@ -23,8 +23,8 @@ export type Effect = Diff & {
   readonly isForeign: boolean
   /** The row's name in messages. */
   readonly label: string
-  /** The key of a new row, when it is known before the insert. */
-  readonly pk: string | number | undefined
+  /** The key that the entry chooses for a new row. */
+  readonly pk: string | undefined
   readonly errors: ErrorList
   /** Whether the caller may not view the row: no report shows its values. */
   readonly isHidden: boolean

@@ -24,8 +24,6 @@ export type Context = {
   readonly loader: Loader
   readonly resolver: Resolver
   readonly takeTurns: () => Promise<void>
-  /** Whether keys of new rows are drawn: only for a document that will be written. */
-  readonly takesKeys: boolean
   /** True for a plan, and for the apply of a reviewed one: a row that the caller may not view is not compared. */
   readonly isReviewed: boolean
 }
@@ -41,7 +39,7 @@ const mostRounds = 4
  * document is an application and its provider, which take one round.
  */
 export async function loadAhead(context: Context, steps: readonly Step[]): Promise<void> {
-  const { loader, resolver, takeTurns, takesKeys } = context
+  const { loader, resolver, takeTurns } = context
   const drawn = new Set<Step>()
   for (let round = 0; round < mostRounds; round += 1) {
     const questions = { looks: [] as Look[], links: [] as LinkLook[], newKeys: [] as Look[] }
@@ -53,7 +51,7 @@ export async function loadAhead(context: Context, steps: readonly Step[]): Promi
         const { rows, identifiers } = see(context, step)
         resolver.found(step, rows[0]?.pk)
         const [own] = ownLooks(step, identifiers)
-        if (own === undefined || !takesKeys || step.model.key !== 'integer' || step.state === 'absent') return
+        if (own === undefined || step.model.key !== 'integer' || step.state === 'absent') return
         if (!drawn.has(step)) questions.newKeys.push(own)
         drawn.add(step)
       })
@@ -72,7 +70,7 @@ export async function inspect(context: Context, asked: Step): Promise<Effect> {
   const seen = await resolver.walk(() => see(context, asked))
   const { rows, step, row, values, sent, errors, isForeign, label, takes } = seen
   const isHidden = row !== undefined && !resolver.views(model, row)
-  const pk = await keyOfNew(context, seen)
+  const pk = chosenKey(seen)
   const base = { step, row, sent, isForeign, label, errors, takes, pk, isHidden }
   if (rows.length > 1) return { ...base, ...noChange }
   const comparison = !isHidden ? 'open' : isReviewed ? 'blind' : 'hidden'
@@ -189,16 +187,11 @@ function takenBy({ resolver, step: { model, path, owner }, row, sent }: Entry): 
 }
 
 /** A document may choose a UUID key. Integer keys come from the table's sequence. */
-async function keyOfNew(
-  { loader, takesKeys }: Context,
-  { step: { model, path, state }, row, errors, identifiers }: Seen,
-): Promise<Key | undefined> {
+function chosenKey({ step: { model, path, state }, row, errors, identifiers }: Seen): string | undefined {
   const pk = identifiers.get('pk')
-  if (model.key === 'uuid') return typeof pk === 'string' ? pk : undefined
-  if (row !== undefined || state === 'absent') return undefined
-  if (typeof pk === 'number')
+  if (typeof pk === 'number' && row === undefined && state !== 'absent')
     errors.add([...path, 'pk'], 'no_such_row', `There is no ${model.displayName} with the key ${pk}.`)
-  return takesKeys ? loader.newKey(model) : undefined
+  return typeof pk === 'string' ? pk : undefined
 }
 
 /** Provider kinds share a table and its unique names: an entry may not write a row of another kind. */

@@ -1,9 +1,13 @@
+import { randomInt, randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import type { EngineReader } from '../db/engine-tx.ts'
+import { uuid7 } from '../ids.ts'
 import type { Model } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
+import type { Mode } from './engine.ts'
 import { type LinkLook, type Look, questionOf, scopeOf } from './look.ts'
 import { columnsOf, keysIn, linksOf, nextKey, quoted } from './statements.ts'
+import type { Identity } from './storage.ts'
 import { World } from './world.ts'
 
 /** Loads rows into the world: one statement for all questions that are asked at once. */
@@ -11,7 +15,7 @@ import { World } from './world.ts'
 export type Questions = {
   readonly looks?: readonly Look[]
   readonly links?: readonly LinkLook[]
-  /** Rows of models with integer keys: for each that is not there, a key is drawn. */
+  /** Rows of models with integer keys: an apply draws a key for each that is not there. */
   readonly newKeys?: readonly Look[]
   /** Whether the rows are read again: behind locks, where another transaction may have changed them. */
   readonly isAgain?: boolean
@@ -35,22 +39,25 @@ const mostFound = 10
 export class Loader {
   readonly world: World
   readonly reader: EngineReader
-  /** The keys that were drawn and are not taken yet, by model. */
-  readonly #newKeys = new Map<string, number[]>()
+  /** The keys that were drawn and are not taken yet, by table; undefined where new rows get planned ones. */
+  readonly #drawn: Map<string, number[]> | undefined
 
-  constructor(reader: EngineReader, registry: Registry) {
+  /** @param mode new rows of an apply get numbers of sequences: a rollback does not return them, so a plan has others */
+  constructor(reader: EngineReader, registry: Registry, mode: Mode = 'plan') {
     this.reader = reader
     this.world = new World(registry)
+    this.#drawn = mode === 'apply' ? new Map() : undefined
   }
 
   /** @returns whether anything was asked: the world knows the other answers */
   async load({ looks = [], links = [], newKeys = [], isAgain = false }: Questions): Promise<boolean> {
     const { world } = this
+    const toDraw = this.#drawn === undefined ? [] : newKeys
     const unknown = looks.filter((look) => isAgain || !world.knows([look]))
     const asked = new Map(unknown.map((look) => [questionOf(look), look]))
     const groups: Group[] = [
       ...[...Map.groupBy(asked.values(), shapeOf).values()].map((of) => ({ is: 'rows', of }) as const),
-      ...[...Map.groupBy(newKeys, shapeOf).values()].map((of) => ({ is: 'keys', of }) as const),
+      ...[...Map.groupBy(toDraw, shapeOf).values()].map((of) => ({ is: 'keys', of }) as const),
       ...[...Map.groupBy(links, shapeOfLinks).values()].map((of) => ({ is: 'links', of }) as const),
     ]
     if (groups.length === 0) return false
@@ -62,10 +69,17 @@ export class Loader {
     return true
   }
 
-  /** The next key of a new row. */
-  async newKey(model: Model): Promise<number> {
-    const drawn = this.#newKeys.get(model.table)?.shift()
-    if (drawn !== undefined) return drawn
+  /** The keys of a new row. @param chosen the one that its entry chooses, in a model with UUID keys */
+  async identify(model: Model, chosen: string | undefined): Promise<Identity> {
+    if (model.key === 'uuid') return { pk: chosen ?? uuid7() }
+    const uuid = model.uuid ? { uuid: randomUUID() } : {}
+    if (this.#drawn !== undefined)
+      return { pk: this.#drawn.get(model.table)?.shift() ?? (await this.#nextKey(model)), ...uuid }
+    const numbered = (model.numbered ?? []).map((column) => [column, plannedKey()])
+    return { pk: plannedKey(), ...uuid, ...Object.fromEntries(numbered) }
+  }
+
+  async #nextKey(model: Model): Promise<number> {
     const [row] = await this.reader.query(keyRow, {
       text: `SELECT ${nextKey(model.table)}::integer AS key`,
       values: [],
@@ -96,7 +110,7 @@ export class Loader {
           .filter((each) => typeof each === 'number')
           .sort((one, other) => one - other)
         const [{ model } = { model: undefined }] = group.of
-        if (model !== undefined) this.#newKeys.getOrInsertComputed(model.table, () => []).push(...drawn)
+        if (model !== undefined) this.#drawn?.getOrInsertComputed(model.table, () => []).push(...drawn)
         return
       }
       default:
@@ -104,6 +118,11 @@ export class Loader {
     }
   }
 }
+
+/** Plans take the highest numbers. Each process begins at a random one, so that plans of two processes rarely wait for each other. */
+const most = 2_147_483_647
+let planned = most - randomInt(1, 1_000_000_000)
+const plannedKey = () => (planned = planned > most / 2 ? planned - 1 : most)
 
 type Group =
   | { readonly is: 'rows' | 'keys'; readonly of: readonly Look[] }

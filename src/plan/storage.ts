@@ -1,11 +1,9 @@
-import { randomInt, randomUUID } from 'node:crypto'
 import type { Keyring, SealedPlace } from '../db/seal.ts'
 import { masked } from '../document/mask.ts'
-import { uuid7 } from '../ids.ts'
 import { isObject, type JsonObject } from '../json-object.ts'
 import type { Creator, Field, Model, Values } from '../models/define.ts'
 import { expiresOf, previousOf } from '../models/overlap.ts'
-import type { Row, StoredRow } from './statements.ts'
+import type { Key, Row, StoredRow } from './statements.ts'
 
 /** Converts between a stored row and its fields by wire name. */
 
@@ -73,30 +71,8 @@ const object = (value: unknown): JsonObject => (isObject(value) ? value : {})
 /** PostgreSQL writes a time in the time zone of the session: the wire has UTC. */
 const utcTime = (stored: unknown) => (typeof stored === 'string' ? new Date(stored).toISOString() : null)
 
-/** The keys of a new row: `pk` when it is known before the insert, and the UUID of a model that has one beside it. */
-export type Identity = { pk?: string | number; uuid?: string; [numbered: string]: unknown }
-
-/** @param pk the key from an identifier, or from the table's sequence */
-export function newIdentity(model: Model, pk: string | number | undefined): Identity {
-  if (model.key === 'uuid') return { pk: typeof pk === 'string' ? pk : uuid7() }
-  return { ...(typeof pk === 'number' && { pk }), ...(model.uuid && { uuid: randomUUID() }) }
-}
-
-/** The next key of a plan. Each process begins at a random one, so that plans of two processes rarely wait for each other. */
-const most = 2_147_483_647
-let planned = most - randomInt(1, 1_000_000_000)
-
-/**
- * The keys of a row that is not stored, or is rolled back: the highest numbers where a sequence would give one, which a rollback
- * does not return.
- */
-export function plannedIdentity(model: Model, pk: string | number | undefined): Identity {
-  const next = () => (planned = planned > most / 2 ? planned - 1 : most)
-  return {
-    ...newIdentity(model, model.key === 'integer' ? next() : pk),
-    ...Object.fromEntries((model.numbered ?? []).map((column) => [column, next()])),
-  }
-}
+/** The keys of a new row: `pk`, and the UUID of a model that has one beside it. A plan has the numbered columns too. */
+export type Identity = { pk: Key; uuid?: string; [numbered: string]: unknown }
 
 /**
  * A row as it will be read once it is written. A field with errors stays as it is.
@@ -132,7 +108,7 @@ export function toNewRow(
   { creator, createdBy, owner }: Origin,
   keyring: Keyring,
 ): StoredRow {
-  const row = identity.uuid ?? String(identity.pk ?? '')
+  const row = identity.uuid ?? String(identity.pk)
   const stored = toColumns(model, [...model.fields.values()], row, values, {}, keyring)
   const columns = new Map(stored.columns)
   const seal = (plaintext: string, column: string) => keyring.seal(plaintext, sealedPlace(model, row, column))
