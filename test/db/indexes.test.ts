@@ -3,9 +3,7 @@ import { freshDatabase } from '../support/database.ts'
 import { rows, sql } from '../support/sql.ts'
 
 /** An apply pays for each index of the tables that it writes. */
-
-/** 70, and the key of `application_states`: the end of a run looks up the applications that it names. */
-const most = 71
+const most = 70
 
 test(`the tables have at most ${most} indexes: one more needs a statement that is worth it`, async () => {
   const { db } = await freshDatabase()

@@ -44,7 +44,9 @@ async function storedRows(url = databaseUrl): Promise<Stored[]> {
     WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND c.relname <> '_prisma_migrations' ORDER BY 1`)
   const found = await Promise.all(
     tables.map(async ({ name }) => {
-      const rows = await query<{ row: Record<string, unknown> }>(`SELECT to_jsonb(t) AS row FROM "${name}" t`)
+      // A row of `row_counts` has no key any more: nothing used it.
+      const row = name === 'row_counts' ? "to_jsonb(t) - 'pk'" : 'to_jsonb(t)'
+      const rows = await query<{ row: Record<string, unknown> }>(`SELECT ${row} AS row FROM "${name}" t`)
       return rows.map(({ row }) => ({ table: name, row: name === 'audit_rows' ? withoutHistories(row) : row }))
     }),
   )

@@ -1,0 +1,3 @@
+-- AlterTable
+ALTER TABLE "row_counts" DROP CONSTRAINT "row_counts_pkey",
+DROP COLUMN "pk";
