@@ -4,7 +4,7 @@ import { number, whole } from './words.ts'
 /** The kind of each column, by its head. `number`: aligned to the right, digits of one width. `name`: on one line. */
 type Columns = Readonly<Record<string, 'number' | 'text' | 'name' | 'plain'>>
 
-export type Row = {
+export type TableRow = {
   /** An id that stays the same from one answer to the next: the script keeps the state that a person changed in the row. */
   readonly id?: string
   readonly look?: 'bad' | 'quiet' | undefined
@@ -17,7 +17,7 @@ export type Row = {
  *
  * @param most the most rows; a line counts the others
  */
-export function table(caption: string, columns: Columns, rows: readonly Row[], most = rows.length): Html {
+export function table(caption: string, columns: Columns, rows: readonly TableRow[], most = rows.length): Html {
   const left = rows.length - most
   const heads = Object.keys(columns)
   const classes = Object.values(columns).map((kind) => kind !== 'plain' && html` class="${kind}"`)

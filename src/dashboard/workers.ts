@@ -5,7 +5,7 @@ import type { Api } from '../http/api.ts'
 import { cutTo, html } from '../http/html.ts'
 import { workersPath } from './addresses.ts'
 import { page, pageRoute, sendPage } from './frame.ts'
-import { type Row, table } from './table.ts'
+import { type TableRow, table } from './table.ts'
 import { duration, mark, nameText, number, time } from './words.ts'
 
 /** /admin/workers/: each process of an installation with a heartbeat in the last quarter of an hour. */
@@ -64,7 +64,7 @@ const mostRows = 100
 const silentFirst = (all: readonly KnownProcess[]): readonly KnownProcess[] =>
   all.toSorted((one, other) => Number(isSilent(other)) - Number(isSilent(one)))
 
-function rowOf(each: KnownProcess): Row {
+function rowOf(each: KnownProcess): TableRow {
   const { id, host, processId, version, slots, busy, startedAt, takenAt, seenS } = each
   return {
     id: `process-${id}`,

@@ -4,8 +4,8 @@ import { statementName } from './raw.ts'
 /** Settings of PostgreSQL, by name. A time is in milliseconds. */
 export type Settings = Readonly<Record<string, string | number>>
 
-type Asked = string | pg.QueryConfig
-type Send = (asked: Asked, values?: unknown) => Promise<pg.QueryResult>
+type PgQuery = string | pg.QueryConfig
+type Send = (asked: PgQuery, values?: unknown) => Promise<pg.QueryResult>
 type Done = (error: Error | undefined, result?: pg.QueryResult) => void
 
 /**
@@ -28,7 +28,7 @@ export function pooledClient(settings: Settings, keepsNames: boolean): new (conf
       super(config)
       const driver = this.query.bind(this) as Send
       const send: Send = keepsNames ? driver : (asked, values) => driver(withoutName(asked), values)
-      const query = (asked: Asked, values?: unknown, done?: Done) => {
+      const query = (asked: PgQuery, values?: unknown, done?: Done) => {
         if (typeof values === 'function') return query(asked, undefined, values as Done)
         const answer = this.#ask(send, asked, values)
         if (done === undefined) return answer
@@ -39,7 +39,7 @@ export function pooledClient(settings: Settings, keepsNames: boolean): new (conf
       Object.assign(this, { query })
     }
 
-    #ask(send: Send, asked: Asked, values: unknown): Promise<pg.QueryResult> {
+    #ask(send: Send, asked: PgQuery, values: unknown): Promise<pg.QueryResult> {
       const text = typeof asked === 'string' ? asked : asked.text
       const [before, isEnd] = [this.#at, text === 'COMMIT' || text === 'ROLLBACK']
       if (text === 'BEGIN') this.#at = 'begun'
@@ -63,4 +63,4 @@ async function inOrder<Answer>(before: Promise<unknown>[], answer: Promise<Answe
   return answer
 }
 
-const withoutName = (asked: Asked): Asked => (typeof asked === 'string' ? asked : { ...asked, name: undefined })
+const withoutName = (asked: PgQuery): PgQuery => (typeof asked === 'string' ? asked : { ...asked, name: undefined })

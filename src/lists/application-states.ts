@@ -55,7 +55,7 @@ const row = z.object({
  */
 export type ApplicationState = Omit<z.output<typeof row>, 'cause' | 'sentence'>
 
-type Asked = { readonly slugs?: readonly string[]; readonly keys?: readonly string[] }
+type WhichApplications = { readonly slugs?: readonly string[]; readonly keys?: readonly string[] }
 
 /**
  * @param owners only applications of these; null: all
@@ -65,7 +65,7 @@ export async function readStates(
   db: Db,
   runs: ListSpec<'Run'>,
   actor: Actor,
-  { slugs = [], keys = [] }: Asked,
+  { slugs = [], keys = [] }: WhichApplications,
   owners: readonly string[] | null = null,
 ): Promise<ReadonlyMap<string, ApplicationState>> {
   if (slugs.length + keys.length === 0) return new Map()

@@ -32,11 +32,11 @@ function objectText({ models: registered }: Registry, description: string) {
   )
 }
 
-type Asked = { readonly models: readonly Seen[]; readonly name: string }
+type NamedObject = { readonly models: readonly Seen[]; readonly name: string }
 
 const among =
   (column: 'run_id' | 'audit_pk') =>
-  (key: string, { models, name }: Asked, bind: Bind) => {
+  (key: string, { models, name }: NamedObject, bind: Bind) => {
     const named = models.map(({ model, owners }) => {
       const asked = bind(name)
       return objectsNamed(bind([model]), asked, bind(owners), asked)

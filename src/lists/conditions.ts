@@ -2,7 +2,7 @@ import { type Bind, likeLiterally } from './filters.ts'
 import type { ListQuery, ListSpec, Owned, Scope, Visible } from './listed.ts'
 import { type ListedModel, qualified } from './tables.ts'
 
-type Asked = Scope & Pick<ListQuery, 'filters' | 'terms'>
+type Narrowing = Scope & Pick<ListQuery, 'filters' | 'terms'>
 
 /**
  * The conditions of a request, and those of the rows that this caller sees at all, in SQL: none for a list that nothing narrows.
@@ -11,7 +11,7 @@ type Asked = Scope & Pick<ListQuery, 'filters' | 'terms'>
  */
 export function conditionsOf(
   { view: { model }, search, own, always, visible, owned }: ListSpec,
-  asked: Asked,
+  asked: Narrowing,
   bind: Bind,
   isWalked = false,
 ): string[] {

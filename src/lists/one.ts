@@ -91,9 +91,9 @@ const nameSchema = (by: string) =>
 /** The number of rows that are read: two show that the name is ambiguous. */
 const enough = 2
 
-type Asked = ListQuery['filters'][number]
+type GivenFilter = ListQuery['filters'][number]
 
-function filterOf<Model extends ListedModel>({ by, key }: Name<Model>, text: string): Asked {
+function filterOf<Model extends ListedModel>({ by, key }: Name<Model>, text: string): GivenFilter {
   const filter = key === undefined ? undefined : { uuid: hasUuid, integer: hasKey }[key]('pk', 'With this key.')
   const value = filter?.schema.safeParse(text).data
   // `007` is a name: a number is written without zeros before it.
@@ -101,7 +101,7 @@ function filterOf<Model extends ListedModel>({ by, key }: Name<Model>, text: str
   return filter !== undefined && isKey ? { name: 'pk', filter, value } : { name: by, filter: equals(by), value: text }
 }
 
-function listQueryOf(spec: ListSpec, filters: readonly Asked[], actor: Actor): ListQuery {
+function listQueryOf(spec: ListSpec, filters: readonly GivenFilter[], actor: Actor): ListQuery {
   const scope = scopeOf(spec, actor)
   return { filters, terms: [], ...scope, ordering: [], isPlain: true, page: 1, page_size: enough }
 }

@@ -7,7 +7,7 @@ import type { Row } from './statements.ts'
 import type { Step } from './step.ts'
 import { keysOf, storedKeys } from './storage.ts'
 
-type Asked = { readonly step: Step; readonly sent: ReadonlyMap<string, unknown> }
+type EditedEntry = { readonly step: Step; readonly sent: ReadonlyMap<string, unknown> }
 
 /**
  * The entry with whole lists in place of its edits: they are judged, compared and shown as lists are. Only the difference is
@@ -22,7 +22,7 @@ export function withResults(
   row: Row | undefined,
   resolved: ReadonlyMap<string, unknown>,
   errors: ErrorSink,
-): Asked {
+): EditedEntry {
   const sent = sentFor(asked.model, row, resolved)
   const edits = new Map<string, ListEdit>()
   const attrs = new Map(asked.attrs)

@@ -22,7 +22,7 @@ const isReset = (model: Model, { name, initial, secret, generate, reference }: F
 export const isConfiguration = ({ target, fields }: Model): boolean =>
   target !== 'user' && ![...fields.values()].some(({ required, reference }) => required && reference?.target === 'user')
 
-type Row = {
+type ResetFacts = {
   /** The fields that any entry names, those with conditions too. */
   readonly named: Set<string>
   /** The last entry that is present, without conditions. */
@@ -36,7 +36,7 @@ type Row = {
  *   entries with conditions are present, each of them does
  */
 export function withDefaults(steps: readonly Step[]): readonly Step[] {
-  const rowOf = byNames((): Row => ({ named: new Set(), others: [] }))
+  const rowOf = byNames((): ResetFacts => ({ named: new Set(), others: [] }))
   const entries = steps.map((step) => {
     const row = rowOf(step)
     for (const name of [...step.identifiers.keys(), ...step.attrs.keys()]) row.named.add(name)

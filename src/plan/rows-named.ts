@@ -31,7 +31,7 @@ function otherOwner(entry: string, owner: string | null): string {
 }
 
 /** One row in the entries of a document. What is said of it is said by entries without conditions. */
-type Row = {
+type Facts = {
   /** The first entry with the state `absent`, and the first with another one. */
   absent?: string | undefined
   present?: string | undefined
@@ -45,7 +45,7 @@ type Row = {
   readonly named: Set<string>
 }
 
-const newRow = (): Row => ({ values: new Map(), items: new Map(), named: new Set() })
+const newRow = (): Facts => ({ values: new Map(), items: new Map(), named: new Set() })
 
 /** A value that can be compared with another of the same form: names of rows are compared only with names. */
 type Comparable = { readonly form: 'plain' | 'names'; readonly value: unknown }
@@ -60,7 +60,7 @@ type Comparable = { readonly form: 'plain' | 'names'; readonly value: unknown }
  */
 export class RowsNamed {
   readonly #byNames = byNames(newRow)
-  readonly #byKey = new Map<string, Row>()
+  readonly #byKey = new Map<string, Facts>()
 
   /** Compares an entry without conditions, as far as it is known without the database. */
   addStep(step: Step, index: number, registry: Registry, errors: ErrorList): void {
@@ -117,12 +117,12 @@ export class RowsNamed {
     return [...step.reset.intersection(this.#rowOf(step, row.pk).named)]
   }
 
-  #rowOf = ({ model: { table } }: Step, key: Key): Row => this.#byKey.getOrInsertComputed(`${table} ${key}`, newRow)
+  #rowOf = ({ model: { table } }: Step, key: Key): Facts => this.#byKey.getOrInsertComputed(`${table} ${key}`, newRow)
 }
 
 /** Keeps what an entry says of a field, and adds an error where an earlier entry says otherwise. */
 function say(
-  row: Row,
+  row: Facts,
   field: Field,
   said: Comparable | ListEdit,
   entry: string,
@@ -138,7 +138,7 @@ function say(
 }
 
 /** The entry with another value of a field. */
-function otherEntry({ values, items }: Row, field: Field, said: Comparable): string | undefined {
+function otherEntry({ values, items }: Facts, field: Field, said: Comparable): string | undefined {
   const before = values.get(field.name)
   if (before !== undefined && differ(field, before, said)) return before.entry
   const has = new Set(itemsOf(said.value))
@@ -146,7 +146,7 @@ function otherEntry({ values, items }: Row, field: Field, said: Comparable): str
 }
 
 /** The entry that adds an item which this one removes, or removes one which this one adds. */
-function otherEditor({ values, items }: Row, { name }: Field, edit: ListEdit): string | undefined {
+function otherEditor({ values, items }: Facts, { name }: Field, edit: ListEdit): string | undefined {
   const list = values.get(name)
   const has = new Set(itemsOf(list?.value))
   const others = itemsSaid(edit).map(([item, isThere]) => {
@@ -204,8 +204,8 @@ function namesOf({ model, identifiers, was }: Step): string[] {
  *
  * @param make makes the facts of a row that no entry has named yet
  */
-export function byNames<Row>(make: () => Row): (step: Step) => Row {
-  const rows = new Map<string, Row>()
+export function byNames<Each>(make: () => Each): (step: Step) => Each {
+  const rows = new Map<string, Each>()
   return (step) => {
     const names = namesOf(step)
     const row = names.flatMap((name) => rows.get(name) ?? []).at(0) ?? make()

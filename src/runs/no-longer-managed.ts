@@ -52,9 +52,9 @@ export async function noLongerManaged(
 }
 
 /** A row that exists and that an entry names. */
-type Row = { readonly entry: Entry; readonly finding: Finding }
+type ExistingRow = { readonly entry: Entry; readonly finding: Finding }
 
-function rowsOf(blueprint: Blueprint, findings: readonly Finding[]): Row[] {
+function rowsOf(blueprint: Blueprint, findings: readonly Finding[]): ExistingRow[] {
   const entries = new Map(blueprint.entries.map((entry, index) => [JSON.stringify(pathOf(entry, index)), entry]))
   return findings.flatMap((finding) => {
     const { cause, step, action, isForeign, isHidden } = finding
@@ -67,7 +67,7 @@ function rowsOf(blueprint: Blueprint, findings: readonly Finding[]): Row[] {
 /** The path at which a worker reports the errors of an entry. */
 export const pathOf = ({ id }: Entry, index: number) => (id === undefined ? ['entries', index] : [id])
 
-function between(before: Blueprint, now: Blueprint, rows: readonly Row[]): NoLongerManaged[] {
+function between(before: Blueprint, now: Blueprint, rows: readonly ExistingRow[]): NoLongerManaged[] {
   const [named, still] = [fieldsNamed(before.entries.filter(isApplied)), fieldsNamed(now.entries)]
   const found = new Map<string, NoLongerManaged>()
   for (const { entry, finding } of rows) {

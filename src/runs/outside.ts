@@ -24,7 +24,7 @@ const row = z.object({
   recorded: z.record(z.string(), z.unknown()).nullable(),
   isGone: z.boolean(),
 })
-type Row = z.output<typeof row>
+type ComparedRow = z.output<typeof row>
 
 /** The newest changes of an object that are read. */
 const mostRead = 1_000
@@ -69,7 +69,7 @@ export const fieldsOutside = (all: readonly Standing[]): string[] =>
     Object.keys(outside ?? {}).map((field) => (model === applicationModel ? field : `provider.${field}`)),
   )
 
-function standingOf({ model: name, present, recorded, isGone }: Row, registry: Registry): Standing | null {
+function standingOf({ model: name, present, recorded, isGone }: ComparedRow, registry: Registry): Standing | null {
   const model = registry.byName(name)
   if (model === undefined) return null
   if (present === null) return { model: name, owner: null, isGone, values: {}, outside: {} }

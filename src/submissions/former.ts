@@ -22,7 +22,7 @@ import { type ApplyRequest, submit } from './submit.ts'
 
 /** Submits the stored document of a former run again, as a new run: by the API, and from the page of the run. */
 
-type Asked = {
+type FormerRequest = {
   readonly id: string
   readonly query: z.infer<typeof applyQuery>
   readonly headers: Headers
@@ -50,7 +50,7 @@ export async function submitFormer(
   submitter: Submitter,
   request: ApplyRequest,
   reply: FastifyReply,
-  { id, query, headers }: Asked,
+  { id, query, headers }: FormerRequest,
 ): Promise<Submitted> {
   const { registry, keyring } = submitter.engine
   const former = await formerRunFor(submitter, id, request.actor)

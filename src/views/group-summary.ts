@@ -30,9 +30,9 @@ export const groupSummarySelect = {
   attributes: true,
 } satisfies Prisma.GroupSelect
 
-type Row = Prisma.GroupGetPayload<{ select: typeof groupSummarySelect }>
+type GroupSummaryRow = Prisma.GroupGetPayload<{ select: typeof groupSummarySelect }>
 
-export const toGroupSummary = (row: Row): GroupSummary => ({
+export const toGroupSummary = (row: GroupSummaryRow): GroupSummary => ({
   pk: row.pk,
   num_pk: row.numPk,
   name: row.name,

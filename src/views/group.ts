@@ -34,9 +34,9 @@ const select = {
   _count: { select: { memberships: true } },
 } satisfies Prisma.GroupSelect
 
-type Row = Prisma.GroupGetPayload<{ select: typeof select }>
+type GroupRow = Prisma.GroupGetPayload<{ select: typeof select }>
 
-const toGroup = <Users, UsersObj>(row: Row, members: { users: Users; users_obj: UsersObj }) => ({
+const toGroup = <Users, UsersObj>(row: GroupRow, members: { users: Users; users_obj: UsersObj }) => ({
   ...toGroupSummary(row),
   ...members,
   roles: row.roles.map(({ role }) => role.pk),
@@ -67,7 +67,7 @@ async function* read(tx: Tx, keys: readonly string[], how: HowRead): AsyncGenera
   }
 }
 
-async function readSmall(tx: Tx, groups: readonly Row[], { uidOf, related }: HowRead): Promise<object[]> {
+async function readSmall(tx: Tx, groups: readonly GroupRow[], { uidOf, related }: HowRead): Promise<object[]> {
   const filled = groups.filter(({ _count }) => _count.memberships > 0).map(({ pk }) => pk)
   const members =
     filled.length === 0
@@ -91,7 +91,7 @@ async function readSmall(tx: Tx, groups: readonly Row[], { uidOf, related }: How
  *
  * @param keys the keys of all members, read together, so that `users` and `users_obj` agree
  */
-function toLarge(row: Row, keys: readonly number[], { uidOf, related }: HowRead): object {
+function toLarge(row: GroupRow, keys: readonly number[], { uidOf, related }: HowRead): object {
   const portions = Array.from({ length: Math.ceil(keys.length / maxMembers.full) }, (_, index) => {
     const some = keys.slice(index * maxMembers.full, (index + 1) * maxMembers.full)
     return async (tx: Tx) => briefsOf(some, await readBriefs(tx, some, uidOf))

@@ -37,7 +37,7 @@ export const historyEntry = z
 export type HistoryEntry = z.output<typeof historyEntry>
 
 /** The part of a history that is read, the newest first. @property before only entries that are older than this; null: all */
-type Asked = { readonly before: string | null; readonly size: number }
+type HistoryRange = { readonly before: string | null; readonly size: number }
 
 /** An entry, and facts about it for pages. @property run null when there is none that the caller sees */
 export type Recorded = {
@@ -76,7 +76,7 @@ export async function readHistory(
   registry: Registry,
   { slug, key = null }: Of,
   actor: Actor,
-  { before, size }: Asked,
+  { before, size }: HistoryRange,
 ): Promise<Part | undefined> {
   const [audited = null, position = null] = before?.split('.') ?? []
   const seen = seenBy(registry, actor)

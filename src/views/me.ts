@@ -63,7 +63,7 @@ const row = z.object({
   settings: z.array(settingsOfGroup),
 })
 
-type Row = z.output<typeof row>
+type CurrentUserRow = z.output<typeof row>
 
 const text = `SELECT u.pk, u.username, u.name, u.is_active, u.email, u.attributes, u.type::text AS type, held.*
   FROM users u, LATERAL (
@@ -98,7 +98,7 @@ export async function readMe(db: Db, actor: Actor, all: readonly Permission[]): 
 }
 
 function toCurrentUser(
-  row: Row,
+  row: CurrentUserRow,
   { actor, uidOf, all }: { actor: Actor; uidOf: UidOf; all: readonly Permission[] },
 ): z.output<typeof currentUser> {
   const { attributes, groups: unsorted, settings: stored, ...user } = row

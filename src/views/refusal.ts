@@ -45,7 +45,7 @@ export type Refusals = {
 export const isCounted = ({ keptFrom, isFlood }: Refusals): boolean => keptFrom === null && !isFlood
 
 /** @property before only those with a smaller key @property who a part of the user's name @property id of the request */
-type Asked = {
+type RefusalFilter = {
   readonly since?: Date
   readonly before?: bigint | null
   readonly kind?: RefusalKind | null
@@ -57,7 +57,7 @@ type Asked = {
 export async function readRefusals(
   db: Db,
   actor: Actor,
-  { since, before = null, kind = null, who = null, id = null }: Asked = {},
+  { since, before = null, kind = null, who = null, id = null }: RefusalFilter = {},
 ): Promise<Refusals> {
   const seesAll = seesAllRuns(actor)
   const [all, ...oldest] = await Promise.all([

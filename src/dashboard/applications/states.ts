@@ -11,7 +11,7 @@ import type { Actor } from '../../permissions.ts'
 import { applicationView } from '../../views/application.ts'
 import { readUidOf } from '../../views/uid.ts'
 import { applicationsPath, runPagePath, runsPath, withQuery } from '../addresses.ts'
-import { type Row, table } from '../table.ts'
+import { type TableRow, table } from '../table.ts'
 import { type Look, looks, mark, nameText, number, sentenceText, shortTime } from '../words.ts'
 
 /** Applications as their list and their own pages have them: their states, and the teams that own them. */
@@ -79,7 +79,7 @@ export const teamTable = (teams: readonly OwnerStates[], most = teams.length): H
   )}
 <p class="quiet">The last deployment is looked for among the newest ${number(mostRuns)} runs.</p>`
 
-function teamRow({ owner, last, ...of }: OwnerStates): Row {
+function teamRow({ owner, last, ...of }: OwnerStates): TableRow {
   const linked = (state: State) =>
     of[state] === 0
       ? '0'

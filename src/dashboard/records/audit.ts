@@ -12,7 +12,7 @@ import { type AuditEntry, readAuditEntries } from '../../views/audit.ts'
 import { auditPath, runPagePath } from '../addresses.ts'
 import { filters, sentKey, sentText, turns } from '../filter-fields.ts'
 import { page, pageRoute, sendPage } from '../frame.ts'
-import { type Row, table } from '../table.ts'
+import { type TableRow, table } from '../table.ts'
 import { named, namesOf, nameText, notKnown, sentenceText, shortId, shortTime } from '../words.ts'
 
 /** /admin/audit/: actions with their users. */
@@ -120,7 +120,7 @@ const fields = {
 
 const columns = { When: 'plain', Who: 'plain', Action: 'plain', What: 'text', Run: 'plain', Request: 'name' } as const
 
-const rowOf = (each: AuditEntry, question: Question, nameOf: NameOf, now: Date): Row => ({
+const rowOf = (each: AuditEntry, question: Question, nameOf: NameOf, now: Date): TableRow => ({
   id: `audit-${each.id}`,
   cells: [
     shortTime(new Date(each.at), now),

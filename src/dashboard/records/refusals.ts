@@ -17,7 +17,7 @@ import { refusalsPath } from '../addresses.ts'
 import { filters, sentKey, sentText, turns } from '../filter-fields.ts'
 import { page, pageRoute, sendPage } from '../frame.ts'
 import { byFrequency } from '../runs/tables.ts'
-import { type Row, table } from '../table.ts'
+import { type TableRow, table } from '../table.ts'
 import { count, mark, nameText, notKnown, number, sentenceText, shortTime, time, titleText } from '../words.ts'
 
 /** /admin/refusals/: refused access, refused submissions, and failed logins. */
@@ -86,7 +86,7 @@ ${
 ${turns(refusalsPath, question, next === undefined ? undefined : String(next))}</section>`
 }
 
-const rowOf = (each: Refused, now: Date): Row => ({
+const rowOf = (each: Refused, now: Date): TableRow => ({
   id: `refusal-${each.pk}`,
   cells: [
     shortTime(each.at, now),

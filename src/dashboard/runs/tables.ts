@@ -1,7 +1,7 @@
 import { type Html, html } from '../../http/html.ts'
 import type { RunRow } from '../../lists/run-rows.ts'
 import { runPagePath } from '../addresses.ts'
-import { type Row, table } from '../table.ts'
+import { type TableRow, table } from '../table.ts'
 import { duration, looks, mark, nameText, number, outcomeMark, sentenceText, shortTime, titleText } from '../words.ts'
 
 export type RunGroup = ReturnType<typeof groupByCause>[number]
@@ -94,7 +94,7 @@ export const groupTable = (caption: string, groups: readonly RunGroup[], most: n
     most,
   )
 
-const groupRow = ({ outcome, cause, runs, open, last, submitters, owners }: RunGroup): Row => ({
+const groupRow = ({ outcome, cause, runs, open, last, submitters, owners }: RunGroup): TableRow => ({
   look: open === 0 ? 'quiet' : undefined,
   cells: [
     cause === '' ? 'none' : sentenceText(cause),
