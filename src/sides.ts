@@ -16,7 +16,7 @@ const mostOfKind = 10
 const context = 12
 
 /** @property kept the items of the list that are the same on both sides */
-type Found = { readonly path: string; readonly sides: Sides; readonly kept?: readonly unknown[] }
+type DifferenceAt = { readonly path: string; readonly sides: Sides; readonly kept?: readonly unknown[] }
 
 /** @property length characters of a text, unless more are needed to distinguish it from another */
 type Look = { readonly length?: number; readonly textOf?: (value: unknown) => string }
@@ -51,7 +51,7 @@ export function differences(
 }
 
 /** @param isField items of the list of a field are compared as wholes; one inside of an object may differ in a member */
-function between(path: string, from: unknown, to: unknown, isField = false): Found[] {
+function between(path: string, from: unknown, to: unknown, isField = false): DifferenceAt[] {
   if (asJson(from) === asJson(to)) return []
   if (isObject(from) && isObject(to)) return inMembers(path, from, to)
   if (!Array.isArray(from) || !Array.isArray(to)) return [{ path, sides: { from, to } }]
@@ -72,7 +72,7 @@ function between(path: string, from: unknown, to: unknown, isField = false): Fou
   ]
 }
 
-function inMembers(path: string, from: JsonObject, to: JsonObject): Found[] {
+function inMembers(path: string, from: JsonObject, to: JsonObject): DifferenceAt[] {
   return [...new Set([...Object.keys(from), ...Object.keys(to)])].sort().flatMap((name) => {
     const inner = `${path}.${/^[\w-]+$/.test(name) ? name : JSON.stringify(name)}`
     if (!Object.hasOwn(from, name)) return [{ path: inner, sides: { to: to[name] } }]

@@ -19,7 +19,7 @@ import { type Expiries, readExpiries } from '../views/expiries.ts'
 import type { Waits } from '../waits/waits.ts'
 
 /** The sources of a scrape. */
-type Sources = {
+type ScrapeSources = {
   readonly db: Db
   readonly queue: ApplyQueue
   readonly registry: Registry
@@ -32,7 +32,7 @@ type Sources = {
  * no names and no secrets. The server listens on 127.0.0.1 unless HOST is set. An operator who sets HOST and wants the
  * metrics private sets METRICS_PORT.
  */
-export function metricsRoutes(app: Api, sources: Sources, metrics: Metrics): void {
+export function metricsRoutes(app: Api, sources: ScrapeSources, metrics: Metrics): void {
   // The route needs no token: the parts are asked once a second at most.
   const scrape = probe(gauges(sources, metrics), { everyMs: 1_000, withinMs: 5_000 })
   const ofRuns = Object.values(runMetrics(sources.registry, 'gatewright_'))
@@ -56,7 +56,7 @@ const everyMinute = { everyMs: 60_000 } as const
  * @returns a function that reads them. While a part is away, its gauges are left out. It returns the sums of all processes, the
  *   last ones while the database is away
  */
-function gauges({ db, queue, inspect, waits }: Sources, metrics: Metrics): () => Promise<Counts | undefined> {
+function gauges({ db, queue, inspect, waits }: ScrapeSources, metrics: Metrics): () => Promise<Counts | undefined> {
   const declared = (name: string, help: string, labelNames: readonly string[]) =>
     new Gauge({ name: `gatewright_${name}`, help, labelNames, registers: [metrics] })
   /** A gauge without labels. It is left out while it has no value. */

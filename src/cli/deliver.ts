@@ -119,7 +119,7 @@ export async function deliver(client: Client, document: Sendable, delivery: Deli
   let mayBeApplied = false
   let run: string | null = null
   let why = ''
-  const result = (found: Found): Result => ({ ...emptyResult, file, parts, run, ...found })
+  const result = (found: PartOfResult): Result => ({ ...emptyResult, file, parts, run, ...found })
   for (let tries = 0; tries === 0 || leftMs() > 0; tries += 1) {
     if (mode === 'apply') last = { client, requestId, run: null }
     const answer = await client.send(method, path, { ...request, withinMs: leftMs() })
@@ -177,7 +177,7 @@ export async function deliver(client: Client, document: Sendable, delivery: Deli
   return result({ outcome, errors: [why] })
 }
 
-type Found = Partial<Result> & Pick<Result, 'outcome'>
+type PartOfResult = Partial<Result> & Pick<Result, 'outcome'>
 
 const runOf = (answer: Answer): string | null =>
   z.object({ run: z.string() }).safeParse(answer.body).data?.run ?? answer.headers.get('location')
@@ -189,7 +189,7 @@ const isOutcome = ({ state, reason, cancelled_by }: Run): boolean =>
   (state === 'cancelled' && cancelled_by != null)
 
 /** @param run null when its changes cannot be read */
-function done({ mode, isAll }: Delivery, run: Run | null, { logs, etag }: Pick<Result, 'logs' | 'etag'>): Found {
+function done({ mode, isAll }: Delivery, run: Run | null, { logs, etag }: Pick<Result, 'logs' | 'etag'>): PartOfResult {
   const { changes = null, unnamed, unmanaged, not_put_back } = run ?? {}
   const isWhole = !isAll || (unnamed ?? []).length === 0
   const isUnchanged = isWhole && changes?.every(({ action }) => action === 'unchanged') === true

@@ -67,7 +67,7 @@ export async function importFiles(
   const skipped = results.filter((each) => 'why' in each)
   const [first] = skipped
   if (sources.length === 1 && (first?.isWrong || first?.why === noBlueprint)) throw new UsageError(first.why)
-  const parts = results.filter((each): each is Part => !('why' in each))
+  const parts = results.filter((each): each is Import => !('why' in each))
   const documents = parts.flatMap(({ name, value }): Document[] => {
     if (value === null) return []
     const body = printValue(value)
@@ -85,9 +85,9 @@ export async function importFiles(
 
 const noBlueprint = 'This is no blueprint of version 1 with entries.'
 
-type Part = Pick<Source, 'name'> & Pick<Imported, 'judgements' | 'warnings'> & { readonly value: JsonObject | null }
+type Import = Pick<Source, 'name'> & Pick<Imported, 'judgements' | 'warnings'> & { readonly value: JsonObject | null }
 
-function importSource(source: Source, context: ReadonlyMap<string, string>, registry: Registry): Part | Skipped {
+function importSource(source: Source, context: ReadonlyMap<string, string>, registry: Registry): Import | Skipped {
   try {
     return placed(source.text, () => importDocument(source, context, registry))
   } catch (error) {
@@ -101,7 +101,7 @@ function importDocument(
   { name: file, text, written }: Source,
   given: ReadonlyMap<string, string>,
   registry: Registry,
-): Part | Skipped {
+): Import | Skipped {
   const { context: theirs, document } = withoutContext(written)
   if (!isObject(document) || isTag(document)) return { name: file, why: noBlueprint, isWrong: false }
   // A tag without a value is kept: it does not concern the other entries.

@@ -12,7 +12,7 @@ import { located } from './check.ts'
 import { UsageError } from './exit.ts'
 import type { Document, Unreadable } from './inputs.ts'
 import { type OwnerGiven, ownerOf, ownOwner, prunedBy, withOwner } from './owners.ts'
-import { entriesIn, type Located, locatePlace, type Part, type Place, type Placed } from './places.ts'
+import { entriesIn, type Located, locatePlace, type Part, type PathInFile, type Placed } from './places.ts'
 
 /** Joins the files of a call to one document: it is planned and applied in their order, in one transaction, with one tag. */
 
@@ -27,7 +27,7 @@ export type Joined = Pick<Document, 'file' | 'form' | 'body'> & {
 /** An entry of a file. */
 type Declared = {
   readonly document: Document
-  readonly place: Place
+  readonly place: PathInFile
   /** What it says: without its id, with the owner of the file, and with sets in one order. */
   readonly content: Entry
   /** The entry that is sent. It gets the id of an equal one in a later file, where it has none. */

@@ -29,13 +29,13 @@ export type Part = {
 }
 
 /** A place in a file: the names and indexes on the way to it. */
-export type Place = readonly (string | number)[]
+export type PathInFile = readonly (string | number)[]
 
-export type Placed = { readonly entry: unknown; readonly place: Place }
+export type Placed = { readonly entry: unknown; readonly place: PathInFile }
 
 /** The entries of a blueprint: a list, or a mapping of lists. Undefined for anything else. */
 export function entriesIn(written: unknown): readonly Placed[] | undefined {
-  const inList = (list: readonly unknown[], place: Place) =>
+  const inList = (list: readonly unknown[], place: PathInFile) =>
     list.map((entry, index) => ({ entry, place: [...place, index] }))
   if (Array.isArray(written)) return inList(written, ['entries'])
   if (!isObject(written) || !Object.values(written).every((list) => Array.isArray(list))) return undefined
@@ -81,7 +81,7 @@ function pointedIn(detail: ErrorDetail, part: Part, parts: readonly Part[]): Err
   return [{ ...detail, pointer: ['', ...place, ...(document.form === 'blueprint' ? rest : rest.slice(1))].join('/') }]
 }
 
-async function spotsIn({ text, value }: SourceFile, paths: readonly Place[]) {
+async function spotsIn({ text, value }: SourceFile, paths: readonly PathInFile[]) {
   // These modules are loaded for errors only: a command that works starts without them.
   const [{ findSpots }, { lookAt }, { loadRegistry }] = await Promise.all([
     import('../document/places.ts'),
@@ -92,7 +92,7 @@ async function spotsIn({ text, value }: SourceFile, paths: readonly Place[]) {
 }
 
 /** `groups.yaml:12:7` for a place. */
-export async function locatePlace(source: SourceFile, place: Place): Promise<string> {
+export async function locatePlace(source: SourceFile, place: PathInFile): Promise<string> {
   const [spot] = await spotsIn(source, [place])
   return spot?.line === undefined ? source.file : `${source.file}:${spot.line}:${spot.column}`
 }

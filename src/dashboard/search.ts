@@ -30,7 +30,7 @@ import { notKnown, outcomeMark, shortTime, titleText } from './words.ts'
 /** @property note what tells hits of one kind apart */
 type Hit = { readonly text: string; readonly href: string; readonly note?: Html | string }
 type Search = (actor: Actor, text: string) => Promise<readonly Hit[]>
-type Found = readonly (readonly [kind: string, hits: readonly Hit[] | null])[]
+type HitsByKind = readonly (readonly [kind: string, hits: readonly Hit[] | null])[]
 
 /** The most hits of a kind that are shown. One more says that there are more. */
 const most = 10
@@ -38,9 +38,9 @@ const mostCounted = 1_000
 const mostWords = 8
 
 const querystring = z.strictObject({ q: sentText })
-type Sources = { readonly db: Db; readonly registry: Registry; readonly runs: RunList }
+type SearchSources = { readonly db: Db; readonly registry: Registry; readonly runs: RunList }
 
-export function searchRoute(app: Api, { db, registry, runs }: Sources): void {
+export function searchRoute(app: Api, { db, registry, runs }: SearchSources): void {
   const applications = applicationList(registry)
   const audit = auditOfOperators(auditList(registry))
 
@@ -131,7 +131,7 @@ export function searchRoute(app: Api, { db, registry, runs }: Sources): void {
   })
 }
 
-const searchPage = (q: string | null, found: Found, actor: Actor): string =>
+const searchPage = (q: string | null, found: HitsByKind, actor: Actor): string =>
   page({
     title: q === null ? 'Search' : `Search: ${q}`,
     actor,

@@ -94,7 +94,7 @@ const placeOfSessions = (url: string): Promise<string> =>
     return rows[0]?.place ?? ''
   })
 
-type Found = { readonly place: string; readonly isVisible: boolean; readonly pid: number }
+type SessionRow = { readonly place: string; readonly isVisible: boolean; readonly pid: number }
 
 /**
  * Asks through the pooler. One that keeps statements gives them names of its own: PostgreSQL knows no statement of the client's
@@ -105,7 +105,7 @@ const lookThrough = (url: string) =>
     const name = `gatewright_${uuid7()}`
     await client.query('BEGIN')
     await client.query({ name, text: 'SELECT 1' })
-    const { rows } = await client.query<Found>(`SELECT ${place}, pg_backend_pid() AS pid,
+    const { rows } = await client.query<SessionRow>(`SELECT ${place}, pg_backend_pid() AS pid,
       EXISTS (SELECT FROM pg_prepared_statements WHERE name = '${name}') AS "isVisible"`)
     const [found] = rows
     if (found === undefined) throw new Error('no answer about the pooler')

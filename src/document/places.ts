@@ -64,7 +64,7 @@ function entryOf(path: FieldPath, value: unknown): Pick<Place, 'entry'> {
 export type Spot = Pick<Place, 'line' | 'column' | 'source'>
 
 /** What the text has at a path. */
-type Found = {
+type FoundNode = {
   /** The offset of its key, or of the item of a list. */
   readonly offset: number
   /** Whether the node is a tag: the nodes of its value have no places of their own. */
@@ -98,7 +98,7 @@ export function findSpots(text: string, pointers: readonly FieldPath[], look: Lo
 
 /** @returns `covered`: the text with a NUL in the place of each hidden character */
 function find(text: string, wanted: ReadonlySet<string>, look: Look) {
-  const found = new Map<string, Found>()
+  const found = new Map<string, FoundNode>()
   const parts: string[] = []
   let end = 0
   for (const { event, isKey, isInTag, path, start } of nodesOf(text)) {

@@ -128,14 +128,14 @@ async function readPage(
   return isBackward ? keys.toReversed() : keys
 }
 
-type Place = { readonly offset: number; readonly size: number; readonly isBackward?: boolean }
+type PageBounds = { readonly offset: number; readonly size: number; readonly isBackward?: boolean }
 
 /** The keys of a page along the order, in SQL. */
 function pageOf(
   list: ListSpec,
   asked: ListQuery,
   conditions: readonly string[],
-  { offset, size, isBackward = false }: Place,
+  { offset, size, isBackward = false }: PageBounds,
   values: Values,
 ): string {
   const sorts = sortsOf(list, asked.ordering)

@@ -227,7 +227,7 @@ export class Resolver {
     return undefined
   }
 
-  #named({ name }: Named, reference: Reference | undefined): Found {
+  #named({ name }: Named, reference: Reference | undefined): LookedUp {
     const target = this.world.registry.targets.get(reference?.target ?? '')
     if (target === undefined || reference === undefined)
       throw new Error(`compile let a name through that refers to nothing: ${name}`)
@@ -239,10 +239,10 @@ export class Resolver {
     return match.is === 'row' ? match : { error: () => this.#misses.errorOf({ name, target, only }, match) }
   }
 
-  #find(tag: Find): Found {
+  #find(tag: Find): LookedUp {
     const model = this.world.registry.byName(tag.model)
     if (model === undefined) throw new Error(`compile let an unknown model through: ${tag.model}`)
-    const refuse = (code: ErrorCode, why: string): Found => ({
+    const refuse = (code: ErrorCode, why: string): LookedUp => ({
       error: () => ({ message: `!Find ${tag.model}${why}`, code }),
     })
     const named = Object.entries(tag.identifiers)
@@ -270,7 +270,7 @@ export class Resolver {
   }
 
   /** The judge denies the document: no other error is reported. */
-  #denied(denied: Unseen, what: string): Found {
+  #denied(denied: Unseen, what: string): LookedUp {
     return {
       error: () => {
         if (!this.#isAhead) this.#unseen.push(denied)
@@ -280,10 +280,10 @@ export class Resolver {
   }
 }
 
-type Found = { readonly row: Row } | { readonly error: () => { readonly code: ErrorCode; readonly message: string } }
+type LookedUp = { readonly row: Row } | { readonly error: () => { readonly code: ErrorCode; readonly message: string } }
 
 /** Stands in place of a row until the walk is repeated. */
-const notLoaded: Found = { error: () => ({ code: 'invalid_value', message: 'The row is not loaded.' }) }
+const notLoaded: LookedUp = { error: () => ({ code: 'invalid_value', message: 'The row is not loaded.' }) }
 
 /** Stands in place of the key of an owner that does not exist. */
 const noRow = Symbol('no row')

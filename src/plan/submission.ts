@@ -119,7 +119,7 @@ export async function toSet(
   }
 }
 
-type Part = {
+type SubmissionPart = {
   readonly kind: ProviderModel | undefined
   readonly slug: string
   readonly entries: readonly Entry[]
@@ -131,7 +131,7 @@ function entriesOf(
   body: unknown,
   registry: Registry,
   { at: place, within, errors }: { readonly at: FieldPath; readonly within: FieldPath; readonly errors: ErrorList },
-): Part {
+): SubmissionPart {
   const at = [...within, ...place]
   const sent = envelope(body, errors, at)
   const kind = kindOf(body, registry)

@@ -10,7 +10,7 @@ import { runMetrics } from '../runs/tally.ts'
 import { inTextFormat } from '../series.ts'
 import { reasonOf, StartError } from '../start-error.ts'
 
-type Sources = {
+type WorkerSources = {
   readonly db: Db
   readonly registry: Pick<Registry, 'kinds'>
   readonly jobs: { readonly slots: number; busy(): number }
@@ -31,7 +31,7 @@ const path = /^\/-\/metrics\/?(\?.*)?$/
  */
 export async function serveWorkerMetrics(
   at: { readonly port: number; readonly host: string } | null,
-  sources: Sources,
+  sources: WorkerSources,
 ): Promise<Listening | null> {
   if (at === null) return null
   const read = reader(sources)
@@ -75,7 +75,7 @@ async function answer(request: IncomingMessage, reply: ServerResponse, read: () 
 /** The prefix of sums of all processes, and that of the counts of one. */
 const [ofAll, ofOne] = ['gatewright_', 'gatewright_worker_']
 
-function reader({ db, registry, jobs, own }: Sources): () => Promise<string> {
+function reader({ db, registry, jobs, own }: WorkerSources): () => Promise<string> {
   const shown = openRegistry({ program: 'worker', runFormat, pool: () => poolUse(db) })
   new Gauge({
     name: 'gatewright_worker_process_slots',

@@ -19,9 +19,9 @@ export type Lost = { readonly place: string; readonly count: number; readonly na
 
 const program = 'gatewright-secrets'
 
-type Place = Pick<SealedColumn, 'table' | 'column' | 'json'>
+type SealedIn = Pick<SealedColumn, 'table' | 'column' | 'json'>
 
-const placesOf = (registry: Registry): Place[] => [
+const placesOf = (registry: Registry): SealedIn[] => [
   ...sealedColumns(registry),
   { table: 'installation', column: 'sealed_check', json: false },
 ]
@@ -32,7 +32,7 @@ const isLost = (envelope: string) => `(${envelope} IS NOT NULL AND split_part(${
 /** The lost ones of the secrets of a row: `each.key`. */
 const lostOnes = `jsonb_each_text(secrets) AS each WHERE ${isLost('each.value')}`
 
-const hasLost = ({ column, json }: Place): string => (json ? `EXISTS (SELECT FROM ${lostOnes})` : isLost(column))
+const hasLost = ({ column, json }: SealedIn): string => (json ? `EXISTS (SELECT FROM ${lostOnes})` : isLost(column))
 
 const names: Readonly<Record<string, string>> = {
   providers: `concat(kind, ' "', name, '": ', (SELECT string_agg(each.key, ', ') FROM ${lostOnes}))`,
@@ -61,7 +61,7 @@ const mostNamed = 1_000
 type LostOf = { readonly key: string | number; readonly name: string; readonly owner: string | null; fields: string[] }
 
 /** Clears a place. @returns the objects that lost values, by name as far as there is room, and else their number */
-async function clear(client: Client, { models }: Registry, place: Place, ids: readonly string[]) {
+async function clear(client: Client, { models }: Registry, place: SealedIn, ids: readonly string[]) {
   const { table, column, json } = place
   const action = table === 'totp_devices' ? 'delete' : 'update'
   const changes: AuditedChange[] = []
@@ -86,7 +86,7 @@ async function clear(client: Client, { models }: Registry, place: Place, ids: re
 }
 
 /** An overlap ends with its secret. An authenticator is nothing without its key. */
-function clearing(place: Place): string {
+function clearing(place: SealedIn): string {
   const { table, column, json } = place
   if (table === 'totp_devices') return `DELETE FROM ${table} WHERE ${hasLost(place)}`
   const cleared = json

@@ -46,7 +46,7 @@ export type Recorded = {
   readonly run: { readonly submitterPk: number | null; readonly hasDocument: boolean } | null
 }
 
-type Part = {
+type HistoryPart = {
   readonly entries: readonly Recorded[]
   /** The start of the next part. */
   readonly next: string | null
@@ -77,7 +77,7 @@ export async function readHistory(
   { slug, key = null }: Of,
   actor: Actor,
   { before, size }: HistoryRange,
-): Promise<Part | undefined> {
+): Promise<HistoryPart | undefined> {
   const [audited = null, position = null] = before?.split('.') ?? []
   const seen = seenBy(registry, actor)
   const owners = seen.find(({ model }) => model === applicationModel)?.owners ?? null
@@ -159,7 +159,7 @@ const historyText = `WITH named AS (
   FROM part o JOIN audit_rows a ON a.pk = o.audit_pk LEFT JOIN runs r ON r.id = o.run_id
   ORDER BY o.audit_pk DESC, o.position`
 
-function toEntry(row: Found, actor: Actor, seen: readonly Seen[]): HistoryEntry {
+function toEntry(row: HistoryRow, actor: Actor, seen: readonly Seen[]): HistoryEntry {
   const { cursor: _cursor, options: _options, submitterPk: _submitter, hasDocument: _has, ...entry } = row
   const owners = seen.find(({ model }) => model === row.model)?.owners ?? null
   const fields = (row.fields ?? null) as HistoryEntry['fields']
@@ -176,10 +176,10 @@ function toEntry(row: Found, actor: Actor, seen: readonly Seen[]): HistoryEntry 
   }
 }
 
-const seesRun = ({ run, options, submitterPk }: Found, actor: Actor): boolean =>
+const seesRun = ({ run, options, submitterPk }: HistoryRow, actor: Actor): boolean =>
   run !== null && mayReadRun({ options, submitterPk }, actor)
 
-type Found = z.output<typeof row>
+type HistoryRow = z.output<typeof row>
 
 const changeRow = z.object({
   application: z.guid(),

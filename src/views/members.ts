@@ -41,14 +41,14 @@ const keysText = `SELECT EXISTS (SELECT FROM groups g WHERE g.pk = $1::uuid) AS 
     SELECT m.user_pk FROM memberships m WHERE m.group_pk = $1::uuid AND m.user_pk > $2::integer
     ORDER BY m.user_pk LIMIT $3) AS keys`
 
-type Place = { readonly after: number; readonly take: number }
+type MembersRange = { readonly after: number; readonly take: number }
 
 /**
  * Reads the keys of the members behind a key, in their order.
  *
  * @returns undefined for no such group
  */
-async function readKeys(tx: Tx, group: string, { after, take }: Place): Promise<readonly number[] | undefined> {
+async function readKeys(tx: Tx, group: string, { after, take }: MembersRange): Promise<readonly number[] | undefined> {
   const [row] = await query(tx, keysRow, { text: keysText, values: [group, after, take] })
   return row?.isThere === true ? row.keys : undefined
 }

@@ -41,7 +41,7 @@ export function choose(rows: Rows, selection: Selection): Chosen {
 }
 
 /** A document of an export. */
-export type Part = {
+export type ExportedDocument = {
   /** The relative path, with slashes: `3-applications/team-a/grafana.yaml`. */
   readonly path: string
   readonly title: string
@@ -52,7 +52,7 @@ export type Part = {
 }
 
 /** @throws {UsageError} for rows that no document can express */
-export function entriesOf({ all: rows, variables }: Chosen, { rows: part, owner }: Part) {
+export function entriesOf({ all: rows, variables }: Chosen, { rows: part, owner }: ExportedDocument) {
   const within = new Set(part)
   const referred = referredByAll(rows, part)
   const errors: string[] = []

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { type Chosen, type Part, providersOf } from './entries.ts'
+import { type Chosen, type ExportedDocument, providersOf } from './entries.ts'
 import { labelOf, type Row, type Target } from './rows.ts'
 
 /**
@@ -18,7 +18,7 @@ const shared: Readonly<Partial<Record<string, string>>> = {
 /** The most entries of a file. More take longer than an apply waits. */
 const maxEntries = 2_000
 
-export function layOut(chosen: Chosen): readonly Part[] {
+export function layOut(chosen: Chosen): readonly ExportedDocument[] {
   const homes = homesOf(chosen)
   const groups = Map.groupBy(chosen.rows, (row) => homes.get(row) ?? homeOf(row))
   return [...groups]
@@ -56,7 +56,7 @@ function homeOf(row: Row): string {
   return [folder, row.owner === null ? noOwner : safe(row.owner), safe(String(name))].join('/')
 }
 
-function parted(home: string, rows: readonly Row[]): Part[] {
+function parted(home: string, rows: readonly Row[]): ExportedDocument[] {
   const count = Math.ceil(rows.length / maxEntries)
   const digits = String(count).length
   return Array.from({ length: count }, (_, index) => {

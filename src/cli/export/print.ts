@@ -2,7 +2,7 @@ import { printValue, readWritten } from '../../document/yaml.ts'
 import { Problem } from '../../errors.ts'
 import { UsageError } from '../exit.ts'
 import { shown } from '../output.ts'
-import { type Chosen, entriesOf, type Part } from './entries.ts'
+import { type Chosen, type ExportedDocument, entriesOf } from './entries.ts'
 import { checkEntries, smaller } from './read.ts'
 import { describe, type Variable } from './variables.ts'
 
@@ -13,7 +13,7 @@ import { describe, type Variable } from './variables.ts'
  *
  * @throws {UsageError} for rows that no document can express, and more than one may have
  */
-export function printExport(chosen: Chosen, part: Part): string {
+export function printExport(chosen: Chosen, part: ExportedDocument): string {
   const { owner, title, rows } = part
   const entries = entriesOf(chosen, part)
   checkEntries(entries.length)

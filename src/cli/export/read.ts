@@ -88,12 +88,12 @@ function targetsOf(registry: Registry, { models, applications }: Selection): rea
 /** Reads all lists. The first page of each comes first: too many rows are found before the long work. */
 async function readAll(reading: Reading, selection: Selection, wanted: readonly Target[]): Promise<Rows> {
   const { registry } = reading
-  const parts: Part[] = []
+  const parts: ListPart[] = []
   for (const target of wanted)
     for (const query of startsOf(registry, selection, target))
       parts.push({ target, query, first: await readPage(reading, target, query, 1) })
-  const countOf = (some: readonly Part[]) => some.reduce((sum, { first }) => sum + first.pagination.count, 0)
-  const isWhole = ({ target }: Part) =>
+  const countOf = (some: readonly ListPart[]) => some.reduce((sum, { first }) => sum + first.pagination.count, 0)
+  const isWhole = ({ target }: ListPart) =>
     registry.targets.get(target)?.models.every((model) => selection.models.includes(model))
   if (selection.isOneDocument && !isNarrow(selection)) checkEntries(countOf(parts.filter(isWhole)))
   const total = countOf(parts)
@@ -111,7 +111,7 @@ async function readAll(reading: Reading, selection: Selection, wanted: readonly 
 }
 
 /** A list, or a part of it, with its first page. */
-type Part = { readonly target: Target; readonly query: Query; readonly first: Page }
+type ListPart = { readonly target: Target; readonly query: Query; readonly first: Page }
 
 /** The parts of a target that are read before the references of other rows are known. */
 function startsOf(registry: Registry, selection: Selection, target: Target): readonly Query[] {
@@ -127,7 +127,7 @@ const isFoundByKey = (registry: Registry, target: Target): boolean =>
     names.every((name) => identifiers.some((set) => set.length === 1 && set[0] === name)),
   )
 
-async function* pagesOf(reading: Reading, { target, query, first }: Part): AsyncGenerator<Page> {
+async function* pagesOf(reading: Reading, { target, query, first }: ListPart): AsyncGenerator<Page> {
   const expected = first.pagination.count
   const seen = new Set<string | number>()
   for (let [number, page] = [1, first]; ; page = await readPage(reading, target, query, number)) {

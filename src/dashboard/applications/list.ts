@@ -16,11 +16,11 @@ import { ifInTime } from '../late.ts'
 import { moves, table } from '../table.ts'
 import { count, nameText, notKnown, number, shortTime, time, titleText, whole } from '../words.ts'
 import {
+  type ApplicationSources,
   mostCounted,
   ownerLink,
   providerText,
   type ReadApplications,
-  type Sources,
   stateText,
   stateWords,
   teamTable,
@@ -45,7 +45,7 @@ const fields = {
 const rowsOfPage = 50
 const mostWords = 8
 
-export function applicationsPage(app: Api, { db, registry, runs }: Sources, read: ReadApplications): void {
+export function applicationsPage(app: Api, { db, registry, runs }: ApplicationSources, read: ReadApplications): void {
   app.get(applicationsPath, pageRoute({ querystring: listQuery }), async ({ actor, query: asked }, reply) => {
     requireAccess(actor, 'view_application')
     const [found, installation, teams] = await Promise.all([
@@ -85,13 +85,13 @@ ${teams?.[0] !== undefined && teamTable([teams[0]])}
   }
 }
 
-type Found = Awaited<ReturnType<ReadApplications>> & {
+type FoundApplications = Awaited<ReturnType<ReadApplications>> & {
   readonly changes: ReadonlyMap<string, LastChange> | null
   readonly states: Awaited<ReturnType<typeof readStates>> | null
   readonly former: string | null
 }
 
-const results = (found: Found, asked: Question): Html =>
+const results = (found: FoundApplications, asked: Question): Html =>
   html`<h2>${found.isCut ? `${number(mostCounted)}+ applications` : count(found.count, 'application')}</h2>
 ${found.former !== null && formerly(found.former)}
 ${found.rows.length > 0 && list(found)}
@@ -104,7 +104,7 @@ ${moves({
 const formerly = (text: string): Html =>
   html`<p>None has this slug now. <a href="${applicationPath(text)}">What was done to one with the slug ${text}</a></p>`
 
-const list = ({ rows, states: found, changes }: Found): Html =>
+const list = ({ rows, states: found, changes }: FoundApplications): Html =>
   table(
     'Applications',
     {

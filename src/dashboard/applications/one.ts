@@ -25,10 +25,10 @@ import { factList, moves, table } from '../table.ts'
 import { count, type Look, mark, named, namesOf, nameText, notKnown, number, shortId, shortTime } from '../words.ts'
 import {
   type ApplicationRow,
+  type ApplicationSources,
   ownerLink,
   providerText,
   type ReadApplications,
-  type Sources,
   stateText,
 } from './states.ts'
 
@@ -49,7 +49,7 @@ const entriesOfPage = 20
 const runsOfPage = 5
 const none = 'There is no such application, and none had this slug, as far as you may see.'
 
-export function applicationPage(app: Api, { db, registry, runs }: Sources, read: ReadApplications): void {
+export function applicationPage(app: Api, { db, registry, runs }: ApplicationSources, read: ReadApplications): void {
   app.get(
     applicationPath(':slug'),
     pageRoute({ params, querystring: historyQuery }),

@@ -16,7 +16,7 @@ import { type Look, looks, mark, nameText, number, sentenceText, shortTime } fro
 
 /** Applications as their list and their own pages have them: their states, and the teams that own them. */
 
-export type Sources = { readonly db: Db; readonly registry: Registry; readonly runs: RunList }
+export type ApplicationSources = { readonly db: Db; readonly registry: Registry; readonly runs: RunList }
 
 /** The pages count no further. */
 export const mostCounted = 5_000
@@ -26,7 +26,7 @@ export type ApplicationRow = z.output<ReturnType<typeof applicationView>['schema
 /** Reads applications. @returns `isCut`: there are more than are counted */
 export type ReadApplications = ReturnType<typeof openApplications>
 
-export function openApplications({ db, registry }: Pick<Sources, 'db' | 'registry'>) {
+export function openApplications({ db, registry }: Pick<ApplicationSources, 'db' | 'registry'>) {
   const list = applicationList(registry)
   const view = applicationView(registry.kinds)
   return async (actor: Actor, request: Request) => {

@@ -48,9 +48,9 @@ const boardQuery = z.looseObject({
 })
 const schema = { params: z.record(z.string(), z.string()), querystring: boardQuery }
 
-type Sources = { readonly db: Db; readonly queue: ApplyQueue; readonly runs: RunList }
+type BoardSources = { readonly db: Db; readonly queue: ApplyQueue; readonly runs: RunList }
 
-export async function boardRoutes(app: Api, { db, queue, runs }: Sources): Promise<void> {
+export async function boardRoutes(app: Api, { db, queue, runs }: BoardSources): Promise<void> {
   const board = openBoard()
   /** The cause that the page of a run shows this caller, and else its sentence. Without the database, the board shows codes. */
   const causesFor = (actor: Actor) => async (ids: readonly string[]) => {

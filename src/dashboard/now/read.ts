@@ -30,7 +30,7 @@ const figuresEveryMs = 900
 /** The most figures that are kept, each of callers who see the same runs. */
 const mostFigures = 200
 
-export type Sources = {
+export type NowSources = {
   readonly db: Db
   readonly registry: Registry
   readonly queue: ApplyQueue
@@ -41,7 +41,7 @@ export type Sources = {
 /** The contents of the first page. Each part is read by itself: null is one that could not be read. */
 export type Now = Awaited<ReturnType<ReturnType<typeof openNow>>>
 
-export function openNow({ db, registry, queue, inspect, runs }: Sources) {
+export function openNow({ db, registry, queue, inspect, runs }: NowSources) {
   // They take longer to read than the rest, and are the same for all who may see them.
   const certificatesOfAll = probe(() => expiringCertificates(db), { everyMs: 60_000 })
   const figures = new Map<string, () => Promise<Figures>>()

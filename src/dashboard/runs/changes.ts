@@ -28,10 +28,10 @@ const mostOfObject = 30
 /** The member of an address: the index of the first change that is shown. */
 export const startOfPart = queryInteger(0, 1_000_000).default(0)
 
-type Part = { readonly start: number; readonly registry: Pick<Registry, 'byName'> }
+type ChangesPart = { readonly start: number; readonly registry: Pick<Registry, 'byName'> }
 
 /** A part of the changes of a page, with links to the others. @param address the address of the first part */
-export function changesPart(changes: readonly Change[], address: string, { start, registry }: Part): Html {
+export function changesPart(changes: readonly Change[], address: string, { start, registry }: ChangesPart): Html {
   const order = ({ action }: Change) => changeOrder.indexOf(action)
   const shown = changes.toSorted((one, other) => order(one) - order(other)).slice(start, start + objectsOfPage)
   const objects = shown.map((change, index) => ({ change, id: start + index, isOpen: index < openObjects }))
@@ -50,7 +50,7 @@ ${left > 0 && shown.length > 0 && html`<p class="choice"><a class="button" href=
 type Shown = { readonly change: Change; readonly id: number; readonly isOpen: boolean }
 
 /** An object in one line; the lines of its fields are below it. */
-function objectOf({ change, id, isOpen }: Shown, registry: Part['registry']): Html {
+function objectOf({ change, id, isOpen }: Shown, registry: ChangesPart['registry']): Html {
   const { action, fields, model } = change
   const name = named(objectName(change, registry))
   const runs = runsOf(change, registry)
@@ -60,13 +60,13 @@ function objectOf({ change, id, isOpen }: Shown, registry: Part['registry']): Ht
 }
 
 /** A link to the runs that changed the object. */
-function runsOf({ model, key }: Change, registry: Part['registry']): Html | false {
+function runsOf({ model, key }: Change, registry: ChangesPart['registry']): Html | false {
   const { resource } = registry.byName(model) ?? {}
   const query = { period: 'month', object: `${resource}:${Object.values(key)[0]}` }
   return resource !== undefined && html`<a href="${withQuery(runsPath, query)}">its runs</a>`
 }
 
-const objectName = ({ model, key }: Change, registry: Part['registry']): string =>
+const objectName = ({ model, key }: Change, registry: ChangesPart['registry']): string =>
   nameText(`${namesOf(registry)(model)} ${Object.values(key).map(textOf).join(', ')}`)
 
 /**

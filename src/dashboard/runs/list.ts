@@ -108,7 +108,7 @@ ${tab('cause', 'By cause')}
   }
 }
 
-type Found = { readonly rows: readonly RunRow[]; readonly matching: number; readonly isAll: boolean }
+type FoundRuns = { readonly rows: readonly RunRow[]; readonly matching: number; readonly isAll: boolean }
 
 const periodWords: Readonly<Record<Span, string>> = {
   hour: 'the last hour',
@@ -118,14 +118,14 @@ const periodWords: Readonly<Record<Span, string>> = {
   all: 'all time',
 }
 
-function groupsOf({ rows, isAll }: Found, { period }: Search): Html {
+function groupsOf({ rows, isAll }: FoundRuns, { period }: Search): Html {
   const groups = groupByCause(rows)
   return html`<h2>${count(groups.length, 'group')} of ${periodWords[period]}</h2>
 ${groups.length > 0 && groupTable('Runs by cause', groups, mostOfGroups)}
 ${!isAll && html`<p class="quiet">Of the newest ${number(mostGrouped)} runs: there are more.</p>`}`
 }
 
-function rowsOf({ rows, matching, isAll }: Found, { period }: Search, sent: Sent): Html {
+function rowsOf({ rows, matching, isAll }: FoundRuns, { period }: Search, sent: Sent): Html {
   const last = isAll ? undefined : rows.at(-1)
   return html`<h2>${matching > mostCounted ? `${number(mostCounted)}+ runs` : count(matching, 'run')} of ${periodWords[period]}</h2>
 ${rows.length > 0 && runTable('Runs', rows, new Date())}

@@ -29,10 +29,10 @@ const params = z.object({ id: z.guid() })
 /** Milliseconds; a document of many entries is long to open and to print. */
 const documentWithinMs = 5_000
 
-type Sources = { readonly db: Db; readonly engine: Engine; readonly live: Live }
+type RunPageSources = { readonly db: Db; readonly engine: Engine; readonly live: Live }
 
 /** `mayReadRun` decides which runs a caller sees. */
-export function runPages(app: Api, { db, engine, live }: Sources): void {
+export function runPages(app: Api, { db, engine, live }: RunPageSources): void {
   const { registry } = engine
 
   /** @throws {Problem} `not_found` also for a run that the caller may not see */

@@ -108,11 +108,11 @@ function restartedWithRoom(first: RunningServer, { folder }: Cluster, again: () 
   }
 }
 
-type Place = { readonly port: number; readonly socket: string | null; readonly logFile: string }
+type ServerPlace = { readonly port: number; readonly socket: string | null; readonly logFile: string }
 
 function launch(
   { folder, account, binaries, password }: Cluster,
-  { port, socket, logFile }: Place,
+  { port, socket, logFile }: ServerPlace,
   logFlag: 'a' | 'w',
 ): RunningServer {
   const log = openSync(logFile, logFlag, 0o600)
