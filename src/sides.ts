@@ -19,7 +19,7 @@ const context = 12
 type DifferenceAt = { readonly path: string; readonly sides: Sides; readonly kept?: readonly unknown[] }
 
 /** @property length characters of a text, unless more are needed to distinguish it from another */
-type Look = { readonly length?: number; readonly textOf?: (value: unknown) => string }
+type TextForm = { readonly length?: number; readonly textOf?: (value: unknown) => string }
 
 /**
  * Lists how two values of a field differ. All surfaces that show a change list these.
@@ -30,7 +30,7 @@ type Look = { readonly length?: number; readonly textOf?: (value: unknown) => st
 export function differences(
   name: string,
   { from, to }: Sides,
-  { length = 160, textOf = asText }: Look = {},
+  { length = 160, textOf = asText }: TextForm = {},
 ): { readonly listed: readonly Difference[]; readonly more: number } {
   const found = (markerText(from) ?? markerText(to)) ? [] : between(name, from, to, true)
   const all = found.length > 0 ? found : [{ path: name, sides: { from, to } }]

@@ -78,7 +78,7 @@ const groups: ListSpec<'Group'> = {
 /** The schema for the types and the description: answers are not validated. */
 const full: z.ZodType<Group> = groupView.schema
 
-type Change = Omit<Write, 'model' | 'requestId'>
+type GroupWrite = Omit<Write, 'model' | 'requestId'>
 
 /** The parameters of the answer, as a read has them: the members of a large group are a long answer. */
 const answering = z.strictObject(includeParameter(groups))
@@ -88,7 +88,7 @@ export function groupRoutes(app: Api, db: Db, engine: Engine): void {
   const save = async (
     request: FastifyRequest<{ Querystring: Answering }>,
     reply: FastifyReply,
-    change: Change,
+    change: GroupWrite,
   ): Promise<FastifyReply> => {
     const { actor, query, id: requestId } = request
     const uidOf = await readUidOf(db)

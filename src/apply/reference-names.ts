@@ -5,6 +5,7 @@ import type { Loader } from '../plan/load.ts'
 import { byKey } from '../plan/look.ts'
 import { Named } from '../plan/named.ts'
 import { nameColumns } from '../plan/references.ts'
+import type { Key } from '../plan/statements.ts'
 import { keysOf } from '../plan/storage.ts'
 import type { World } from '../plan/world.ts'
 import type { Change } from './changes.ts'
@@ -22,7 +23,6 @@ const mostNamed = 100
 const mostRead = 5_000
 
 type Fields = Change['fields']
-type Key = string | number
 type NameOf = (key: Key) => string | undefined
 
 export class ReferenceNames {

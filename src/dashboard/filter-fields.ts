@@ -32,7 +32,7 @@ export type FilterField = { readonly label: string; readonly words?: Words; read
 
 type Search = Readonly<Record<string, string | number | null | undefined>>
 
-type Look = {
+type Extras = {
   /** The fields whose text is not right. */
   readonly wrong?: Readonly<Record<string, unknown>> | undefined
   readonly mostLetters?: number
@@ -44,7 +44,7 @@ export const filters = (
   path: string,
   fields: Readonly<Record<string, FilterField>>,
   sent: Search,
-  { wrong = {}, mostLetters = 200, hidden = false }: Look = {},
+  { wrong = {}, mostLetters = 200, hidden = false }: Extras = {},
 ): Html => html`<form class="filters" method="get" action="${path}">
 ${Object.entries(fields).map(([name, { label, words, hint }]) =>
   words !== undefined

@@ -49,7 +49,7 @@ export const pageRoute = <Schema extends FastifySchema>(schema: Schema) => ({
 
 export const sendPage = (reply: FastifyReply, text: string) => reply.type('text/html; charset=utf-8').send(text)
 
-type Page = {
+type Shell = {
   readonly title: string
   /** The first line of the page, where it is not the title. */
   readonly heading?: string
@@ -79,7 +79,7 @@ const navigation = [
   { href: `${boardPath}/`, text: 'Queue board' },
 ] as const
 
-export function page({ title, actor, content, within, asOf, isLive = false, width = 'wide', ...of }: Page): string {
+export function page({ title, actor, content, within, asOf, isLive = false, width = 'wide', ...of }: Shell): string {
   const heading = html`<h1>${whole(titleText(of.heading ?? title))}</h1>`
   return `${headOf(`${titleText(title)} - Gatewright`, iconPath)}${html`<link rel="stylesheet" href="${assets.style.path}">
 ${actor !== null && html`<script src="${assets.script.path}" defer></script>`}
@@ -97,7 +97,7 @@ ${content}
 `}`
 }
 
-export const header = (actor: Page['actor'], within?: string, q: string | null = null): Html => html`<header>
+export const header = (actor: Shell['actor'], within?: string, q: string | null = null): Html => html`<header>
 <p class="brand">${drawnIcon}<span>Gatewright</span></p>
 ${actor !== null && menu(actor, within, q)}
 </header>`

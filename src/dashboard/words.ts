@@ -70,12 +70,12 @@ export const sentenceText = (of: string): readonly HtmlValue[] =>
     .map((part, index) => (index % 2 === 1 && Number.isFinite(Date.parse(part)) ? shortTime(new Date(part)) : part))
 
 /** The look of a state: a shape, and a colour. The word stands beside it. */
-export type Look = 'good' | 'same' | 'changed' | 'warn' | 'bad' | 'off' | 'open'
+export type Tone = 'good' | 'same' | 'changed' | 'warn' | 'bad' | 'off' | 'open'
 
-export const mark = (look: Look, word: HtmlValue): Html => html`<span class="mark ${look}">${word}</span>`
+export const mark = (look: Tone, word: HtmlValue): Html => html`<span class="mark ${look}">${word}</span>`
 
 /** The look of each word about a run: quiet when nothing changed, neutral while it goes on, amber for attention, red for a failure. */
-export const looks: Readonly<Record<RunRow['outcome'] | 'running' | 'waiting' | 'late' | 'blocked', Look>> = {
+export const looks: Readonly<Record<RunRow['outcome'] | 'running' | 'waiting' | 'late' | 'blocked', Tone>> = {
   applied: 'good',
   unchanged: 'same',
   planned: 'open',
@@ -92,7 +92,7 @@ export const looks: Readonly<Record<RunRow['outcome'] | 'running' | 'waiting' | 
 type Marked = Pick<RunRow, 'outcome' | 'state' | 'created_at' | 'isBlocked'>
 
 /** The word of a run and its look: its outcome, or that it is blocked, at work, or waits. */
-export function stateOf({ outcome, state, created_at, isBlocked }: Marked): readonly [Look, string] {
+export function stateOf({ outcome, state, created_at, isBlocked }: Marked): readonly [Tone, string] {
   if (outcome !== 'unknown') return [looks[outcome], outcome]
   if (isBlocked) return [looks.blocked, 'blocked']
   if (state === 'running') return [looks.running, 'running']

@@ -1,5 +1,5 @@
 import { isObject, own } from '../json-object.ts'
-import { count, type Evaluation, type Frame, itemsOf, Key, type Scope } from './scope.ts'
+import { count, type Evaluation, type Frame, itemsOf, KeyValue, type Scope } from './scope.ts'
 import { type Expression, isTag, TagError } from './tags.ts'
 
 /** `!Enumerate`, with `!Index` and `!Value` inside it, and `!AtIndex`. */
@@ -31,7 +31,7 @@ export function* enumerate(
 
 function framesOf(tag: Expression, list: unknown): readonly NonNullable<Frame>[] {
   if (Array.isArray(list)) return list.map((value, index) => ({ index, value }))
-  if (!isObject(list) || list instanceof Key) throw new TagError(tag, usage)
+  if (!isObject(list) || list instanceof KeyValue) throw new TagError(tag, usage)
   return Object.entries(list).map(([index, value]) => ({ index, value }))
 }
 
@@ -40,7 +40,7 @@ function fieldsOf(tag: Expression, value: unknown): Readonly<Record<string, unkn
   if (Array.isArray(value) && value.length === 2) {
     const [name, inner] = value
     if (typeof name === 'string' || typeof name === 'number') return Object.fromEntries([[String(name), inner]])
-  } else if (isObject(value) && !isTag(value) && !(value instanceof Key)) return value
+  } else if (isObject(value) && !isTag(value) && !(value instanceof KeyValue)) return value
   throw new TagError(tag, 'as a MAP, each item becomes a mapping, or a list of a name and a value.')
 }
 
@@ -64,7 +64,7 @@ function merge(into: Record<string, unknown>, fields: Readonly<Record<string, un
 }
 
 const isPlain = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  isObject(value) && !isTag(value) && !(value instanceof Key)
+  isObject(value) && !isTag(value) && !(value instanceof KeyValue)
 
 /** The item of `!Index` and `!Value`. `!Value 1` is that of the `!Enumerate` around the innermost one. */
 export function frameOf(tag: Expression, frames: readonly Frame[]): NonNullable<Frame> {

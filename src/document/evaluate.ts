@@ -1,7 +1,7 @@
 import { isObject, own } from '../json-object.ts'
 import { documentLimits, Find, KeyOf } from './document.ts'
 import { enumerate, frameOf, itemAt } from './enumerate.ts'
-import { count, type Evaluation, itemsOf, Key, type Lookup, maxDepth, type Scope } from './scope.ts'
+import { count, type Evaluation, itemsOf, KeyValue, type Lookup, maxDepth, type Scope } from './scope.ts'
 import { type Expression, isTag, TagError } from './tags.ts'
 
 /**
@@ -207,7 +207,7 @@ function* format(tag: Expression, scope: Scope): Evaluation {
 }
 
 function textOf(value: unknown, tag: Expression, position: number): string {
-  const plain = value instanceof Key ? value.key : value
+  const plain = value instanceof KeyValue ? value.key : value
   if (!['string', 'number', 'boolean'].includes(typeof plain))
     throw new TagError(tag, `its value ${position} is missing, or is no text, number or boolean.`)
   return String(plain)
@@ -239,7 +239,7 @@ function* combine(tag: Expression, scope: Scope): Evaluation {
 
 /** Whether a value is true. Variables and `--context` are texts, so some texts are false. */
 export function isTrue(value: unknown): boolean {
-  if (value instanceof Key) return true
+  if (value instanceof KeyValue) return true
   if (Array.isArray(value)) return value.length > 0
   if (isObject(value)) return Object.keys(value).length > 0
   if (value === null || value === undefined) return false

@@ -4,7 +4,7 @@ import { isObject } from '../json-object.ts'
 import type { Registry } from '../models/registry.ts'
 import { masked } from './mask.ts'
 import { nodesOf, placesIn } from './nodes.ts'
-import { type Look, lookAt } from './visibility.ts'
+import { lookAt, type VisibilityOf } from './visibility.ts'
 
 /**
  * Finds the places of errors in the document that was sent. It is called once there are errors, so that a document without any
@@ -83,7 +83,7 @@ const wayTo = (path: FieldPath): FieldPath[] => [[], ...path.map((_, index) => p
  * Line and column of the nodes that the pointers name: those of a field's key, and of a list's item. A missing field has the
  * place of the node that lacks it. Nodes inside of a tag, such as `!If`, have none.
  */
-export function findSpots(text: string, pointers: readonly FieldPath[], look: Look): (Spot | undefined)[] {
+export function findSpots(text: string, pointers: readonly FieldPath[], look: VisibilityOf): (Spot | undefined)[] {
   const { covered, found } = find(text, new Set(pointers.flatMap(wayTo).map(nameOf)), look)
   const placeAt = placesIn(text)
   return pointers.map((pointer) => {
@@ -97,7 +97,7 @@ export function findSpots(text: string, pointers: readonly FieldPath[], look: Lo
 }
 
 /** @returns `covered`: the text with a NUL in the place of each hidden character */
-function find(text: string, wanted: ReadonlySet<string>, look: Look) {
+function find(text: string, wanted: ReadonlySet<string>, look: VisibilityOf) {
   const found = new Map<string, FoundNode>()
   const parts: string[] = []
   let end = 0

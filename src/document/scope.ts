@@ -5,7 +5,7 @@ import { type Expression, TagError } from './tags.ts'
 /** The context of a value for `evaluate.ts`, and the limits of its work. */
 
 /** The key of a row, while the tags around it are evaluated. */
-export class Key {
+export class KeyValue {
   readonly key: string | number
   /** The tag that found it. */
   readonly tag: KeyOf | Find

@@ -9,7 +9,7 @@ import type { Registry } from '../models/registry.ts'
 export type Visibility = 'shown' | 'masked' | 'secret' | undefined
 
 /** @param path the path of a value: `['entries', 3, 'attrs', 'name']` */
-export type Look = (path: FieldPath) => Visibility
+export type VisibilityOf = (path: FieldPath) => Visibility
 
 const ofEntry = new Set<string | number>(['model', 'id', 'state', 'was', 'owner'])
 const ofDocument = new Set<string | number>(['version', 'owner', 'prune'])
@@ -18,7 +18,7 @@ const ofDocument = new Set<string | number>(['version', 'owner', 'prune'])
  * The visibility of the values of a blueprint or a submission, by the models that it names. A value is masked unless it is known
  * to be harmless.
  */
-export function lookAt(value: unknown, registry: Registry): Look {
+export function lookAt(value: unknown, registry: Registry): VisibilityOf {
   const document = isObject(value) ? value : {}
   const entries: readonly unknown[] = Array.isArray(document.entries) ? document.entries : []
   const ofField = (model: unknown, name: string | number): Visibility => {

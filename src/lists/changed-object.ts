@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { isOf, objectsNamed } from '../apply/history.ts'
 import { withExample } from '../example.ts'
 import type { Registry } from '../models/registry.ts'
-import { type Seen, seenBy } from '../views/history.ts'
+import { type SeenObjects, seenBy } from '../views/history.ts'
 import { type Bind, narrows, queryText } from './filters.ts'
 
 /** Filters by one object: `application:shop-5`, under any of the names that it had, or by its key. */
@@ -14,7 +14,7 @@ function objectText({ models: registered }: Registry, description: string) {
   const byResource = Map.groupBy(registered, ({ resource }) => resource)
   const byTarget = Map.groupBy(registered, ({ target }) => target)
   const modelsOf = (kind: string) =>
-    (byResource.get(kind) ?? byTarget.get(kind) ?? []).map(({ name }): Seen => ({ model: name, owners: null }))
+    (byResource.get(kind) ?? byTarget.get(kind) ?? []).map(({ name }): SeenObjects => ({ model: name, owners: null }))
   return withExample(
     queryText(400).transform((text, context) => {
       const [kind = '', ...rest] = text.split(':')
@@ -32,7 +32,7 @@ function objectText({ models: registered }: Registry, description: string) {
   )
 }
 
-type NamedObject = { readonly models: readonly Seen[]; readonly name: string }
+type NamedObject = { readonly models: readonly SeenObjects[]; readonly name: string }
 
 const among =
   (column: 'run_id' | 'audit_pk') =>

@@ -31,9 +31,9 @@ export function conditionsOf(
   ]
 }
 
-type Seen = NonNullable<Scope['values']>
+type SeenValues = NonNullable<Scope['values']>
 
-function visibleIn(model: ListedModel, { field, owner }: Visible, { full, bound }: Seen, bind: Bind): string {
+function visibleIn(model: ListedModel, { field, owner }: Visible, { full, bound }: SeenValues, bind: Bind): string {
   const value = qualified(model, field)
   const isFull = `${value} = ANY(${bind(full)}::text[])`
   if (bound.length === 0) return isFull

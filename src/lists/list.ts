@@ -103,14 +103,14 @@ export function isIncluded({ include }: Pick<ListSpec, 'include'>, query: Sent, 
 }
 
 /** A page of a list. */
-type Page = Sent & {
+type PageQuery = Sent & {
   readonly page: number
   readonly page_size: number
   readonly search: readonly string[]
   readonly ordering?: readonly Sorted[] | undefined
 }
 
-function listQueryOf(spec: ListSpec, query: Page, actor: Actor): ListQuery {
+function listQueryOf(spec: ListSpec, query: PageQuery, actor: Actor): ListQuery {
   const { filters, defaultOrder } = spec
   const { page, page_size, search: terms, ordering } = query
   const sent = Object.entries(filters).flatMap(([name, filter]) =>

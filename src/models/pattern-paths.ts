@@ -27,9 +27,9 @@ const maxPlaces = 600
 const maxWays = 1_000
 const maxSteps = 20_000
 
-type Seen = { readonly isEmpty: boolean; readonly first: readonly number[]; readonly last: readonly number[] }
+type PathEnds = { readonly isEmpty: boolean; readonly first: readonly number[]; readonly last: readonly number[] }
 
-const nothing: Seen = { isEmpty: true, first: [], last: [] }
+const nothing: PathEnds = { isEmpty: true, first: [], last: [] }
 
 /** The places of a pattern, with the ones that follow each (V. M. Glushkov, 1961). */
 class Paths {
@@ -44,7 +44,7 @@ class Paths {
   }
 
   /** @param within the innermost repeat that it is part of */
-  #add(node: Node, within: string): Seen {
+  #add(node: Node, within: string): PathEnds {
     switch (node.is) {
       case 'one': {
         const place = this.#next.push([]) - 1
@@ -79,7 +79,7 @@ class Paths {
     }
   }
 
-  #join(before: Seen, next: Seen): Seen {
+  #join(before: PathEnds, next: PathEnds): PathEnds {
     this.#link(before.last, next.first, '')
     return {
       isEmpty: before.isEmpty && next.isEmpty,

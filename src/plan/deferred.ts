@@ -1,5 +1,5 @@
 import { Find, KeyOf } from '../document/document.ts'
-import { Key } from '../document/scope.ts'
+import { KeyValue } from '../document/scope.ts'
 import { holdsTag, TagError } from '../document/tags.ts'
 import type { ErrorList, FieldPath } from '../errors.ts'
 import { isObject } from '../json-object.ts'
@@ -43,16 +43,16 @@ export function withKeys(
   value: unknown,
   { reference }: Field,
   { targets }: Registry,
-  targetOf: (tag: Key['tag']) => string | undefined,
+  targetOf: (tag: KeyValue['tag']) => string | undefined,
 ): unknown {
   const table = targets.get(reference?.target ?? '')?.table
-  const fitting = ({ key, tag }: Key) => {
+  const fitting = ({ key, tag }: KeyValue) => {
     const found = targetOf(tag)
     if (table === undefined || targets.get(found ?? '')?.table === table) return key
     throw new TagError(undefined, `The key is of a ${found}: a ${reference?.target} is needed.`)
   }
   const replace = (each: unknown): unknown => {
-    if (each instanceof Key) return fitting(each)
+    if (each instanceof KeyValue) return fitting(each)
     if (Array.isArray(each)) return each.map(replace)
     return isObject(each)
       ? Object.fromEntries(Object.entries(each).map(([name, inner]) => [name, replace(inner)]))

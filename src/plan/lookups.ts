@@ -10,7 +10,7 @@ export const skippedEntry = Symbol('skipped')
 /** Reference targets by entry id; null for an entry that leaves no row. */
 export type Targets = Map<string, string | null | typeof skippedEntry>
 
-type Context = { readonly registry: Registry; readonly targets: Targets; readonly errors: ErrorSink }
+type Checking = { readonly registry: Registry; readonly targets: Targets; readonly errors: ErrorSink }
 
 /** All `!KeyOf` and `!Find` in a value. */
 export function lookupsIn(value: unknown): (KeyOf | Find)[] {
@@ -34,7 +34,7 @@ export const findsIn = (value: unknown): string[] =>
  *
  * @param asks whether only the existence of the row counts: an entry that is skipped has none
  */
-export function checkLookups(value: unknown, at: FieldPath, context: Context, asks = false): boolean {
+export function checkLookups(value: unknown, at: FieldPath, context: Checking, asks = false): boolean {
   const isSkipped = (tag: KeyOf | Find) => tag instanceof KeyOf && context.targets.get(tag.id) === skippedEntry
   return lookupsIn(value)
     .map((tag) => (asks && isSkipped(tag)) || checkLookup(tag, at, context) !== undefined)
@@ -45,7 +45,7 @@ export function checkLookups(value: unknown, at: FieldPath, context: Context, as
 export function checkLookup(
   tag: KeyOf | Find,
   at: FieldPath,
-  { registry, targets, errors }: Context,
+  { registry, targets, errors }: Checking,
 ): string | undefined {
   const found = tag instanceof KeyOf ? targets.get(tag.id) : registry.byName(tag.model)?.target
   const name = tag instanceof KeyOf ? `!KeyOf ${tag.id}` : `!Find ${tag.model}`

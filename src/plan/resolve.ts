@@ -1,6 +1,6 @@
 import { Find, KeyOf } from '../document/document.ts'
 import { evaluate, isTrue } from '../document/evaluate.ts'
-import { Key as KeyValue, type Lookup, scopeOf } from '../document/scope.ts'
+import { KeyValue, type Lookup, scopeOf } from '../document/scope.ts'
 import { TagError } from '../document/tags.ts'
 import type { ErrorCode } from '../error-codes.ts'
 import type { FieldError, FieldPath } from '../errors.ts'
@@ -29,7 +29,7 @@ export type Resolved = {
   readonly errors: readonly FieldError[]
 }
 
-type Context = {
+type At = {
   readonly path: FieldPath
   readonly errors: ErrorList
   /** Whether it stands in `remove` of a list. */
@@ -113,7 +113,7 @@ export class Resolver {
     return { identifiers, values, errors: context.errors.list }
   }
 
-  #fields(step: Step, sent: ReadonlyMap<string, unknown>, context: Context): ReadonlyMap<string, unknown> {
+  #fields(step: Step, sent: ReadonlyMap<string, unknown>, context: At): ReadonlyMap<string, unknown> {
     const values = new Map<string, unknown>()
     for (const [name, value] of sent) {
       const at = { ...context, path: [...step.path, name] }
@@ -126,7 +126,7 @@ export class Resolver {
     return values
   }
 
-  #value(value: unknown, reference: Reference | undefined, at: Context): unknown {
+  #value(value: unknown, reference: Reference | undefined, at: At): unknown {
     if (value instanceof Deferred) {
       // An evaluation may take long: it waits for its turn.
       if (this.#isAhead) return this.findAll(value.value)
@@ -177,7 +177,7 @@ export class Resolver {
   #evaluated<Result>(
     value: unknown,
     check: (found: unknown) => Result,
-    { path, errors }: Context,
+    { path, errors }: At,
     asks = false,
   ): Result | undefined {
     try {
@@ -210,7 +210,7 @@ export class Resolver {
     throw new TagError(undefined, message)
   }
 
-  #keyOf(tag: KeyOf | Find | Named, reference: Reference | undefined, context: Context): unknown {
+  #keyOf(tag: KeyOf | Find | Named, reference: Reference | undefined, context: At): unknown {
     const { errors, path, isRemoved } = context
     if (tag instanceof KeyOf) {
       const key = this.#keys.get(tag.id) ?? (this.#isAhead ? this.#keysAhead.get(tag.id) : undefined)

@@ -26,7 +26,7 @@ type QueuedRun = {
  */
 const untaken: ReadonlySet<string> = new Set(['waiting', 'prioritized'] satisfies JobState[])
 
-type Run = { readonly id: string }
+type RunById = { readonly id: string }
 
 /** The runs in the queue. The first three throw a {@link Problem}, `unavailable`, when the queue is away. */
 export const runQueue = (queue: ApplyQueue) => ({
@@ -41,10 +41,10 @@ export const runQueue = (queue: ApplyQueue) => ({
     })
   },
   /** Whether the job of this attempt still waits: no worker took it, it has not ended, and the queue has it. */
-  isQueued: async (run: Run, attempt: number): Promise<boolean> =>
+  isQueued: async (run: RunById, attempt: number): Promise<boolean> =>
     untaken.has(await answered(queue.getJobState(jobId(run.id, attempt)))),
   /** Makes a delayed job ready. One that has vanished, or is not delayed, is left to the reconciler. */
-  wake: async (run: Run, attempt: number): Promise<void> => {
+  wake: async (run: RunById, attempt: number): Promise<void> => {
     const job = await answered(queue.getJob(jobId(run.id, attempt)))
     await job?.promote().catch(() => {})
   },
@@ -52,7 +52,7 @@ export const runQueue = (queue: ApplyQueue) => ({
    * The progress of the run of this attempt, as its job shows it; null when that is not known: it has not begun, its document is
    * small, or the queue is away.
    */
-  progressOf: async (run: Run, attempt: number): Promise<Progress | null> => {
+  progressOf: async (run: RunById, attempt: number): Promise<Progress | null> => {
     const job = await answered(queue.getJob(jobId(run.id, attempt))).catch(() => undefined)
     return progress.safeParse(job?.progress).data ?? null
   },

@@ -18,16 +18,16 @@ const ended = {
 const readRow = z.object({ ...ended, createdAt: z.date(), startedAt: z.date().nullable() })
 
 /** A run as a waiting client gets it. */
-export type Run = z.output<typeof readRow>
+export type AwaitedRun = z.output<typeof readRow>
 
 const time = z.iso.datetime({ offset: true }).transform((text) => new Date(text))
-const notifiedRow: z.ZodType<Run> = z.object({ ...ended, createdAt: time, startedAt: time.nullable() })
+const notifiedRow: z.ZodType<AwaitedRun> = z.object({ ...ended, createdAt: time, startedAt: time.nullable() })
 
 const columnsToRead = `id, state::text AS state, applied, reason, coalesce(logs, '{}') AS logs,
   created_at AS "createdAt", started_at AS "startedAt", plan_tag AS "planTag", options->>'cancelled_by' AS "cancelledBy"`
 
 /** Reads runs by their ids. Raw SQL, because Prisma's list of keys is planned anew for each length. */
-export const readRuns = (db: Db, ids: readonly string[]): Promise<Run[]> =>
+export const readRuns = (db: Db, ids: readonly string[]): Promise<AwaitedRun[]> =>
   query(db, readRow, { text: `SELECT ${columnsToRead} FROM runs WHERE id = ANY($1::uuid[])`, values: [ids] })
 
 /** The channel for `LISTEN`. The payload is a run that ended, as JSON, or only its id when it is too long. */
@@ -54,7 +54,7 @@ export function notifyEnded(db: Db, id: string): void {
 }
 
 /** @returns the run in a payload; its id alone when the payload has no more; undefined for any other payload */
-export function notifiedRun(payload: string): Run | string | undefined {
+export function notifiedRun(payload: string): AwaitedRun | string | undefined {
   if (z.guid().safeParse(payload).success) return payload
   try {
     return notifiedRow.parse(JSON.parse(payload))

@@ -3,7 +3,7 @@ import { type Db, type Tx, transaction } from '../db/client.ts'
 import { isConnectionLost, isTransient } from '../db/errors.ts'
 import { inTime } from '../db/in-time.ts'
 import type { Logger } from '../log.ts'
-import { notifiedRun, type Run, readRuns, runChannel } from './ended.ts'
+import { type AwaitedRun, notifiedRun, readRuns, runChannel } from './ended.ts'
 import { lockedRuns } from './ledger.ts'
 import { isFinished } from './life.ts'
 import { repeat } from './rounds.ts'
@@ -14,7 +14,7 @@ import { repeat } from './rounds.ts'
  */
 
 /** A finished run; `vanished` when there is none, for example after a crash of PostgreSQL. */
-export type RunEnd = Run | 'vanished'
+export type RunEnd = AwaitedRun | 'vanished'
 
 type Wait = {
   readonly budgetMs: number
@@ -119,7 +119,7 @@ export function followRuns(db: Db, url: string, log: Logger): Runs {
  * The end of the wait for a run: the finished run; `cancelled` or `vanished`, both certainly not applied; `locked` by a worker;
  * `unknown` because the database is away.
  */
-export type WaitResult = Run | 'cancelled' | 'vanished' | 'locked' | 'unknown'
+export type WaitResult = AwaitedRun | 'cancelled' | 'vanished' | 'locked' | 'unknown'
 
 /** A cancel waits for a worker that has locked the run. */
 export const longestCancelMs = 2_500

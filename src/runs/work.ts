@@ -6,7 +6,7 @@ import { isLockTimeout, isTransient } from '../db/errors.ts'
 import { Problem } from '../errors.ts'
 import { causeOf, type Logger, type SubmissionFields } from '../log.ts'
 import { causeClass, causeText } from './cause.ts'
-import type { Run } from './ended.ts'
+import type { AwaitedRun } from './ended.ts'
 import type { RunResult } from './finish.ts'
 import { NewerRun, runFormat } from './format.ts'
 import type { WorkerRun } from './ledger.ts'
@@ -179,7 +179,7 @@ async function lockAndFinish(
   return ended
 }
 
-const endOf = ({ state, applied, reason, logs }: WorkerRun | Run): Ended => ({
+const endOf = ({ state, applied, reason, logs }: WorkerRun | AwaitedRun): Ended => ({
   state,
   applied: applied === true,
   reason,

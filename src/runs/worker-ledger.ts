@@ -10,7 +10,7 @@ import { compileInTurns } from '../plan/compile.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
 import { watchBlocker } from './at-work.ts'
 import { LockNotGiven } from './cause.ts'
-import { notification, notifyEnded, type Run, readRuns } from './ended.ts'
+import { type AwaitedRun, notification, notifyEnded, readRuns } from './ended.ts'
 import { finishRun, type Interruption, interruption, type RunResult } from './finish.ts'
 import { cancellation, lockRun, postponement, sealedColumn, takeTurn, type WorkerRun } from './ledger.ts'
 import { noLongerManaged, pathOf } from './no-longer-managed.ts'
@@ -45,7 +45,7 @@ export type WorkerLedger = {
    */
   transaction<Result>(id: string, work: (tx: RunTx) => Promise<Result>): Promise<Result>
   /** Reads the run without a lock. */
-  read(id: string): Promise<Run | null>
+  read(id: string): Promise<AwaitedRun | null>
   /** Records that an attempt of a queued run failed, or was not given a lock, if the database takes it. Never fails. */
   attemptFailed(id: string, cause: string, interruption: Interruption): Promise<void>
   /** Notifies the clients that wait for a run, in the background. */

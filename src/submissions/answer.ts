@@ -4,7 +4,7 @@ import { Problem } from '../errors.ts'
 import type { Documented } from '../http/documented.ts'
 import { flag } from '../http/query.ts'
 import { runPath } from '../paths.ts'
-import type { Run } from '../runs/ended.ts'
+import type { AwaitedRun } from '../runs/ended.ts'
 import { conditionHeaders, type SentConditions } from './conditions.ts'
 import { deliveryHeaders } from './delivery.ts'
 import type { Submitted, Undecided } from './submission.ts'
@@ -86,7 +86,7 @@ const undecided: Readonly<Record<Undecided, (path: string) => string>> = {
 }
 
 /** Throws for an error that the submitter cannot fix in the document: it is no 200. @throws {Problem} */
-export function throwIfNotOk({ reason, logs, cancelledBy }: Run): void {
+export function throwIfNotOk({ reason, logs, cancelledBy }: AwaitedRun): void {
   const detail = logs.join(' ')
   switch (reason) {
     // Another client created it after the check. The answer is the same as that of the check.

@@ -17,7 +17,7 @@ import { toMaskedValues } from '../plan/storage.ts'
 import type { FormerRun } from '../runs/documents.ts'
 import { differs } from '../runs/outside.ts'
 import { markerText } from '../sides.ts'
-import { type Seen, seenBy } from '../views/history.ts'
+import { type SeenObjects, seenBy } from '../views/history.ts'
 
 /**
  * The state in which an applied run left the objects of its document, as far as changes are recorded: of each field the last value
@@ -108,7 +108,7 @@ async function readHistories(
   reader: EngineReader,
   named: readonly Named[],
   { id, finishedAt }: Pick<FormerRun, 'id' | 'finishedAt'>,
-  seen: readonly Seen[],
+  seen: readonly SeenObjects[],
 ) {
   const limits = { withinMs: withinMs(), settings }
   const names = JSON.stringify(named.map(({ model, name }) => ({ model: model.name, name })))

@@ -4,7 +4,7 @@ import type { Logger } from '../log.ts'
 import type { Actor } from '../permissions.ts'
 import type { Plan } from '../plan/compile.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
-import type { Run } from '../runs/ended.ts'
+import type { AwaitedRun } from '../runs/ended.ts'
 import type { NewRun } from '../runs/ledger.ts'
 import type { Enqueue } from '../runs/reconcile.ts'
 import type { Runs, WaitResult } from '../runs/subscribe.ts'
@@ -52,7 +52,7 @@ export type Delivery = {
  */
 export type Undecided = Extract<WaitResult, 'locked' | 'unknown'> | 'waiting' | 'accepted'
 
-export type Submitted = { readonly id: string; readonly run: Run | Undecided }
+export type Submitted = { readonly id: string; readonly run: AwaitedRun | Undecided }
 
 /** Milliseconds that are left of `applyWaitMs`. */
 export type LeftMs = () => number

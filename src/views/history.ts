@@ -111,11 +111,11 @@ export async function hadSlug(db: Db, registry: Registry, text: string, actor: A
 }
 
 /** Objects of a model that the caller sees: all of them, or those of some owners. */
-export type Seen = { readonly model: string; readonly owners: readonly string[] | null }
+export type SeenObjects = { readonly model: string; readonly owners: readonly string[] | null }
 
 /** @returns nothing for a model of which the caller sees no object */
-export function seenBy({ models }: Pick<Registry, 'models'>, actor: Actor): Seen[] {
-  return models.flatMap(({ name, resource }): Seen[] => {
+export function seenBy({ models }: Pick<Registry, 'models'>, actor: Actor): SeenObjects[] {
+  return models.flatMap(({ name, resource }): SeenObjects[] => {
     const permission: Permission = `view_${resource}`
     const owners = ownersFor(actor, permission)
     if (allows(actor, permission)) return [{ model: name, owners: null }]
@@ -159,7 +159,7 @@ const historyText = `WITH named AS (
   FROM part o JOIN audit_rows a ON a.pk = o.audit_pk LEFT JOIN runs r ON r.id = o.run_id
   ORDER BY o.audit_pk DESC, o.position`
 
-function toEntry(row: HistoryRow, actor: Actor, seen: readonly Seen[]): HistoryEntry {
+function toEntry(row: HistoryRow, actor: Actor, seen: readonly SeenObjects[]): HistoryEntry {
   const { cursor: _cursor, options: _options, submitterPk: _submitter, hasDocument: _has, ...entry } = row
   const owners = seen.find(({ model }) => model === row.model)?.owners ?? null
   const fields = (row.fields ?? null) as HistoryEntry['fields']

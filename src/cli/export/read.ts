@@ -48,8 +48,8 @@ const page = z.object({
   results: z.array(z.looseObject({ pk: key })),
 })
 
-type Page = z.output<typeof page>
-type Result = Page['results'][number]
+type ListPage = z.output<typeof page>
+type Result = ListPage['results'][number]
 type Query = readonly (readonly [name: string, value: string])[]
 
 /**
@@ -98,7 +98,7 @@ async function readAll(reading: Reading, selection: Selection, wanted: readonly 
   if (selection.isOneDocument && !isNarrow(selection)) checkEntries(countOf(parts.filter(isWhole)))
   const total = countOf(parts)
   const rows = new Rows(registry)
-  const add = ({ results }: Page, target: Target) => {
+  const add = ({ results }: ListPage, target: Target) => {
     const models = registry.targets.get(target)?.models ?? []
     for (const result of results) rows.add(modelOf(result, models), result)
     reading.onRead(Math.min(rows.all.length, total), total)
@@ -111,7 +111,7 @@ async function readAll(reading: Reading, selection: Selection, wanted: readonly 
 }
 
 /** A list, or a part of it, with its first page. */
-type ListPart = { readonly target: Target; readonly query: Query; readonly first: Page }
+type ListPart = { readonly target: Target; readonly query: Query; readonly first: ListPage }
 
 /** The parts of a target that are read before the references of other rows are known. */
 function startsOf(registry: Registry, selection: Selection, target: Target): readonly Query[] {
@@ -127,7 +127,7 @@ const isFoundByKey = (registry: Registry, target: Target): boolean =>
     names.every((name) => identifiers.some((set) => set.length === 1 && set[0] === name)),
   )
 
-async function* pagesOf(reading: Reading, { target, query, first }: ListPart): AsyncGenerator<Page> {
+async function* pagesOf(reading: Reading, { target, query, first }: ListPart): AsyncGenerator<ListPage> {
   const expected = first.pagination.count
   const seen = new Set<string | number>()
   for (let [number, page] = [1, first]; ; page = await readPage(reading, target, query, number)) {
@@ -141,7 +141,7 @@ async function* pagesOf(reading: Reading, { target, query, first }: ListPart): A
 }
 
 /** The rows of a target that others refer to and that were not read; then those that these refer to. */
-async function* missingOf(reading: Reading, rows: Rows, target: Target): AsyncGenerator<Page> {
+async function* missingOf(reading: Reading, rows: Rows, target: Target): AsyncGenerator<ListPage> {
   const asked = new Set<unknown>()
   for (;;) {
     const missing = [...keysOf(rows, target)].filter((pk) => !asked.has(pk)).slice(0, limits.keys)
@@ -173,7 +173,7 @@ async function refuseMissing({ client, registry, timeoutMs }: Reading, wanted: r
 }
 
 /** The order is by key: a row that is added or renamed moves few others. */
-function readPage({ client, timeoutMs }: Reading, target: Target, query: Query, number: number): Promise<Page> {
+function readPage({ client, timeoutMs }: Reading, target: Target, query: Query, number: number): Promise<ListPage> {
   const asked = new URLSearchParams({ ordering: 'pk', page: `${number}`, page_size: `${limits.pageSize}` })
   if (target === 'group') asked.set('include_users', 'false')
   for (const [name, value] of query) asked.append(name, value)

@@ -22,7 +22,7 @@ import { ifInTime } from '../late.ts'
 import { fieldList, partsOf } from '../runs/changes.ts'
 import { runTable } from '../runs/tables.ts'
 import { factList, moves, table } from '../table.ts'
-import { count, type Look, mark, named, namesOf, nameText, notKnown, number, shortId, shortTime } from '../words.ts'
+import { count, mark, named, namesOf, nameText, notKnown, number, shortId, shortTime, type Tone } from '../words.ts'
 import {
   type ApplicationRow,
   type ApplicationSources,
@@ -174,7 +174,7 @@ ${listed(set)}
 ${(usual?.length ?? 0) > 0 && html`<details id="usual-${model}"><summary>${count(usual?.length ?? 0, 'field')} with the default</summary>${listed(usual)}</details>`}`
 }
 
-const actions: Readonly<Record<HistoryEntry['action'], readonly [Look, string]>> = {
+const actions: Readonly<Record<HistoryEntry['action'], readonly [Tone, string]>> = {
   create: ['good', 'created'],
   update: ['changed', 'changed'],
   delete: ['bad', 'deleted'],

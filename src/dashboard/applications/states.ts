@@ -12,7 +12,7 @@ import { applicationView } from '../../views/application.ts'
 import { readUidOf } from '../../views/uid.ts'
 import { applicationsPath, runPagePath, runsPath, withQuery } from '../addresses.ts'
 import { type TableRow, table } from '../table.ts'
-import { type Look, looks, mark, nameText, number, sentenceText, shortTime } from '../words.ts'
+import { looks, mark, nameText, number, sentenceText, shortTime, type Tone } from '../words.ts'
 
 /** Applications as their list and their own pages have them: their states, and the teams that own them. */
 
@@ -44,7 +44,7 @@ export const stateWords: Readonly<Record<State, string>> = {
   changed_outside: 'changed outside',
 }
 
-const looksOf: Readonly<Record<State, Look>> = {
+const looksOf: Readonly<Record<State, Tone>> = {
   applied: 'good',
   failing: 'bad',
   waiting: 'open',

@@ -6,7 +6,7 @@ import { blockerSentence, isBlocked } from '../../runs/at-work.ts'
 import { judgeParts } from '../../runs/why.ts'
 import type { Expiring } from '../../views/expiries.ts'
 import { actPath, applicationsPath, runPagePath, runsPath, withQuery, workersPath } from '../addresses.ts'
-import { count, duration, type Look, mark, nameText, number, pauseSentence } from '../words.ts'
+import { count, duration, mark, nameText, number, pauseSentence, type Tone } from '../words.ts'
 import type { Now } from './read.ts'
 
 /** What needs attention, in lines above the whole first page. */
@@ -27,7 +27,7 @@ const seesAll = (actor: Actor): boolean =>
   (['view_run', 'view_token', 'view_certificatekeypair'] as const).every((permission) => allows(actor, permission))
 
 /** What is said, and the page that has more of it; null: this one has. */
-type Item = readonly [look: Look, text: HtmlValue, href: string | null]
+type Item = readonly [look: Tone, text: HtmlValue, href: string | null]
 
 /** The items that need attention, the worst first; when there is none, the one item that says so. */
 export function evaluate(now: Now, isAllSeen: boolean): readonly Item[] {

@@ -141,7 +141,7 @@ function whatOf({ changes, change_count: all }: AuditEntry, question: Question, 
   if (all === 0) return html`nothing was to be changed`
   const left = all - Math.min(mostObjects, changes.length)
   const name = question.object?.replace(/^[^:]*:/, '').normalize('NFC')
-  const rank = (each: Change) =>
+  const rank = (each: Edit) =>
     2 * Number(each.name === name || String(each.key) === name) + Number(each.action === question.action)
   const first = changes.toSorted((one, other) => rank(other) - rank(one)).slice(0, mostObjects)
   return html`${first.map((change, index) => html`${index > 0 && html`<br>`}${objectOf(change, nameOf)}`)}${left > 0 && html`<br>and ${String(left)} more`}`
@@ -151,9 +151,9 @@ const mostFields = 8
 
 const doneWords: Readonly<Record<string, string>> = { create: 'created', update: 'changed', delete: 'deleted' }
 
-type Change = AuditEntry['changes'][number]
+type Edit = AuditEntry['changes'][number]
 
-function objectOf({ model, key, name, action, fields, value, reason }: Change, nameOf: NameOf): Html {
+function objectOf({ model, key, name, action, fields, value, reason }: Edit, nameOf: NameOf): Html {
   if (model === 'queue')
     return html`${value !== undefined && `${fields.join(', ')}: ${value}`}${reason !== undefined && html` - ${cutTo(1_200, reason)}`}`
   const object =
