@@ -5,7 +5,7 @@ import { openInspector } from '../src/http/readiness.ts'
 import { followRuns } from '../src/runs/subscribe.ts'
 import { openBacklog } from '../src/submissions/backlog.ts'
 import { openWhyNot } from '../src/submissions/why-not.ts'
-import { atEnd, installation, run, sql } from './support/kit.ts'
+import { atEnd, execute, installation, sql } from './support/kit.ts'
 import { uncounted } from './support/uncounted.ts'
 
 const there = await installation({ workers: 'none' })
@@ -45,7 +45,7 @@ test.each([
 })
 
 test('the API does not start while a model stores a field in a column that is not there', async () => {
-  await run(there.db, sql`ALTER TABLE roles RENAME COLUMN permissions TO allowed`)
+  await execute(there.db, sql`ALTER TABLE roles RENAME COLUMN permissions TO allowed`)
   await expect(appThatWaits('100').ready()).rejects.toThrow(
     'src/models/role.ts declares the field permissions, but the table roles has no column permissions.',
   )

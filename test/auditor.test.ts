@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest'
 import { examine } from './faults/auditor.ts'
 import type { Outcome, Sent } from './faults/clients.ts'
-import { freshDatabase } from './support/database.ts'
-import { rows, sql } from './support/sql.ts'
+import { freshDatabase, rows, sql } from './support/kit.ts'
 
 /** An auditor that never complains proves nothing. */
 

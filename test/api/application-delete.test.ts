@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import type { Asker, AskOptions } from '../support/asker.ts'
-import { installation, rows, name as slug, sql, until } from '../support/kit.ts'
+import { type Asker, type AskOptions, installation, rows, name as slug, sql, until } from '../support/kit.ts'
 
 /** DELETE /api/v3/core/applications/{slug}/ */
 

@@ -1,20 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { held } from '../runs/stand.ts'
-import { type Answer, applyPath } from '../support/asker.ts'
-import {
-  answered,
-  applied,
-  type Body,
-  type Installation,
-  installation,
-  name,
-  named,
-  rows,
-  run,
-  sql,
-  until,
-} from '../support/kit.ts'
+import { type Answer, answered, applied, applyPath } from '../support/asker.ts'
+import { type Body, execute, type Installation, installation, name, named, rows, sql, until } from '../support/kit.ts'
 
 /** `Idempotency-Key` and `Prefer: respond-async`. */
 
@@ -105,7 +93,7 @@ describe('Idempotency-Key', () => {
     const release = there.hold()
     const sending = put(body, { key })
     await there.queued(1)
-    await run(
+    await execute(
       there.db,
       sql`UPDATE runs SET attempts = 5, enqueued_at = now() - interval '1 minute' WHERE slug = ${name}`,
     )

@@ -1,9 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { type Asker, installation } from '../support/kit.ts'
-import { statementsOf } from '../support/statements.ts'
-import { within } from '../support/template.ts'
+import { type Asker, installation, statementsOf, within } from '../support/kit.ts'
 
 /** GET /core/groups/{uuid}/members/ */
 

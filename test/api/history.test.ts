@@ -1,10 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { type Answer, type Asker, answered } from '../support/asker.ts'
-import { named } from '../support/examples.ts'
-import { installation } from '../support/installation.ts'
-import { name as slug } from '../support/name.ts'
-import { rows, run, sql } from '../support/sql.ts'
+import { execute, installation, named, rows, name as slug, sql } from '../support/kit.ts'
 
 /** What changed an object, and who did it: GET /core/applications/{slug}/history/ and runs by `object`. */
 
@@ -84,7 +81,7 @@ describe('the history of an application has', () => {
     expect(await history(slug)).toEqual(entries)
     expect(await runsOf(`application:${slug}`)).toEqual(await runsOf(`application:${fresh}`))
     // The retention deletes the oldest entries first: its rename is then all that has the former name.
-    await run(
+    await execute(
       there.db,
       sql`DELETE FROM audit_rows WHERE pk IN (SELECT audit_pk FROM object_changes WHERE name = ${slug} AND action = 'create')`,
     )

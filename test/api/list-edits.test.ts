@@ -1,18 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import {
-  type Answer,
-  aGroup,
-  anApplication,
-  answered,
-  aProvider,
-  applied,
-  applyPath,
-  aUser,
-  type Entry,
-  installation,
-  named,
-} from '../support/kit.ts'
+import { type Answer, answered, applied, applyPath, type Entry } from '../support/asker.ts'
+import { aGroup, anApplication, aProvider, aUser, installation, named } from '../support/kit.ts'
 
 /** `{"add": [...], "remove": [...]}` in place of a list of references. */
 

@@ -2,8 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { transaction } from '../../src/db/client.ts'
 import { uuid7 } from '../../src/ids.ts'
 import { dashboardOf, origin } from '../support/dashboard.ts'
-import { applyPath, type Installation, installation, named, run, sql, until } from '../support/kit.ts'
-import { lockedOut } from '../support/locked-out.ts'
+import { applyPath, execute, type Installation, installation, lockedOut, named, sql, until } from '../support/kit.ts'
 
 /** The lines of API and worker about a submission belong together, and name those who are behind it. */
 
@@ -180,7 +179,7 @@ describe('an expected 503 is one line without a stack', () => {
   test('when the database does not answer', async () => {
     const service = await installation({ workers: 'none' })
     await transaction(service.db, async (tx) => {
-      await run(tx, sql`LOCK TABLE providers IN ACCESS EXCLUSIVE MODE`)
+      await execute(tx, sql`LOCK TABLE providers IN ACCESS EXCLUSIVE MODE`)
       const { lines } = await submit(service, await named('radius', 'locked'))
       expectOneLine(lines, { code: 'unavailable', run: null, title: 'apply radius locked' })
     })

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { permissionNames } from '../../src/models/registry.ts'
 import { me as schema } from '../../src/views/me.ts'
-import { type Asker, answered, type Installation, installation, named, rows, run, sql } from '../support/kit.ts'
+import { type Asker, answered, execute, type Installation, installation, named, rows, sql } from '../support/kit.ts'
 import { statementsOf } from '../support/statements.ts'
 
 /** GET /api/v3/core/users/me/, and impersonation, which it shows. */
@@ -165,14 +165,14 @@ test('takes at most 3 statements, and while impersonating one more for the audit
 test('of thousands of groups, all are there, with the settings of one', async () => {
   const someone = await on.make.user({ permissions: ['view_user'] })
   const attributes = JSON.stringify({ notes: 'x'.repeat(1_000) })
-  await run(
+  await execute(
     on.db,
     sql`WITH made AS (
         INSERT INTO groups (pk, name, attributes)
         SELECT gen_random_uuid(), 'many ' || n, ${attributes}::jsonb FROM generate_series(1, 3000) n RETURNING pk
       ) INSERT INTO memberships (group_pk, user_pk) SELECT pk, ${someone.pk} FROM made`,
   )
-  await run(
+  await execute(
     on.db,
     sql`UPDATE groups SET attributes = '{"settings": {"theme": "dark"}}', settings_by_superuser = true WHERE name = 'many 7'`,
   )

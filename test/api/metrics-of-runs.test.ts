@@ -2,11 +2,8 @@ import { readFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import { loadRegistry } from '../../src/models/registry.ts'
 import { whyCodes } from '../../src/runs/why.ts'
-import { freshDatabase } from '../support/database.ts'
+import { freshDatabase, needs, rows, sql, until } from '../support/kit.ts'
 import { counted, of, promtool, type Samples, samplesOf } from '../support/metrics.ts'
-import { needs } from '../support/needs.ts'
-import { rows, sql } from '../support/sql.ts'
-import { until } from '../support/until.ts'
 import { type Stack, startStack } from './stack.ts'
 
 /** What an alert stands on: a scrape of the API alone, with workers as processes of their own. */

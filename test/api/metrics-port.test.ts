@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest'
 import { readConfig } from '../../src/config.ts'
 import { checkPorts } from '../../src/http/port.ts'
-import { freePort } from '../support/free-port.ts'
-import { installation } from '../support/installation.ts'
+import { freePort, installation } from '../support/kit.ts'
 
 /** METRICS_PORT: metrics and health on a port of their own, which no proxy publishes. */
 

@@ -1,11 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
-import { freshDatabase } from '../support/database.ts'
+import { freshDatabase, freshRedis, needs, ownRedis, proxyTo, until } from '../support/kit.ts'
 import { counted, of, type Samples, samplesOf } from '../support/metrics.ts'
-import { needs } from '../support/needs.ts'
-import { proxyTo } from '../support/proxy.ts'
-import { freshRedis, ownRedis } from '../support/redis.ts'
-import { until } from '../support/until.ts'
 import { type Stack, startStack } from './stack.ts'
 
 const example = JSON.parse(await readFile(new URL('../../examples/radius.json', import.meta.url), 'utf8'))

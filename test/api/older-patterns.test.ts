@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { answered, applyPath, installation, named, run, sql } from '../support/kit.ts'
+import { answered, applyPath, execute, installation, named, sql } from '../support/kit.ts'
 
 /** Patterns of redirect URIs that an earlier version accepted, and that are refused now. */
 
@@ -7,7 +7,7 @@ const there = await installation()
 
 const older = [{ matching_mode: 'regex', url: '^.*$' }]
 const storeOlder = (name: string) =>
-  run(
+  execute(
     there.db,
     sql`UPDATE providers SET settings = settings || ${JSON.stringify({ redirect_uris: older })}::text::jsonb WHERE name = ${name}`,
   )

@@ -8,9 +8,8 @@ import { system } from '../../src/permissions.ts'
 import { compile } from '../../src/plan/compile.ts'
 import { unconditional } from '../../src/plan/engine.ts'
 import { held } from '../runs/stand.ts'
-import type { Answer } from '../support/asker.ts'
-import { type Asker, aGroup, anApplication, answered, installation, rows, sql, until } from '../support/kit.ts'
-import { statementsOf } from '../support/statements.ts'
+import { type Answer, type Asker, answered } from '../support/asker.ts'
+import { aGroup, anApplication, installation, rows, sql, statementsOf, until } from '../support/kit.ts'
 
 /** What one caller sends costs no more than it may, and ends with its request. */
 

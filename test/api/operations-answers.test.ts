@@ -4,8 +4,7 @@ import { transaction } from '../../src/db/client.ts'
 import { applyQueue, jobId } from '../../src/queue/define.ts'
 import { runQueue } from '../../src/queue/enqueue.ts'
 import { cleanUp } from '../../src/queue/maintenance.ts'
-import { installation, until } from '../support/kit.ts'
-import { lockedOut } from '../support/locked-out.ts'
+import { installation, lockedOut, until } from '../support/kit.ts'
 import { claimsOf, endedJob, isThere, lockRunOf, operatorOf, put, runOf, statesOf } from '../support/operations.ts'
 
 /** docs/incidents.md on answers and on jobs, held against the running system. */

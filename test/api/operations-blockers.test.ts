@@ -1,7 +1,6 @@
 import { describe, expect } from 'vitest'
-import { dashboardOf, installation, raw, run, sql, until } from '../support/kit.ts'
+import { dashboardOf, execute, installation, logins, raw, sql, until } from '../support/kit.ts'
 import { claimsOf } from '../support/operations.ts'
-import { logins } from '../support/template.ts'
 
 /** docs/incidents.md on what blocks a run, held against the running system. */
 
@@ -47,13 +46,13 @@ describe('A run is blocked', () => {
           what: 'the page to name the process alone',
           withinMs: 15_000,
         })
-        await run(there.db, sql`GRANT pg_read_all_stats TO ${service}`)
+        await execute(there.db, sql`GRANT pg_read_all_stats TO ${service}`)
         const whole =
           /blocked<\/span> by process \d+ \(gatewright-test\), idle in transaction, its transaction is open for [^;]+; last statement: <code>UPDATE [^<=$]*<\/code>/
         await until(() => shown(whole), { what: 'the page to name what blocks it', withinMs: 15_000 })
       } finally {
         // Other test files have the same login.
-        await run(there.db, sql`REVOKE pg_read_all_stats FROM ${service}`)
+        await execute(there.db, sql`REVOKE pg_read_all_stats FROM ${service}`)
         release.resolve()
         await locking
         await sent

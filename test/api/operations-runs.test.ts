@@ -1,7 +1,6 @@
 import { describe, expect } from 'vitest'
 import { transaction } from '../../src/db/client.ts'
-import { answered, installation, until } from '../support/kit.ts'
-import { lockedOut } from '../support/locked-out.ts'
+import { answered, installation, lockedOut, until } from '../support/kit.ts'
 import { claimsOf, endedJob, isThere, lockRunOf, operatorOf, put, runOf, statesOf } from '../support/operations.ts'
 
 /** docs/incidents.md on a paused queue and on runs, held against the running system. */

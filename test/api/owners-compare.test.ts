@@ -1,17 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { migrationNames, migrationScript } from '../../src/db/migrations.ts'
-import {
-  type AskOptions,
-  aGroup,
-  anApplication,
-  applyPath,
-  aRole,
-  aUser,
-  documentsPath,
-  installation,
-  named,
-} from '../support/kit.ts'
+import { aGroup, anApplication, aRole, aUser } from '../support/entries.ts'
+import { type AskOptions, applyPath, documentsPath, installation, named } from '../support/kit.ts'
 
 /** Owners compare as names do, and texts that pages and logs show have no characters that are not shown. */
 

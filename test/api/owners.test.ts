@@ -1,15 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import {
-  type Asker,
-  applyPath,
-  counts,
-  installation,
-  name,
-  named,
-  renewName,
-  type SubmitOptions,
-  versions,
-} from '../support/kit.ts'
+import { type Asker, applyPath, type SubmitOptions } from '../support/asker.ts'
+import { counts, installation, name, named, renewName, versions } from '../support/kit.ts'
 
 /** `Gatewright-Owner` and `Gatewright-Allow`: whose an application and its provider are. */
 

@@ -1,8 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { beat } from '../../src/queue/heartbeat.ts'
 import { type Dashboard, dashboardOf, form, origin } from '../support/dashboard.ts'
-import { type Installation, installation, type Made, type QueueKind, until } from '../support/kit.ts'
-import { needs } from '../support/needs.ts'
+import { type Installation, installation, type Made, needs, type QueueKind, until } from '../support/kit.ts'
 
 /** A paused queue says so wherever it is noticed, with who paused it and when. */
 

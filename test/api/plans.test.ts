@@ -1,17 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, inject, test } from 'vitest'
-import {
-  type Asker,
-  applied,
-  applyPath,
-  type Body,
-  installation,
-  type Kind,
-  kinds,
-  name,
-  named,
-  objects,
-} from '../support/kit.ts'
+import { type Body, type Kind, kinds, named } from '../support/examples.ts'
+import { type Asker, applied, applyPath, installation, name, objects } from '../support/kit.ts'
 
 /** `dry_run=true`: what an apply would do, and `If-Match`: nothing else than what was reviewed. */
 

@@ -1,14 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
-import {
-  type AskOptions,
-  anApplication,
-  answered,
-  aProvider,
-  applied,
-  type Entry,
-  installation,
-} from '../support/kit.ts'
+import { type AskOptions, answered, applied, type Entry } from '../support/asker.ts'
+import { anApplication, aProvider, installation } from '../support/kit.ts'
 
 /** A blueprint with `prune: true`: what its owner manages, and it does not name, is deleted. */
 

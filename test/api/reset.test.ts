@@ -2,17 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { loadRegistry } from '../../src/models/registry.ts'
 import { isConfiguration } from '../../src/plan/reset.ts'
-import {
-  aGroup,
-  anApplication,
-  applied,
-  applyPath,
-  aToken,
-  aUser,
-  type Entry,
-  installation,
-  named,
-} from '../support/kit.ts'
+import { aGroup, anApplication, aToken, aUser } from '../support/entries.ts'
+import { applied, applyPath, type Entry, installation, named } from '../support/kit.ts'
 
 /** `reset=true`: fields that a document does not name go back to their defaults. */
 

@@ -1,16 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import {
-  aGroup,
-  anApplication,
-  answered,
-  aProvider,
-  applied,
-  applyPath,
-  type Entry,
-  installation,
-  name,
-  named,
-} from '../support/kit.ts'
+import { answered, applied, applyPath, type Entry } from '../support/asker.ts'
+import { aGroup, anApplication, aProvider, installation, name, named } from '../support/kit.ts'
 
 /** A roll back puts the recorded state of objects back, also of those that were deleted, created anew, or changed outside. */
 

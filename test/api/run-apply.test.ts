@@ -1,19 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { keyring } from '../../src/db/seal.ts'
-import {
-  type Asker,
-  type AskOptions,
-  answered,
-  applied,
-  applyPath,
-  installation,
-  name,
-  named,
-  objects,
-  renewName,
-  type SubmitOptions,
-} from '../support/kit.ts'
+import { type Asker, type AskOptions, answered, applied, applyPath, type SubmitOptions } from '../support/asker.ts'
+import { installation, name, named, objects, renewName } from '../support/kit.ts'
 
 /** POST /api/v3/blueprints/runs/{id}/apply/: the stored document of a former run, once more. */
 

@@ -1,16 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import {
-  type Asker,
-  answered,
-  applyPath,
-  type Body,
-  dashboardOf,
-  installation,
-  name,
-  named,
-  textOf,
-} from '../support/kit.ts'
+import { type Asker, answered, applyPath } from '../support/asker.ts'
+import { type Body, dashboardOf, installation, name, named, textOf } from '../support/kit.ts'
 
 /** What changed, as all surfaces say it: PostgreSQL orders the members of stored objects otherwise than documents do. */
 

@@ -3,13 +3,8 @@ import { describe, expect, test } from 'vitest'
 import { transaction } from '../../src/db/client.ts'
 import { nameLock } from '../../src/db/locks.ts'
 import { type Asker, answered, applied, applyPath, type SubmitOptions } from '../support/asker.ts'
-import { objects } from '../support/contents.ts'
 import { anApplication, aProvider } from '../support/entries.ts'
-import { type Kind, named } from '../support/examples.ts'
-import { installation } from '../support/installation.ts'
-import { name } from '../support/name.ts'
-import { rows, sql } from '../support/sql.ts'
-import { until } from '../support/until.ts'
+import { installation, type Kind, name, named, objects, rows, sql, until } from '../support/kit.ts'
 
 /** What an apply does to rows that it does not name: it is reported, and `replace_provider=true` removes a provider. */
 

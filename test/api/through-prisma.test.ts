@@ -3,10 +3,7 @@ import { readFile } from 'node:fs/promises'
 import pg from 'pg'
 import { expect, test } from 'vitest'
 import { pipelinedTransaction } from '../../src/db/pipeline.ts'
-import { atEnd } from '../support/at-end.ts'
-import { freshDatabase } from '../support/database.ts'
-import { recordStatements } from '../support/statements.ts'
-import { until } from '../support/until.ts'
+import { atEnd, freshDatabase, recordStatements, until } from '../support/kit.ts'
 import { startStack } from './stack.ts'
 
 /** Every statement of the API goes through Prisma, and each operation sends few of them. */

@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { uuid7 } from '../../src/ids.ts'
 import { permissionNames } from '../../src/models/registry.ts'
-import { type Asker, answered, applyPath, installation, type Made, named } from '../support/kit.ts'
-import { statementsOf } from '../support/statements.ts'
+import { type Asker, answered, applyPath, installation, type Made, named, statementsOf } from '../support/kit.ts'
 
 /**
  * A token that a user makes for another one never carries more than its creator held then, whatever its owner gains, and

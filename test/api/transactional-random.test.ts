@@ -1,16 +1,7 @@
 import fc from 'fast-check'
 import { expect, inject, test } from 'vitest'
-import {
-  answered,
-  applyPath,
-  type Body,
-  everything,
-  example,
-  installation,
-  kinds,
-  named,
-  versions,
-} from '../support/kit.ts'
+import { type Body, example, kinds, named } from '../support/examples.ts'
+import { answered, applyPath, everything, installation, versions } from '../support/kit.ts'
 
 /** Values that some field does not expect. */
 const odd = fc.oneof(

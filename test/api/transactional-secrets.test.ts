@@ -2,10 +2,8 @@ import { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import { randomText } from '../../src/ids.ts'
 import { type Answer, applied, applyPath } from '../support/asker.ts'
-import { everything } from '../support/contents.ts'
 import { type Body, example, type Kind, kinds } from '../support/examples.ts'
-import { type Installation, installation, type QueueKind } from '../support/installation.ts'
-import { needs } from '../support/needs.ts'
+import { everything, type Installation, installation, needs, type QueueKind } from '../support/kit.ts'
 
 /** Puts a unique secret into every secret field of a kind. The test then searches all data for it. */
 function withMarker({ app, provider_model, provider }: Body, there: Installation): { body: Body; marker: string } {

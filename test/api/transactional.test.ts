@@ -1,7 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { applyPath } from '../support/asker.ts'
-import { counts, versions } from '../support/contents.ts'
-import { example, type Installation, installation, kinds, named, needs, type QueueKind, until } from '../support/kit.ts'
+import { type Installation, installation, type QueueKind } from '../support/installation.ts'
+import { applyPath, counts, example, kinds, named, needs, until, versions } from '../support/kit.ts'
 
 /** What holds for both stores of the queue. */
 function claims(queue: QueueKind): void {

@@ -4,12 +4,9 @@ import { describe, expect, test } from 'vitest'
 import { transaction } from '../../src/db/client.ts'
 import { runFormat } from '../../src/runs/format.ts'
 import { openWhyNot } from '../../src/submissions/why-not.ts'
-import { atEnd, dashboardOf, type Installation, installation, run, sql, until } from '../support/kit.ts'
-import { lockedOut } from '../support/locked-out.ts'
-import { samplesOf } from '../support/metrics.ts'
-import { needs } from '../support/needs.ts'
+import { type Installation, installation } from '../support/installation.ts'
+import { atEnd, dashboardOf, execute, lockedOut, needs, ownRedis, samplesOf, sql, until } from '../support/kit.ts'
 import { claimsOf, endedJob, isThere, operatorOf, put, runOf, statesOf } from '../support/operations.ts'
-import { ownRedis } from '../support/redis.ts'
 
 /** Why a run is not applied: each incident, and each place that says it (docs/incidents.md). */
 
@@ -119,11 +116,11 @@ const shows = claimsOf(
 /** An installation whose workers are there, by their heartbeats, with so many jobs on four slots, and take nothing more. */
 async function withWorkers(busy: number, heard = '1 minute') {
   const there = await installation({ workers: 'none', applyWaitMs: 8_000 })
-  await run(
+  await execute(
     there.db,
     sql`INSERT INTO worker_formats (format, consumed_at) VALUES (${runFormat}, now() + interval '1 minute')`,
   )
-  await run(
+  await execute(
     there.db,
     sql`INSERT INTO workers (id, host, process_id, version, format, slots, busy, seen_at)
       VALUES (gen_random_uuid(), 'host', 1, '0.3.0', ${runFormat}, 4, ${busy}, now() + ${heard}::interval)`,
@@ -189,7 +186,7 @@ shows(
   async () => {
     const there = await installation({ applyWaitMs: 8_000 })
     const { pk } = await there.db.user.findFirstOrThrow({ where: { username: 'admin' } })
-    await run(
+    await execute(
       there.db,
       sql`INSERT INTO runs (id, title, submitter_pk, request_id, blueprint, options, enqueued_at)
         VALUES (gen_random_uuid(), 'apply blueprint set', ${pk}, 'set', 'v1.x', '{"entries": 3000, "lane": 4}', now() + interval '1 hour')`,
@@ -233,7 +230,7 @@ shows(['`stale` | it was queued for more than an hour | Send it again'], async (
   const sending = expectEverywhere({ there, code: 'stale', sentence: 'it was queued for more than an hour' })
   const where = { slug, state: 'queued' } as const
   await until(() => there.db.run.findFirst({ where }), { what: 'the run' })
-  await run(there.db, sql`UPDATE runs SET created_at = now() - interval '2 hours' WHERE slug = ${slug}`)
+  await execute(there.db, sql`UPDATE runs SET created_at = now() - interval '2 hours' WHERE slug = ${slug}`)
   await sending
 })
 
@@ -271,7 +268,7 @@ test('a run that waits says why while another one reads it', async () => {
   await there.queue.pause()
   await there.admin.submit('radius', slug, { prefer: 'respond-async' })
   await transaction(there.db, async (tx) => {
-    await run(tx, sql`SELECT id FROM runs FOR KEY SHARE`)
+    await execute(tx, sql`SELECT id FROM runs FOR KEY SHARE`)
     const { checks } = (await there.app.inject('/-/health/applies/')).json()
     const [{ id } = { id: '' }] = await there.db.run.findMany()
     const found = await openWhyNot(there.db, { applies: async () => checks }).runs([id])
@@ -282,7 +279,7 @@ test('a run that waits says why while another one reads it', async () => {
 test('a part that is late beside a database that answers says so', async () => {
   const there = await installation({ workers: 'none' })
   await transaction(there.db, async (tx) => {
-    await run(tx, sql`LOCK TABLE worker_formats IN ACCESS EXCLUSIVE MODE`)
+    await execute(tx, sql`LOCK TABLE worker_formats IN ACCESS EXCLUSIVE MODE`)
     const { checks } = (await there.app.inject('/-/health/applies/')).json()
     expect(checks.database).toMatchObject({ ok: true })
     expect(checks.versions).toMatchObject({
@@ -308,7 +305,7 @@ shows(
   async () => {
     const service = await installation({ workers: 'none', applyWaitMs: 2_000 })
     await transaction(service.db, async (tx) => {
-      await run(tx, sql`LOCK TABLE providers IN ACCESS EXCLUSIVE MODE`)
+      await execute(tx, sql`LOCK TABLE providers IN ACCESS EXCLUSIVE MODE`)
       expect(await put(service, 'no-database')).toMatchObject({ status: 503, json: { code: 'unavailable' } })
     })
     const answers = await Promise.all(Array.from({ length: 140 }, (_, each) => put(service, `crowded-${each}`)))

@@ -3,10 +3,7 @@ import { bootstrap } from '../../src/apply/bootstrap.ts'
 import { type Db, transaction } from '../../src/db/client.ts'
 import { reader } from '../../src/db/engine-tx.ts'
 import { actorByToken } from '../../src/rights/actor.ts'
-import { counts, versions } from '../support/contents.ts'
-import { freshDatabase } from '../support/database.ts'
-import { loadEngine } from '../support/engine.ts'
-import { rows, sql } from '../support/sql.ts'
+import { counts, freshDatabase, loadEngine, rows, sql, versions } from '../support/kit.ts'
 
 const engine = await loadEngine()
 const start = (db: Db, token = 'the first token') => bootstrap(db, engine, () => token)

@@ -6,9 +6,7 @@ import { system } from '../../src/permissions.ts'
 import { compile } from '../../src/plan/compile.ts'
 import { unconditional } from '../../src/plan/engine.ts'
 import { people } from '../rights/people.ts'
-import { counts, versions } from '../support/contents.ts'
-import { aGroup, aRole } from '../support/entries.ts'
-import { name } from '../support/name.ts'
+import { aGroup, aRole, counts, name, versions } from '../support/kit.ts'
 import { application, bench, flow, oauth2, scim } from './engine.ts'
 
 /** The checks of the API before it enqueues. The worker repeats them, so each test covers both. */

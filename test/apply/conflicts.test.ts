@@ -2,8 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { type Entry, Find, KeyOf } from '../../src/document/document.ts'
 import { type Conditions, nothingAllowed } from '../../src/plan/engine.ts'
 import { people } from '../rights/people.ts'
-import { counts, versions } from '../support/contents.ts'
-import { name } from '../support/name.ts'
+import { counts, name, versions } from '../support/kit.ts'
 import { acceptingNothing, application, bench, oauth2, scim } from './engine.ts'
 
 /** What the submitter has to acknowledge. The worker decides again, because rows change after the check of the API. */

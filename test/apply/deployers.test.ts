@@ -3,8 +3,7 @@ import { z } from 'zod'
 import { bootstrap } from '../../src/apply/bootstrap.ts'
 import type { Db } from '../../src/db/client.ts'
 import { defineProvider } from '../../src/models/provider.ts'
-import { freshDatabase } from '../support/database.ts'
-import { counts, kinds, loadEngine } from '../support/kit.ts'
+import { counts, freshDatabase, kinds, loadEngine } from '../support/kit.ts'
 
 /** The shipped role of deployers takes every kind of the registry, also those that a later version brings. */
 

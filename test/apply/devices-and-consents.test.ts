@@ -6,9 +6,7 @@ import { Find, KeyOf } from '../../src/document/document.ts'
 import { system } from '../../src/permissions.ts'
 import { compile } from '../../src/plan/compile.ts'
 import { unconditional } from '../../src/plan/engine.ts'
-import { versions } from '../support/contents.ts'
-import { aGroup, aToken, aUser } from '../support/entries.ts'
-import { name } from '../support/name.ts'
+import { aGroup, aToken, aUser, name, versions } from '../support/kit.ts'
 import { application, bench, oauth2 } from './engine.ts'
 
 /** Rows that belong to users: a second apply of the same document changes nothing. */

@@ -4,9 +4,7 @@ import { nameLock } from '../../src/db/locks.ts'
 import { KeyOf } from '../../src/document/document.ts'
 import { type Conditions, nothingAllowed } from '../../src/plan/engine.ts'
 import { held } from '../runs/stand.ts'
-import { name } from '../support/name.ts'
-import { rows, sql } from '../support/sql.ts'
-import { until } from '../support/until.ts'
+import { name, rows, sql, until } from '../support/kit.ts'
 import { application, bench, scim } from './engine.ts'
 
 /** Rows that a document does not name, and deletes: they are judged as other transactions leave them. */

@@ -1,9 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { nameLock } from '../../src/db/locks.ts'
 import { held } from '../runs/stand.ts'
-import { name } from '../support/name.ts'
-import { rows, sql } from '../support/sql.ts'
-import { until } from '../support/until.ts'
+import { name, rows, sql, until } from '../support/kit.ts'
 import { bench, flow } from './engine.ts'
 
 /** Documents that write the same names run one after the other. */

@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { deleteOverlaps, startRetention } from '../../src/runs/retention.ts'
-import { rows, sql } from '../support/sql.ts'
-import { until } from '../support/until.ts'
+import { rows, sql, until } from '../support/kit.ts'
 import { bench, oauth2 } from './engine.ts'
 
 /** The client secret before stays valid for a time, beside the one that replaced it. */

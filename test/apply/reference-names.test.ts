@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { KeyOf } from '../../src/document/document.ts'
 import { type Permission, system } from '../../src/permissions.ts'
-import { aGroup, aUser } from '../support/entries.ts'
-import { name } from '../support/name.ts'
+import { aGroup, aUser, name } from '../support/kit.ts'
 import { application, bench, flow, oauth2, scim, shipped } from './engine.ts'
 
 /** What changed, by the names of the rows that it refers to. */

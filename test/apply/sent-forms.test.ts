@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Entry } from '../../src/document/document.ts'
 import { toValues } from '../../src/plan/storage.ts'
-import { aGroup, aProvider } from '../support/entries.ts'
-import { name } from '../support/name.ts'
+import { aGroup, aProvider, name } from '../support/kit.ts'
 import { bench, oauth2, scim, shipped } from './engine.ts'
 
 /**

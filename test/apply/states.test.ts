@@ -1,9 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { type Entry, Find, KeyOf } from '../../src/document/document.ts'
-import { counts, versions } from '../support/contents.ts'
-import { name } from '../support/name.ts'
-import { rows, sql } from '../support/sql.ts'
+import { counts, name, rows, sql, versions } from '../support/kit.ts'
 import { application, bench, flow, oauth2, scim, shipped } from './engine.ts'
 
 const there = await bench()

@@ -6,10 +6,7 @@ import { ErrorList, Problem } from '../../src/errors.ts'
 import { uuid7 } from '../../src/ids.ts'
 import { type Actor, system } from '../../src/permissions.ts'
 import { people } from '../rights/people.ts'
-import { versions } from '../support/contents.ts'
-import { name } from '../support/name.ts'
-import { rows, sql } from '../support/sql.ts'
-import { until } from '../support/until.ts'
+import { name, rows, sql, until, versions } from '../support/kit.ts'
 import { bench } from './engine.ts'
 
 const there = await bench()

@@ -1,8 +1,7 @@
 import type { Browser, Page } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { accessibilityViolations } from '../support/axe.ts'
-import { openBrowser, visit } from '../support/browser.ts'
-import { type Installation, installation, needs } from '../support/kit.ts'
+import { type Installation, installation, needs, openBrowser, visit } from '../support/kit.ts'
 import { type Description, type Operation, readDescription } from '../support/openapi.ts'
 
 describe.runIf(needs('chromium'))('the API described for people, in Chromium', () => {

@@ -1,7 +1,6 @@
 import type { Browser } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { openBrowser, visit } from '../support/browser.ts'
-import { installation, needs } from '../support/kit.ts'
+import { installation, needs, openBrowser, visit } from '../support/kit.ts'
 
 describe.runIf(needs('chromium'))('the first page in Chromium', () => {
   let browser: Browser

@@ -1,7 +1,6 @@
 import type { Browser, Page } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { openBrowser, visit } from '../support/browser.ts'
-import { type Installation, installation, type Made, needs } from '../support/kit.ts'
+import { type Installation, installation, type Made, needs, openBrowser, visit } from '../support/kit.ts'
 import { put, statesOf } from '../support/operations.ts'
 
 /** The operators' pages without a mouse: by Tab and Enter, and with what is focused always in sight. */

@@ -3,8 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { startStack } from '../api/stack.ts'
 import { breakable } from '../support/breakable.ts'
 import { fillLogIn, openBrowser, visit } from '../support/browser.ts'
-import { freshDatabase } from '../support/database.ts'
-import { type Installation, installation, type Made, needs, until } from '../support/kit.ts'
+import { freshDatabase, type Installation, installation, type Made, needs, until } from '../support/kit.ts'
 
 /** The pages wait for changes. Their clock stands still: so nothing is asked for but because of one. */
 

@@ -1,6 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { openBrowser, visit } from '../support/browser.ts'
-import { needs } from '../support/kit.ts'
+import { needs, openBrowser, visit } from '../support/kit.ts'
 import { OnCall } from './on-call.ts'
 import { questions } from './questions.ts'
 import { openScenario, type Scenario } from './scenario.ts'

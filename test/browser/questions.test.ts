@@ -1,7 +1,6 @@
 import type { Browser } from 'playwright-core'
 import { beforeAll, describe, test } from 'vitest'
-import { openBrowser, visit } from '../support/browser.ts'
-import { needs, type QueueKind } from '../support/kit.ts'
+import { needs, openBrowser, type QueueKind, visit } from '../support/kit.ts'
 import { OnCall } from './on-call.ts'
 import { questions } from './questions.ts'
 import { openScenario, type Scenario } from './scenario.ts'

@@ -1,9 +1,7 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { adminToken } from '../support/engine.ts'
-import { freshFolder, writerTo } from '../support/folder.ts'
-import { type Listening, listening } from '../support/gatewright.ts'
+import { adminToken, freshFolder, type Listening, listening, writerTo } from '../support/kit.ts'
 
 /** `npm run apply -- FILE.yaml`, as a process, against a server that listens. */
 

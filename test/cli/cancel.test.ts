@@ -1,10 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { adminToken } from '../support/engine.ts'
-import { freshFolder } from '../support/folder.ts'
-import { listening } from '../support/gatewright.ts'
-import { until } from '../support/until.ts'
+import { adminToken, freshFolder, listening, until } from '../support/kit.ts'
 
 /** `gatewright cancel`, while an apply in another process waits for the run. */
 

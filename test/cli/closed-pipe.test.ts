@@ -4,12 +4,8 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
-import { adminToken } from '../support/engine.ts'
-import { plainEnvironment } from '../support/environment.ts'
-import { freshFolder } from '../support/folder.ts'
-import { listening } from '../support/gatewright.ts'
 import { guard } from '../support/guard.ts'
-import { compileCache } from '../support/processes.ts'
+import { adminToken, compileCache, freshFolder, listening, plainEnvironment } from '../support/kit.ts'
 
 /** Pipes of real processes whose reader leaves: `gatewright apply --each DIR | head -1`. */
 

@@ -1,10 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { withLogin } from '../../src/db/roles.ts'
-import { emptyDatabase } from '../support/database.ts'
-import { freePort } from '../support/free-port.ts'
-import { adminToken, applyPath, atEnd, example, until } from '../support/kit.ts'
+import { adminToken, applyPath, atEnd, emptyDatabase, example, freePort, until, within } from '../support/kit.ts'
 import { type Exit, run } from '../support/processes.ts'
-import { within } from '../support/template.ts'
 
 /** `npm run database`, and what API and worker may do in a database that it has prepared. */
 

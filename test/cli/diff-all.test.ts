@@ -1,8 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { listening } from '../support/gatewright.ts'
-import { adminToken, freshFolder, named } from '../support/kit.ts'
+import { adminToken, freshFolder, listening, named } from '../support/kit.ts'
 
 /** `gatewright diff --all`, `plan --reset` and `apply --reset`, as processes, against a server that listens. */
 

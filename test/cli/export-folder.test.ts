@@ -2,8 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { safe } from '../../src/cli/export/layout.ts'
-import { type Listening, listening } from '../support/gatewright.ts'
-import { adminToken, freshFolder, named } from '../support/kit.ts'
+import { adminToken, freshFolder, type Listening, listening, named } from '../support/kit.ts'
 
 /** `gatewright export --directory`, as a process: one file for each application, by owner. */
 

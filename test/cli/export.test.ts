@@ -4,9 +4,7 @@ import { createServer } from 'node:http'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { documentLimits } from '../../src/document/document.ts'
-import { freePort } from '../support/free-port.ts'
-import { listening } from '../support/gatewright.ts'
-import { adminToken, applyPath, atEnd, run as execute, freshFolder, named, sql } from '../support/kit.ts'
+import { adminToken, applyPath, atEnd, execute, freePort, freshFolder, listening, named, sql } from '../support/kit.ts'
 
 /** `gatewright export`, as a process. That its text makes the same again: test/cli/round-trip. */
 

@@ -1,10 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { adminToken } from '../support/engine.ts'
-import { named } from '../support/examples.ts'
-import { freshFolder } from '../support/folder.ts'
-import { type Listening, listening } from '../support/gatewright.ts'
+import { adminToken, freshFolder, type Listening, listening, named } from '../support/kit.ts'
 
 /** The files of a call are one document: `gatewright plan FOLDER` and what follows from it. */
 

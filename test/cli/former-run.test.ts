@@ -1,8 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { listening } from '../support/gatewright.ts'
-import { adminToken, freshFolder, named } from '../support/kit.ts'
+import { adminToken, freshFolder, listening, named } from '../support/kit.ts'
 
 /** `gatewright plan --run` and `apply --run`, as processes, against a server that listens. */
 

@@ -2,9 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { freePort } from '../support/free-port.ts'
-import { adminToken, atEnd, freshFolder, installation, named, until } from '../support/kit.ts'
-import { run } from '../support/processes.ts'
+import { adminToken, atEnd, freePort, freshFolder, installation, named, run, until } from '../support/kit.ts'
 
 /** `gatewright validate`, `plan`, `apply` and `diff`, as processes, against a server that listens. */
 

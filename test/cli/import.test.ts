@@ -3,8 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { freshFolder, type Installation, installation } from '../support/kit.ts'
-import { compileCache } from '../support/processes.ts'
+import { compileCache, freshFolder, type Installation, installation } from '../support/kit.ts'
 
 /** `gatewright import`: a document of another service of this API family. */
 

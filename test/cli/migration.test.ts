@@ -2,8 +2,7 @@ import { rmSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { migrationNames, migrationsFolder } from '../../src/db/migrations.ts'
 import { timestampAfter } from '../../tools/migration/timestamp.ts'
-import { atEnd } from '../support/at-end.ts'
-import { run } from '../support/processes.ts'
+import { atEnd, run } from '../support/kit.ts'
 
 const name = 'add_what_only_this_test_adds'
 

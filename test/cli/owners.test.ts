@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { adminToken, freshFolder, installation, named } from '../support/kit.ts'
-import { run } from '../support/processes.ts'
+import { adminToken, freshFolder, installation, named, run } from '../support/kit.ts'
 
 /** Two teams with one service each: by the commands, neither gets at what the other one manages. */
 

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { adminToken, freshFolder, installation, named, writerTo } from '../support/kit.ts'
-import { run } from '../support/processes.ts'
+import { adminToken, freshFolder, installation, named, run, writerTo } from '../support/kit.ts'
 
 /** Where `gatewright` says that an error is: in the caller's own file. */
 

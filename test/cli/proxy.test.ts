@@ -3,11 +3,8 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { proxyFor } from '../../src/cli/proxy.ts'
 import { behindTls } from '../support/behind-tls.ts'
-import { adminToken } from '../support/engine.ts'
-import { freshFolder } from '../support/folder.ts'
-import { freePort } from '../support/free-port.ts'
-import { listening } from '../support/gatewright.ts'
 import { httpProxy } from '../support/http-proxy.ts'
+import { adminToken, freePort, freshFolder, listening } from '../support/kit.ts'
 
 /** HTTPS_PROXY: the program asks a service behind TLS, whose name only the proxy knows. */
 

@@ -1,12 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { freshDatabase } from '../support/database.ts'
-import { adminToken, secretKey } from '../support/engine.ts'
-import { freshFolder } from '../support/folder.ts'
-import { freePort } from '../support/free-port.ts'
-import { run } from '../support/processes.ts'
-import { until } from '../support/until.ts'
+import { adminToken, freePort, freshDatabase, freshFolder, run, secretKey, until } from '../support/kit.ts'
 
 /** `gatewright apply` while the API dies in the middle and comes back. */
 

@@ -2,13 +2,8 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
-import { adminToken } from '../support/engine.ts'
-import { named } from '../support/examples.ts'
-import { freshFolder } from '../support/folder.ts'
-import { freePort } from '../support/free-port.ts'
 import { type Listening, listening } from '../support/gatewright.ts'
-import type { Installation } from '../support/installation.ts'
-import { until } from '../support/until.ts'
+import { adminToken, freePort, freshFolder, type Installation, named, until } from '../support/kit.ts'
 
 /** `gatewright runs`, `logs` and `token create`. */
 

@@ -4,12 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { bootstrap } from '../../src/apply/bootstrap.ts'
 import { grouped, progressBar } from '../../tools/seed/progress.ts'
-import { counts } from '../support/contents.ts'
-import { freshDatabase } from '../support/database.ts'
-import { adminToken, loadEngine, secretKey } from '../support/engine.ts'
-import { freshFolder } from '../support/folder.ts'
-import { freePort } from '../support/free-port.ts'
-import { run } from '../support/processes.ts'
+import { adminToken, counts, freePort, freshDatabase, freshFolder, loadEngine, run, secretKey } from '../support/kit.ts'
 
 const engine = await loadEngine()
 const empty = freshFolder()

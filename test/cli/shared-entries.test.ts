@@ -1,8 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { listening } from '../support/gatewright.ts'
-import { adminToken, folderOf, freshFolder, named } from '../support/kit.ts'
+import { adminToken, folderOf, freshFolder, listening, named } from '../support/kit.ts'
 
 /** Equal entries in two files of one call are one entry; those that contradict each other are refused with both places. */
 

@@ -3,11 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { load } from 'js-yaml'
 import { describe, expect, test } from 'vitest'
-import { adminToken } from '../support/engine.ts'
-import { plainEnvironment } from '../support/environment.ts'
-import { freshFolder } from '../support/folder.ts'
-import { listening } from '../support/gatewright.ts'
-import { shellIn } from '../support/shell.ts'
+import { adminToken, freshFolder, listening, plainEnvironment, shellIn } from '../support/kit.ts'
 
 /** The shipped CI files with a merge that removes an application: their plan lists the deletion, their apply makes it. */
 

@@ -2,9 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { byFile, totalsOf, totalsText } from '../../src/cli/totals.ts'
-import { adminToken } from '../support/engine.ts'
-import { freshFolder } from '../support/folder.ts'
-import { listening } from '../support/gatewright.ts'
+import { adminToken, freshFolder, listening } from '../support/kit.ts'
 import { partOf } from '../support/part.ts'
 
 /** Totals of objects, and the outcome of each file of a document. */

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { freshFolder } from '../support/folder.ts'
-import { run } from '../support/processes.ts'
+import { freshFolder, run } from '../support/kit.ts'
 
 /** `npm run -s url`, as a process. test/e2e/standalone.test.ts has the embedded database. */
 

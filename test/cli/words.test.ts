@@ -8,8 +8,7 @@ import { openOutput } from '../../src/cli/output.ts'
 import { redacted } from '../../src/cli/send.ts'
 import { uuid7 } from '../../src/ids.ts'
 import { behindTls as serviceBehindTls } from '../support/behind-tls.ts'
-import { listening } from '../support/gatewright.ts'
-import { adminToken, atEnd, freshFolder, named } from '../support/kit.ts'
+import { adminToken, atEnd, freshFolder, listening, named } from '../support/kit.ts'
 
 /** What the program says where the service speaks of headers, or the system of codes. */
 

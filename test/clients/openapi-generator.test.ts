@@ -2,8 +2,7 @@ import { cpSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { adminToken } from '../support/engine.ts'
-import { needs } from '../support/needs.ts'
+import { adminToken, needs } from '../support/kit.ts'
 import { expectDriven, openStand, pythonPackages, type Stand } from './stand.ts'
 
 /** Clients by openapi-generator. Its program is Java's; the package index of Python has it. */

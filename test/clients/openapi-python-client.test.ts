@@ -2,8 +2,7 @@ import { cpSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
-import { adminToken } from '../support/engine.ts'
-import { needs } from '../support/needs.ts'
+import { adminToken, needs } from '../support/kit.ts'
 import { expectDriven, openStand, pythonPackages } from './stand.ts'
 
 describe.runIf(needs('python3'))('a client by openapi-python-client', () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { answered, dashboardOf, installation, type Made, run, sql } from '../support/kit.ts'
+import { answered, dashboardOf, execute, installation, type Made, sql } from '../support/kit.ts'
 
 /** The list of applications where there are many, and what it says of each. */
 
@@ -16,7 +16,7 @@ async function show(as: Made, url: string) {
 }
 const put = (slug: string, provider = {}) => answered(200, service.admin.submit('radius', slug, { provider }))
 const many = (count: number, name: string) =>
-  run(
+  execute(
     service.db,
     sql`INSERT INTO applications (pk, name, slug) SELECT gen_random_uuid(), ${name} || i, ${name} || i FROM generate_series(1, ${count}) i`,
   )

@@ -5,7 +5,7 @@ import { uuid7 } from '../../src/ids.ts'
 import { mostCounted, readFigures } from '../../src/lists/run-figures.ts'
 import { runList } from '../../src/lists/runs.ts'
 import { actorOfUser } from '../../src/rights/actor.ts'
-import { dashboardOf, type Installation, installation, run, sql } from '../support/kit.ts'
+import { dashboardOf, execute, type Installation, installation, sql } from '../support/kit.ts'
 
 /** The plot of the first page: outcomes of the last hour. */
 
@@ -79,7 +79,7 @@ test('a caller who sees some runs gets a plot of these', async () => {
 test('of many submissions the newest are counted, and the page says since when', async () => {
   const portion = mostCounted / 5
   for (let from = 0; from < mostCounted; from += portion)
-    await run(
+    await execute(
       service.db,
       sql`INSERT INTO runs (id, title, request_id, state, applied, created_at, started_at, finished_at)
         SELECT gen_random_uuid(), 'apply', 'r', 'done', true, at, at + make_interval(secs => i % 97), at + make_interval(secs => i % 997)

@@ -1,17 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { longestMessage } from '../../src/runs/message.ts'
-import {
-  answered,
-  applyPath,
-  dashboardOf,
-  installation,
-  type Made,
-  named,
-  origin,
-  textOf,
-  until,
-} from '../support/kit.ts'
+import { dashboardOf, origin, textOf } from '../support/dashboard.ts'
+import { answered, applyPath, installation, type Made, named, until } from '../support/kit.ts'
 
 /** /admin/runs/{id}/roll-back/: the document of a former run is planned, and applied as it was planned. */
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { uuid7 } from '../../src/ids.ts'
-import { dashboardOf, installation, run, sql } from '../support/kit.ts'
+import { dashboardOf, execute, installation, sql } from '../support/kit.ts'
 
 /** Searches of a long ledger: what is rare is found behind many newer rows, whether an index has it or not. */
 
@@ -24,14 +24,14 @@ await service.db.auditRow.create({
 })
 await service.db.auditRow.create({ data: { at, actorName: 'needle', action: 'pause_queue', changes: [] } })
 const many = 5_500
-await run(
+await execute(
   service.db,
   sql`INSERT INTO runs (id, title, kind, request_id, state, applied, created_at, finished_at, options, changes)
       SELECT gen_random_uuid(), 'apply saml hay', 'saml', 'hay-' || i, 'done', true, now() - make_interval(secs => i), now(),
         '{"createOnly": false, "expectedKeys": {}, "owner": "team-hay"}', '[{"action": "unchanged"}]'
       FROM generate_series(1, ${many}) i`,
 )
-await run(
+await execute(
   service.db,
   sql`INSERT INTO audit_rows (at, actor_name, action, changes) SELECT now(), 'hay', 'apply', '[]' FROM generate_series(1, ${many})`,
 )

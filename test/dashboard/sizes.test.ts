@@ -3,9 +3,7 @@ import { beforeAll, expect, test } from 'vitest'
 import type { Prisma } from '../../src/db/generated/client.ts'
 import { uuid7 } from '../../src/ids.ts'
 import { sealedColumn } from '../../src/runs/ledger.ts'
-import { type Dashboard, dashboardOf } from '../support/dashboard.ts'
-import { type Installation, installation } from '../support/installation.ts'
-import { run, sql } from '../support/sql.ts'
+import { type Dashboard, dashboardOf, execute, type Installation, installation, sql } from '../support/kit.ts'
 
 /** Pages when all that they show is there, as long as it may be, and of characters that take most bytes. */
 
@@ -102,7 +100,7 @@ beforeAll(async () => {
           : [{ model: 'queue', key: 'x', action: 'update', fields: ['paused'], value: true, reason: hostile(200) }],
     })),
   })
-  await run(
+  await execute(
     db,
     sql`WITH made AS (
         INSERT INTO applications (pk, name, slug, group_name, owner, created_by)
@@ -115,7 +113,7 @@ beforeAll(async () => {
         ARRAY['service_core.application ' || pk, 'service_core.application=hostile'] FROM made, generate_series(1, 60)`,
   )
   // Each bar has each outcome.
-  await run(
+  await execute(
     db,
     sql`INSERT INTO runs (id, title, request_id, state, applied, changes, created_at, started_at, finished_at)
       SELECT gen_random_uuid(), 'apply', 'r', state::run_state, applied, changes::jsonb, at, at + interval '9 ms', at + interval '20 ms'
@@ -123,30 +121,30 @@ beforeAll(async () => {
         (VALUES ('done', true, NULL), ('done', true, '[]'), ('done', false, NULL), ('failed', false, NULL),
           ('cancelled', false, NULL)) o(state, applied, changes)`,
   )
-  await run(
+  await execute(
     db,
     sql`INSERT INTO workers (id, host, process_id, version, format, slots)
       SELECT gen_random_uuid(), ${hostile(63)} || i, i, '0.3.0', 1, 10 FROM generate_series(1, 200) i`,
   )
-  await run(
+  await execute(
     db,
     sql`INSERT INTO servers (id, host, process_id, version, format, slots)
       SELECT gen_random_uuid(), ${hostile(63)} || i, i, '0.3.0', 1, 10 FROM generate_series(1, 200) i`,
   )
-  await run(
+  await execute(
     db,
     sql`INSERT INTO tokens (pk, identifier, user_pk, expires, key_hash)
       SELECT gen_random_uuid(), ${hostile(200)} || i, ${pk}, now() + interval '1 day', decode(md5(i::text), 'hex')
       FROM generate_series(1, 60) i`,
   )
-  await run(
+  await execute(
     db,
     sql`INSERT INTO applications (pk, name, slug, group_name, owner, created_by)
       SELECT gen_random_uuid(), ${hostile(200)} || i, left(repeat('s', 45) || i, 50), '', ${hostile(100)}, ${pk}
       FROM generate_series(1, 60) i`,
   )
   const model = 'service_providers_radius.radiusprovider'
-  await run(
+  await execute(
     db,
     sql`INSERT INTO audit_rows (actor_name, action, changes, objects)
       SELECT 'seed', 'apply', jsonb_agg(jsonb_build_object('model', ${model}::text, 'key', i, 'action', 'create', 'fields', '[]'::jsonb,

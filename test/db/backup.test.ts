@@ -7,11 +7,7 @@ import { openBackup } from '../../src/db/backup-file.ts'
 import { migrate } from '../../src/db/migrate.ts'
 import { load } from '../../src/db/restore.ts'
 import { StartError } from '../../src/start-error.ts'
-import { tablesOf } from '../support/contents.ts'
-import { emptyDatabase, freshDatabase } from '../support/database.ts'
-import { freshFolder, writerTo } from '../support/folder.ts'
-import { secretKey } from '../support/kit.ts'
-import { within } from '../support/template.ts'
+import { emptyDatabase, freshDatabase, freshFolder, secretKey, tablesOf, within, writerTo } from '../support/kit.ts'
 
 /** The rows of a backup, without the programs around them: test/e2e/backup.test.ts has these. */
 

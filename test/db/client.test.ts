@@ -5,11 +5,8 @@ import { CommitUnknown, connect, type Db, type Tx, transaction } from '../../src
 import { databaseProblem, failureCode, isTransient } from '../../src/db/errors.ts'
 import { pipelinedTransaction } from '../../src/db/pipeline.ts'
 import { query, unprepared } from '../../src/db/raw.ts'
-import { freshDatabase } from '../support/database.ts'
+import { execute, freshDatabase, proxyTo, rows, sql, until } from '../support/kit.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { proxyTo } from '../support/proxy.ts'
-import { rows, run, sql } from '../support/sql.ts'
-import { until } from '../support/until.ts'
 
 const { url, db, pool } = await freshDatabase({ max: 3 })
 await pool.query('CREATE TABLE notes (pk int PRIMARY KEY)')
@@ -88,7 +85,7 @@ describe('a transaction has time limits', () => {
   })
 
   test('for a statement, and that is transient', async () => {
-    const error = await failureOf(transaction(db, (tx) => run(tx, sql`SELECT pg_sleep(20)`), short))
+    const error = await failureOf(transaction(db, (tx) => execute(tx, sql`SELECT pg_sleep(20)`), short))
     expect(failureCode(error)).toBe('57014')
     expect(isTransient(error)).toBe(true)
     await expectPoolAtRest()
@@ -97,7 +94,7 @@ describe('a transaction has time limits', () => {
   test('for its work: the server ends it, and rolls back', async () => {
     const error = await failureOf(
       transaction(db, async (tx) => {
-        await run(tx, sql`SET LOCAL idle_in_transaction_session_timeout = 300`)
+        await execute(tx, sql`SET LOCAL idle_in_transaction_session_timeout = 300`)
         const pid = await pidOf(tx)
         await insert(tx, 11)
         const gone = () =>

@@ -2,10 +2,7 @@ import { expect, test } from 'vitest'
 import { connectionsOfApi, connectionsOfWorker, tooFewConnections } from '../../src/db/connections.ts'
 import { registerProcess } from '../../src/db/presence.ts'
 import { runFormat } from '../../src/runs/format.ts'
-import { atEnd } from '../support/at-end.ts'
-import { freshDatabase } from '../support/database.ts'
-import { rows, run, sql } from '../support/sql.ts'
-import { until } from '../support/until.ts'
+import { atEnd, execute, freshDatabase, rows, sql, until } from '../support/kit.ts'
 
 test('what a process takes is what docs/scaling.md says', () => {
   expect([connectionsOfApi('redis'), connectionsOfApi('postgres')]).toEqual([17, 25])
@@ -27,6 +24,6 @@ test('a start warns when it and the processes that were heard may take more conn
   const sentence = `2 API and 1 worker processes may take ${taken + 17} connections to PostgreSQL, and it gives ${usable} (max_connections, without those kept for superusers): raise max_connections, or lower WORKER_CONCURRENCY (docs/scaling.md). Processes that are being replaced are counted, too.`
   expect(await tooFewConnections(db, 'redis', { concurrency: null })).toBe(sentence)
   // A process that has ended long ago takes none.
-  await run(db, sql`UPDATE workers SET seen_at = now() - interval '11 s'`)
+  await execute(db, sql`UPDATE workers SET seen_at = now() - interval '11 s'`)
   expect(await tooFewConnections(db, 'redis', { concurrency: null })).toBeNull()
 })

@@ -4,9 +4,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { expect, test } from 'vitest'
 import { migrate } from '../../src/db/migrate.ts'
 import { migrationNames, migrationsFolder } from '../../src/db/migrations.ts'
-import { emptyDatabase } from '../support/database.ts'
-import { freshFolder } from '../support/folder.ts'
-import { within } from '../support/template.ts'
+import { emptyDatabase, freshFolder, within } from '../support/kit.ts'
 
 /** Rows of earlier versions that a migration converts. */
 

@@ -6,10 +6,7 @@ import { type EngineTransaction, prismaTransaction, reader, withEngine } from '.
 import { failureCode } from '../../src/db/errors.ts'
 import { pipelinedTransaction } from '../../src/db/pipeline.ts'
 import type { Statement } from '../../src/db/raw.ts'
-import { freshDatabase } from '../support/database.ts'
-import { proxyTo } from '../support/proxy.ts'
-import { rows, run, sql } from '../support/sql.ts'
-import { until } from '../support/until.ts'
+import { execute, freshDatabase, proxyTo, rows, sql, until } from '../support/kit.ts'
 
 /** Both implementations of the engine's transactions keep the same promises. */
 
@@ -19,7 +16,7 @@ await pool.query(`
     CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(20); RETURN NULL; END';
     CREATE TABLE slow (pk int);
     CREATE CONSTRAINT TRIGGER linger AFTER INSERT ON slow DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION linger()`)
-beforeEach(() => run(db, sql`TRUNCATE notes`))
+beforeEach(() => execute(db, sql`TRUNCATE notes`))
 
 const note = (pk: number): Statement => ({ text: 'INSERT INTO notes VALUES ($1::int)', values: [pk] })
 const all: Statement = { text: 'SELECT pk FROM notes ORDER BY pk', values: [] }
@@ -201,7 +198,7 @@ describe.each<[string, Open]>([
       const work = begin(async (tx) => {
         const [found] = await tx.query(row, { text: 'SELECT pg_backend_pid() AS pk', values: [] })
         tx.send(note(1))
-        await run(db, sql`SELECT pg_terminate_backend(${found?.pk}::int)`)
+        await execute(db, sql`SELECT pg_terminate_backend(${found?.pk}::int)`)
         await tx.query(row, all)
       })
       expect(await failureOf(work)).toMatchObject({ name: 'Problem', code: 'unavailable' })
@@ -234,7 +231,7 @@ describe.each<[string, Open]>([
 test('the engine works in a transaction of the caller', async () => {
   const explained = new Error('a value that must be unique is taken')
   const work = transaction(db, async (tx) => {
-    await run(tx, sql`INSERT INTO notes VALUES (1)`)
+    await execute(tx, sql`INSERT INTO notes VALUES (1)`)
     await withEngine(tx, async (engine) => engine.send(note(1), () => explained))
   })
   expect(await failureOf(work)).toBe(explained)

@@ -6,8 +6,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { connect, type Db } from '../../src/db/client.ts'
 import { brokenConstraint, databaseProblem, failureCode, isConnectionLost, isTransient } from '../../src/db/errors.ts'
 import { Problem } from '../../src/errors.ts'
-import { freshDatabase } from '../support/database.ts'
-import { raw, rows, run, sql } from '../support/sql.ts'
+import { execute, freshDatabase, raw, rows, sql } from '../support/kit.ts'
 
 const coded = (code: string) => Object.assign(new Error('a text that no one may match on'), { code })
 
@@ -46,7 +45,9 @@ describe('an error by its code', () => {
 
 test('a connection that is lost under Prisma is an outage', async () => {
   const { db } = await freshDatabase()
-  const error = await run(db, sql`SELECT pg_terminate_backend(pg_backend_pid())`).catch((failure: unknown) => failure)
+  const error = await execute(db, sql`SELECT pg_terminate_backend(pg_backend_pid())`).catch(
+    (failure: unknown) => failure,
+  )
   expect(failureCode(error)).toBe('57P01')
   expect(isTransient(error)).toBe(true)
 })
@@ -122,7 +123,7 @@ describe('a constraint that PostgreSQL refuses', () => {
   ])('is known by its kind, and by its name where that is passed on: %s', async (text, expected) => {
     const direct = await pool.query(text).catch((failure: unknown) => failure)
     expect(brokenConstraint(direct)).toEqual(expected)
-    const error = await run(db, sql`${raw(text)}`).catch((failure: unknown) => failure)
+    const error = await execute(db, sql`${raw(text)}`).catch((failure: unknown) => failure)
     expect(error).toBeInstanceOf(Error)
     // Prisma does not pass on the name of a check.
     expect(brokenConstraint(error)).toEqual(

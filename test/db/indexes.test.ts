@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { freshDatabase } from '../support/database.ts'
-import { rows, sql } from '../support/sql.ts'
+import { freshDatabase, rows, sql } from '../support/kit.ts'
 
 /** An apply pays for each index of the tables that it writes. */
 const most = 70

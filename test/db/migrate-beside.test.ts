@@ -6,11 +6,9 @@ import { migrate } from '../../src/db/migrate.ts'
 import { migrationsFolder } from '../../src/db/migrations.ts'
 import { withLogin } from '../../src/db/roles.ts'
 import { uuid7 } from '../../src/ids.ts'
-import { emptyDatabase } from '../support/database.ts'
+import { emptyDatabase, needs, within } from '../support/kit.ts'
 import { folderOf } from '../support/migrations-folder.ts'
-import { needs } from '../support/needs.ts'
 import { lastRelease } from '../support/release.ts'
-import { within } from '../support/template.ts'
 
 /** The migrations of the last release. */
 function releasedMigrations(commit: string): Record<string, string> {

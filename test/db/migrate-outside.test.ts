@@ -1,9 +1,7 @@
 import { expect, test } from 'vitest'
 import { migrate } from '../../src/db/migrate.ts'
-import { emptyDatabase } from '../support/database.ts'
+import { emptyDatabase, until, within } from '../support/kit.ts'
 import { folderOf } from '../support/migrations-folder.ts'
-import { within } from '../support/template.ts'
-import { until } from '../support/until.ts'
 
 /** Migrations of large tables: outside of a transaction, and without locks for which others wait long. */
 

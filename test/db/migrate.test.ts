@@ -5,11 +5,8 @@ import { connect } from '../../src/db/client.ts'
 import { isMigrated, MigrationError, migrate } from '../../src/db/migrate.ts'
 import { migrationNames, replacedNames } from '../../src/db/migrations.ts'
 import { loadSchemaEngine, migrationsList, noFilter } from '../../tools/migration/schema-engine.ts'
-import { atEnd } from '../support/at-end.ts'
-import { emptyDatabase } from '../support/database.ts'
+import { atEnd, emptyDatabase, until, within } from '../support/kit.ts'
 import { folderOf } from '../support/migrations-folder.ts'
-import { within } from '../support/template.ts'
-import { until } from '../support/until.ts'
 
 const rows = async (url: string, text: string) => (await within(url, (client) => client.query(text))).rows
 const books = (url: string) =>

@@ -3,11 +3,7 @@ import { z } from 'zod'
 import { type Connected, connect, transaction } from '../../src/db/client.ts'
 import { failureCode } from '../../src/db/errors.ts'
 import { pipelinedTransaction } from '../../src/db/pipeline.ts'
-import { atEnd } from '../support/at-end.ts'
-import { freshDatabase } from '../support/database.ts'
-import { rows, run, sql } from '../support/sql.ts'
-import { within } from '../support/template.ts'
-import { until } from '../support/until.ts'
+import { atEnd, execute, freshDatabase, rows, sql, until, within } from '../support/kit.ts'
 
 /** The driver's client for a pooler, here without one: what it sends is the same. test/e2e/pgbouncer.test.ts has PgBouncer. */
 
@@ -55,9 +51,9 @@ describe.each([true, false])('a pooler that keeps names: %s', (keepsNames) => {
 
   test('a single statement that fails says why, and so does one whose commit fails', async () => {
     const { db } = there
-    await run(db, sql`INSERT INTO notes VALUES (${keepsNames ? 1 : 2}, 'kept')`)
+    await execute(db, sql`INSERT INTO notes VALUES (${keepsNames ? 1 : 2}, 'kept')`)
     expect(failureCode(await failureOf(rows(db, sql`SELECT 1 / 0`)))).toBe('22012')
-    const twice = run(db, sql`INSERT INTO notes VALUES (${keepsNames ? 1 : 2}, 'once more')`)
+    const twice = execute(db, sql`INSERT INTO notes VALUES (${keepsNames ? 1 : 2}, 'once more')`)
     expect(failureCode(await failureOf(twice))).toBe('23505')
     expect(await rows(db, sql`SELECT text FROM notes WHERE pk = ${keepsNames ? 1 : 2}`)).toEqual([{ text: 'kept' }])
   })
@@ -65,7 +61,7 @@ describe.each([true, false])('a pooler that keeps names: %s', (keepsNames) => {
   test('a transaction that fails is rolled back, and the next one works', async () => {
     const { db, pool } = there
     const work = transaction(db, async (tx) => {
-      await run(tx, sql`INSERT INTO notes VALUES (3)`)
+      await execute(tx, sql`INSERT INTO notes VALUES (3)`)
       throw new Error('refused')
     })
     await expect(work).rejects.toThrow('refused')

@@ -6,10 +6,8 @@ import { type Db, type Tx, transaction } from '../../src/db/client.ts'
 import { rowCountsLock } from '../../src/db/locks.ts'
 import { addUp } from '../../src/db/row-counts.ts'
 import { startReconciler } from '../../src/runs/reconcile.ts'
-import { freshDatabase } from '../support/database.ts'
-import { raw, rows, run, sql } from '../support/sql.ts'
+import { execute, freshDatabase, raw, rows, sql, until } from '../support/kit.ts'
 import { uncounted } from '../support/uncounted.ts'
-import { until } from '../support/until.ts'
 
 const { db } = await freshDatabase({ max: 8 })
 
@@ -128,7 +126,7 @@ test('a size is exact at each moment while many write and several add up', async
 test('TRUNCATE waits for an addition, and removes the sum too', async () => {
   await transaction(db, (tx) => changes.users?.(tx, 5) ?? Promise.resolve())
   const emptied = await transaction(db, async (adder) => {
-    await run(adder, sql`SELECT pg_advisory_xact_lock(${raw(rowCountsLock)})`)
+    await execute(adder, sql`SELECT pg_advisory_xact_lock(${raw(rowCountsLock)})`)
     await rows(
       adder,
       sql`

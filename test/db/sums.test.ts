@@ -1,9 +1,7 @@
 import { expect, test } from 'vitest'
 import { connect } from '../../src/db/client.ts'
 import { openSums, readSums } from '../../src/db/sums.ts'
-import { freshDatabase } from '../support/database.ts'
-import { proxyTo } from '../support/proxy.ts'
-import { until } from '../support/until.ts'
+import { freshDatabase, proxyTo, until } from '../support/kit.ts'
 
 /** What processes count together. */
 

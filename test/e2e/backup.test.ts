@@ -3,14 +3,7 @@ import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { startEmbedded } from '../../src/standalone/embedded.ts'
-import { applyPath } from '../support/asker.ts'
-import { tablesOf } from '../support/contents.ts'
-import { named } from '../support/examples.ts'
-import { freshFolder } from '../support/folder.ts'
-import { freePort } from '../support/free-port.ts'
-import { type Running, run } from '../support/processes.ts'
-import { within } from '../support/template.ts'
-import { until } from '../support/until.ts'
+import { applyPath, freePort, freshFolder, named, type Running, run, tablesOf, until, within } from '../support/kit.ts'
 
 /**
  * `npm run backup`, `npm run restore` and `npm run secrets -- forget` with `npm start`, as processes. The tests run in order on one

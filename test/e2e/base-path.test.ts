@@ -2,10 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { freshDatabase } from '../support/database.ts'
-import { findProgram } from '../support/environment.ts'
-import { freePort } from '../support/free-port.ts'
-import { applyPath, freshFolder, named, needs, until } from '../support/kit.ts'
-import { wideEnv } from '../support/limits.ts'
+import { applyPath, findProgram, freePort, freshFolder, named, needs, until, wideEnv } from '../support/kit.ts'
 import { type Running, run } from '../support/processes.ts'
 
 /** The service below a path, behind nginx: one that passes the path on, and one that cuts it off. */

@@ -4,10 +4,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
-import { freshFolder } from '../support/folder.ts'
-import { freePort } from '../support/free-port.ts'
+import { freePort, freshFolder, run } from '../support/kit.ts'
 import { type Document, schemaPath } from '../support/openapi.ts'
-import { run } from '../support/processes.ts'
 
 /** The checklists of docs/architecture.md, followed in a copy of the tree: no other file is touched. */
 

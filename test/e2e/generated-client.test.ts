@@ -4,10 +4,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
-import { freshFolder } from '../support/folder.ts'
-import { freePort } from '../support/free-port.ts'
+import { type Exit, freePort, freshFolder, run } from '../support/kit.ts'
 import { type Document, describe as describeDocument, schemaPath } from '../support/openapi.ts'
-import { type Exit, run } from '../support/processes.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const execute = promisify(execFile)

@@ -3,14 +3,8 @@ import { crowd, submission, type Target } from '../faults/clients.ts'
 import { follow } from '../faults/follower.ts'
 import { applyPath, runOf, send } from '../faults/requests.ts'
 import { emptyDatabase, freshDatabase } from '../support/database.ts'
-import { adminToken, secretKey } from '../support/engine.ts'
-import { freePort } from '../support/free-port.ts'
-import { wideEnv } from '../support/limits.ts'
-import { needs } from '../support/needs.ts'
+import { adminToken, freePort, needs, type Running, rows, run, secretKey, sql, until, wideEnv } from '../support/kit.ts'
 import { type BouncerKind, bouncerKinds, bouncerPool, startBouncer } from '../support/pgbouncer.ts'
-import { type Running, run } from '../support/processes.ts'
-import { rows, sql } from '../support/sql.ts'
-import { until } from '../support/until.ts'
 
 /** API and worker as processes, with a real PgBouncer in transaction mode between them and PostgreSQL. */
 

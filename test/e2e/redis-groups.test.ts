@@ -1,12 +1,9 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { openRateStore } from '../../src/http/rate-store.ts'
 import { beat } from '../../src/queue/heartbeat.ts'
-import { atEnd } from '../support/at-end.ts'
-import { freePort } from '../support/free-port.ts'
-import { applyPath, dashboardOf, form, type Installation, installation, named, origin, until } from '../support/kit.ts'
-import { needs } from '../support/needs.ts'
-import { backendOn } from '../support/queue.ts'
-import { ownRedis } from '../support/redis.ts'
+import { dashboardOf, form, origin } from '../support/dashboard.ts'
+import { type Installation, installation } from '../support/installation.ts'
+import { applyPath, atEnd, backendOn, freePort, named, needs, ownRedis, until } from '../support/kit.ts'
 import { masterName, startCluster, startSentinelGroup } from '../support/redis-groups.ts'
 
 /** Redis behind Sentinels and in a Cluster: everything that uses it. Lost masters are tested by `npm run faults`. */

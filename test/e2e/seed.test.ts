@@ -1,8 +1,6 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { freshFolder } from '../support/folder.ts'
-import { freePort } from '../support/free-port.ts'
-import { run } from '../support/processes.ts'
+import { freePort, freshFolder, run } from '../support/kit.ts'
 
 test('the seed finds the database of a running start, whose API accepts the token that it prints', async () => {
   const port = String(await freePort())

@@ -12,13 +12,7 @@ import {
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { connect } from '../../src/db/client.ts'
-import { atEnd } from '../support/at-end.ts'
-import { freshFolder } from '../support/folder.ts'
-import { freePort } from '../support/free-port.ts'
-import { type Running, run } from '../support/processes.ts'
-import { rows, sql } from '../support/sql.ts'
-import { within } from '../support/template.ts'
-import { isAlive, until } from '../support/until.ts'
+import { atEnd, freePort, freshFolder, isAlive, type Running, rows, run, sql, until, within } from '../support/kit.ts'
 
 /** The tests run in order on one installation: each starts with the state that the last one left. */
 const top = freshFolder()

@@ -2,13 +2,10 @@ import { randomBytes } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
-import { freshDatabase } from '../support/database.ts'
-import { freePort } from '../support/free-port.ts'
-import { atEnd, type Body, named, needs, until } from '../support/kit.ts'
-import { wideEnv } from '../support/limits.ts'
+import { type Body, named } from '../support/examples.ts'
+import { atEnd, freePort, freshDatabase, freshRedis, needs, ownRedis, until, wideEnv } from '../support/kit.ts'
 import { type ReceivedSpan, type Receiver, receiveTraces } from '../support/otlp.ts'
 import { type Running, run } from '../support/processes.ts'
-import { freshRedis, ownRedis } from '../support/redis.ts'
 
 /** Traces of real processes, as a receiver of OpenTelemetry gets them. */
 

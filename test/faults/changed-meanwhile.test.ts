@@ -1,8 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { askAs } from '../support/asker.ts'
-import { makers } from '../support/make.ts'
-import { rows, run, sql } from '../support/sql.ts'
-import { until } from '../support/until.ts'
+import { askAs, execute, makers, rows, sql, until } from '../support/kit.ts'
 import { submission, type Target } from './clients.ts'
 import { recordCalls } from './record.ts'
 import { applyPath, type Got, isApplied, runOf, send } from './requests.ts'
@@ -54,10 +51,10 @@ const losses: Readonly<Record<string, (stand: Stand, user: Deployer) => Promise<
   'has a group that loses the role': (stand, { group }) =>
     send(stand, 'PATCH', `/core/groups/${group}/`, { body: { roles: [] } }),
   'has a role that loses its permissions': ({ db }, { role }) =>
-    run(db, sql`UPDATE roles SET permissions = '{view_flow}' WHERE pk::text = ${role}`),
+    execute(db, sql`UPDATE roles SET permissions = '{view_flow}' WHERE pk::text = ${role}`),
   'has a role that is bound to another owner': ({ db }, { role }) =>
-    run(db, sql`UPDATE roles SET owners = '{team-two}' WHERE pk::text = ${role}`),
-  'is deactivated': ({ db }, { pk }) => run(db, sql`UPDATE users SET is_active = false WHERE pk = ${pk}`),
+    execute(db, sql`UPDATE roles SET owners = '{team-two}' WHERE pk::text = ${role}`),
+  'is deactivated': ({ db }, { pk }) => execute(db, sql`UPDATE users SET is_active = false WHERE pk = ${pk}`),
 }
 
 const stateOf = async ({ db }: Stand, id: string) => {
@@ -99,7 +96,7 @@ onBothQueues((kind) => {
     const kept = await submit(keeps, 'kept')
     const token = await bound(unbound)
     const still = await submit(token, 'still')
-    await run(stand.db, sql`UPDATE roles SET owners = '{}' WHERE pk::text = ${unbound.role}`)
+    await execute(stand.db, sql`UPDATE roles SET owners = '{}' WHERE pk::text = ${unbound.role}`)
 
     const worker = await stand.startWorker()
     await ended(stand)

@@ -1,8 +1,5 @@
 import { expect, test } from 'vitest'
-import { freePort } from '../support/free-port.ts'
-import { run } from '../support/processes.ts'
-import { rows, sql } from '../support/sql.ts'
-import { until } from '../support/until.ts'
+import { freePort, rows, run, sql, until } from '../support/kit.ts'
 import { put, submission } from './clients.ts'
 import { onBothQueues, openStand, type Stand } from './stand.ts'
 

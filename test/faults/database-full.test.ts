@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import { within } from '../support/template.ts'
-import { until } from '../support/until.ts'
+import { until, within } from '../support/kit.ts'
 import { audit } from './auditor.ts'
 import { crowd, describeTimes, put, type Sent, submission } from './clients.ts'
 import { onBothQueues, openStand, type Stand } from './stand.ts'

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { nameLock } from '../../src/db/locks.ts'
-import { rows, sql } from '../support/sql.ts'
-import { within } from '../support/template.ts'
+import { rows, sql, within } from '../support/kit.ts'
 import { audit } from './auditor.ts'
 import { crowd, describeTimes, put } from './clients.ts'
 import { openStand, type Stand, untilWorkersWaitForLocks } from './stand.ts'

@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { rows, sql } from '../support/sql.ts'
-import { within } from '../support/template.ts'
+import { rows, sql, within } from '../support/kit.ts'
 import { submission } from './clients.ts'
 import { recordCalls } from './record.ts'
 import { applyPath, blueprintsPath, type Got, isApplied, send } from './requests.ts'

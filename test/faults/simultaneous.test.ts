@@ -1,6 +1,5 @@
 import { beforeAll, expect, test } from 'vitest'
-import { within } from '../support/template.ts'
-import { until } from '../support/until.ts'
+import { until, within } from '../support/kit.ts'
 import { audit } from './auditor.ts'
 import { put, type Sent } from './clients.ts'
 import { onBothQueues, openStand, type Stand, untilWorkersWaitForLocks } from './stand.ts'

@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { run } from '../support/processes.ts'
-import { until } from '../support/until.ts'
+import { run, until } from '../support/kit.ts'
 import { audit } from './auditor.ts'
 import { crowd, describeTimes, put, quantile, type Sent } from './clients.ts'
 import { onBothQueues, openStand, type Stand } from './stand.ts'

@@ -7,11 +7,7 @@ import { openRate } from '../../src/http/rate-limit.ts'
 import { randomText, sha256, uuid7 } from '../../src/ids.ts'
 import type { Access } from '../../src/permissions.ts'
 import { newSecret } from '../../src/token-secret.ts'
-import { type Answer, askAs } from '../support/asker.ts'
-import { freshDatabase } from '../support/database.ts'
-import { secretKey, testKeys } from '../support/engine.ts'
-import { makers } from '../support/make.ts'
-import { statementsOf } from '../support/statements.ts'
+import { type Answer, askAs, freshDatabase, makers, secretKey, statementsOf, testKeys } from '../support/kit.ts'
 
 const { db, pool } = await freshDatabase()
 

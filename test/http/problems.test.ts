@@ -4,10 +4,7 @@ import { expect, test } from 'vitest'
 import { connect, transaction } from '../../src/db/client.ts'
 import { Problem } from '../../src/errors.ts'
 import { answerProblems } from '../../src/http/problems.ts'
-import { atEnd } from '../support/at-end.ts'
-import { freshDatabase } from '../support/database.ts'
-import { proxyTo } from '../support/proxy.ts'
-import { rows, run, sql } from '../support/sql.ts'
+import { atEnd, execute, freshDatabase, proxyTo, rows, sql } from '../support/kit.ts'
 
 /** The answer of a route that throws this error. */
 async function answerTo(work: () => Promise<unknown>) {
@@ -30,7 +27,7 @@ test('a database that is away is an outage, for every kind of statement', async 
   const proxy = await proxyTo(url)
   const { db } = connect(proxy.url, { applicationName: 'gatewright-test', max: 2 })
   atEnd(() => db.$disconnect())
-  expect(await answerTo(() => run(db, sql`SELECT pg_terminate_backend(pg_backend_pid())`))).toMatchObject(away)
+  expect(await answerTo(() => execute(db, sql`SELECT pg_terminate_backend(pg_backend_pid())`))).toMatchObject(away)
   proxy.accept(false)
   proxy.cut()
   expect(await answerTo(() => db.run.count())).toMatchObject(away)
@@ -43,10 +40,12 @@ test('a database that is busy is an outage too', async () => {
   const busy = { ...away, json: { detail: 'The database is busy. Try again shortly.', code: 'unavailable' } }
   const limited = { timeouts: { lockMs: 50, statementMs: 200 } }
   await transaction(db, async (holder) => {
-    await run(holder, sql`LOCK TABLE runs IN ACCESS EXCLUSIVE MODE`)
+    await execute(holder, sql`LOCK TABLE runs IN ACCESS EXCLUSIVE MODE`)
     expect(await answerTo(() => transaction(db, (tx) => tx.run.count(), limited))).toMatchObject(busy)
   })
-  expect(await answerTo(() => transaction(db, (tx) => run(tx, sql`SELECT pg_sleep(5)`), limited))).toMatchObject(busy)
+  expect(await answerTo(() => transaction(db, (tx) => execute(tx, sql`SELECT pg_sleep(5)`), limited))).toMatchObject(
+    busy,
+  )
 })
 
 test.each([

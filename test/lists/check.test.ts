@@ -10,9 +10,7 @@ import { runTitle, userText } from '../../src/lists/tables.ts'
 import { notAsked } from '../../src/runs/why.ts'
 import { runView } from '../../src/views/run.ts'
 import { userView } from '../../src/views/user.ts'
-import { atEnd } from '../support/at-end.ts'
-import { freshDatabase } from '../support/database.ts'
-import { run, sql } from '../support/sql.ts'
+import { atEnd, execute, freshDatabase, sql } from '../support/kit.ts'
 
 const users: ListSpec<'User'> = {
   ...{ path: '/core/users/', summary: 'List users', permission: 'view_user', view: userView, search: userText },
@@ -26,7 +24,7 @@ const runs: ListSpec<'Run'> = {
 
 async function start(declare: (app: Parameters<typeof list>[0], db: Db) => void, prepare = sql`SELECT 1`) {
   const { db } = await freshDatabase()
-  await run(db, prepare)
+  await execute(db, prepare)
   const app = Fastify().withTypeProvider<ZodTypeProvider>()
   atEnd(() => app.close())
   app.setValidatorCompiler(validatorCompiler)

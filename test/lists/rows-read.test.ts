@@ -10,10 +10,7 @@ import { runList } from '../../src/lists/runs.ts'
 import { userText } from '../../src/lists/tables.ts'
 import { system } from '../../src/permissions.ts'
 import { userView } from '../../src/views/user.ts'
-import { freshDatabase } from '../support/database.ts'
-import { loadEngine } from '../support/engine.ts'
-import { within } from '../support/template.ts'
-import { until } from '../support/until.ts'
+import { freshDatabase, loadEngine, until, within } from '../support/kit.ts'
 
 /** How many rows of their tables PostgreSQL reads for a page of a long list: what an index answers alone reads none. */
 

@@ -12,8 +12,7 @@ import { defineProvider, type ProviderModel } from '../../src/models/provider.ts
 import radius from '../../src/models/providers/radius.ts'
 import { loadRegistry } from '../../src/models/registry.ts'
 import { submissionExamples } from '../../src/openapi/submission-examples.ts'
-import { freshDatabase } from '../support/database.ts'
-import { freshFolder } from '../support/folder.ts'
+import { freshDatabase, freshFolder } from '../support/kit.ts'
 
 /** Each declaration is broken once: it is found at start, in a sentence that names the file and what to do. */
 

@@ -3,8 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { brokenConstraint } from '../../src/db/errors.ts'
 import { uuid7 } from '../../src/ids.ts'
-import { freshDatabase } from '../support/database.ts'
-import { rows, sql } from '../support/sql.ts'
+import { freshDatabase, rows, sql } from '../support/kit.ts'
 
 const { db, pool } = await freshDatabase({ max: 4 })
 

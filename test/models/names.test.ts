@@ -2,8 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import { uuid7 } from '../../src/ids.ts'
 import { loadRegistry } from '../../src/models/registry.ts'
-import { freshDatabase } from '../support/database.ts'
-import { answered, applyPath, installation, named } from '../support/kit.ts'
+import { answered, applyPath, freshDatabase, installation, named } from '../support/kit.ts'
 
 /** Names that differ in case, width or blanks alone are one name, wherever one is written. */
 

@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { beforeAll, expect, test } from 'vitest'
 import { redirectPattern, regularExpression, regularExpressionLines } from '../../src/models/patterns.ts'
-import { costOf } from '../support/cpu-time.ts'
-import { loadEngine } from '../support/engine.ts'
+import { costOf, loadEngine } from '../support/kit.ts'
 import { testSyntaxes } from './check.ts'
 
 // The rules are those of an operator whose network has the domain corp.internal.

@@ -78,7 +78,6 @@ const zod = import.meta.resolve('zod')
 
 const source = (kind: string) => `import { z } from '${zod}'
 import { defineProvider } from '${fields}'
-import { freshFolder, kinds } from '../support/kit.ts'
 export default defineProvider({ kind: '${kind}', verboseName: 'Probe Provider', component: 'probe', backchannel: false, flows: 'none', settings: z.object({}) })
 `
 

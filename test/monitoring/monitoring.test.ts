@@ -5,10 +5,9 @@ import { load } from 'js-yaml'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { startStack } from '../api/stack.ts'
-import { freshDatabase } from '../support/database.ts'
-import { freePort } from '../support/free-port.ts'
-import { example, freshFolder, installation, needs, raw, rows, sql, until } from '../support/kit.ts'
+import { example, freePort, freshDatabase, freshFolder, installation, needs, until } from '../support/kit.ts'
 import { namesIn, promtool } from '../support/metrics.ts'
+import { raw, rows, sql } from '../support/sql.ts'
 
 /** What is shipped for Prometheus and Grafana, held against scrapes of real processes. */
 

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { kinds } from '../support/examples.ts'
-import { installation } from '../support/installation.ts'
+import { installation, kinds } from '../support/kit.ts'
 import { findIn, type Json, readDescription } from '../support/openapi.ts'
 
 /** What generators of clients make good code of, over the whole document. */

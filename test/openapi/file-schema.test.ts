@@ -6,8 +6,7 @@ import { expect, test } from 'vitest'
 import { loadRegistry } from '../../src/models/registry.ts'
 import { customTags, fileSchema } from '../../src/openapi/file-schema.ts'
 import { fileSchemaPath } from '../../src/paths.ts'
-import { listening } from '../support/gatewright.ts'
-import { adminToken, applyPath, example, freshFolder, kinds } from '../support/kit.ts'
+import { adminToken, applyPath, example, freshFolder, kinds, listening } from '../support/kit.ts'
 
 /** The JSON Schema of files, as an editor uses it. */
 

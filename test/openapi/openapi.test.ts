@@ -2,8 +2,7 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import { expect, test } from 'vitest'
 import { catalogue } from '../../src/errors.ts'
 import { permissionNames } from '../../src/models/registry.ts'
-import { kinds } from '../support/examples.ts'
-import { installation } from '../support/installation.ts'
+import { installation, kinds } from '../support/kit.ts'
 import { type Content, findIn, readDescription, schemaPath } from '../support/openapi.ts'
 
 /** The operations of the contract, by their number there. */

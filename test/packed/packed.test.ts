@@ -5,11 +5,10 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { behindTls } from '../support/behind-tls.ts'
-import { plainEnvironment } from '../support/environment.ts'
 import { httpProxy } from '../support/http-proxy.ts'
-import { adminToken, freshFolder, type Installation, installation, named } from '../support/kit.ts'
+import { type Installation, installation } from '../support/installation.ts'
+import { adminToken, freshFolder, named, plainEnvironment, run } from '../support/kit.ts'
 import { installCli, installNodes, type Nodes } from '../support/packed-cli.ts'
-import { run } from '../support/processes.ts'
 
 /** The tarball of the command line program, installed by npm in an empty folder, on each Node. It needs the registry. */
 

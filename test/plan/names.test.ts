@@ -3,8 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { type Entry, Find, KeyOf } from '../../src/document/document.ts'
 import type { Actor } from '../../src/permissions.ts'
 import { application, bench, flow, oauth2, refusing, scim, shipped } from '../apply/engine.ts'
-import { aGroup, aUser } from '../support/entries.ts'
-import { name } from '../support/name.ts'
+import { aGroup, aUser, name } from '../support/kit.ts'
 
 /** Rows are referred to by name wherever they are by key, with the same outcome. */
 

@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { type Entry, Find, KeyOf } from '../../src/document/document.ts'
 import { application, bench, flow, oauth2, refusing, scim, shipped } from '../apply/engine.ts'
-import { aProvider } from '../support/entries.ts'
-import { name } from '../support/name.ts'
+import { aProvider, name } from '../support/kit.ts'
 
 /** A field takes only rows that make sense in it: the API and the worker refuse all others in the same words. */
 

@@ -4,10 +4,7 @@ import { z } from 'zod'
 import { query } from '../../src/db/raw.ts'
 import { update } from '../../src/plan/statements.ts'
 import { application, type Bench, bench, flow, oauth2, scim, shipped } from '../apply/engine.ts'
-import { versions } from '../support/contents.ts'
-import { aGroup, aProvider, aUser } from '../support/entries.ts'
-import { name } from '../support/name.ts'
-import { rows, sql } from '../support/sql.ts'
+import { aGroup, aProvider, aUser, name, rows, sql, versions } from '../support/kit.ts'
 
 const there = await bench()
 

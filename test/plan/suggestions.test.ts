@@ -5,27 +5,27 @@ import { check } from '../../src/apply/check.ts'
 import { transaction } from '../../src/db/client.ts'
 import { type EngineReader, reader } from '../../src/db/engine-tx.ts'
 import { bePatient, patience, quickMs } from '../../src/db/in-time.ts'
-import { execute, query, type Statement } from '../../src/db/raw.ts'
+import { execute as executeText, query, type Statement } from '../../src/db/raw.ts'
 import type { Entry } from '../../src/document/document.ts'
 import { system } from '../../src/permissions.ts'
 import { compile } from '../../src/plan/compile.ts'
 import { unconditional } from '../../src/plan/engine.ts'
 import { bench } from '../apply/engine.ts'
-import { run, sql } from '../support/sql.ts'
+import { execute, sql } from '../support/sql.ts'
 
 /** What the errors of unknown names suggest, when there are many names. */
 
 const there = await bench()
 const { db } = there
 beforeAll(async () => {
-  await run(
+  await execute(
     db,
     sql`INSERT INTO users (uuid, username)
       SELECT gen_random_uuid(), 'person.' || md5(n::text) FROM generate_series(1, 12000) n`,
   )
-  await run(db, sql`INSERT INTO users (uuid, username) VALUES (gen_random_uuid(), 'margarethe.oberhuber')`)
-  await run(db, sql`INSERT INTO groups (pk, name) VALUES (gen_random_uuid(), 'grafana')`)
-  await run(db, sql`ANALYZE users, groups`)
+  await execute(db, sql`INSERT INTO users (uuid, username) VALUES (gen_random_uuid(), 'margarethe.oberhuber')`)
+  await execute(db, sql`INSERT INTO groups (pk, name) VALUES (gen_random_uuid(), 'grafana')`)
+  await execute(db, sql`ANALYZE users, groups`)
 })
 
 const group = (attrs: Record<string, unknown>): Entry => ({
@@ -60,7 +60,7 @@ test('names of a large table must be more similar than those of a small one', as
     attempt: async (_, __, { settings }) => {
       const text = `SELECT current_setting('pg_trgm.similarity_threshold') AS threshold`
       const rows = await transaction(db, async (tx) => {
-        await execute(tx, settings)
+        await executeText(tx, settings)
         return query(tx, shown, { text, values: [] } satisfies Statement)
       })
       thresholds.push(...rows.map(({ threshold }) => threshold))

@@ -3,12 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { whyNoChanges } from '../../src/db/accepts-changes.ts'
 import { connect } from '../../src/db/client.ts'
 import { whyNoJobs } from '../../src/queue/accepts-jobs.ts'
-import { atEnd } from '../support/at-end.ts'
-import { freshDatabase } from '../support/database.ts'
-import { freePort } from '../support/free-port.ts'
-import { needs } from '../support/needs.ts'
-import { queueOn } from '../support/queue.ts'
-import { ownRedis } from '../support/redis.ts'
+import { atEnd, freePort, freshDatabase, needs, ownRedis, queueOn } from '../support/kit.ts'
 
 /** A store that answers questions, and takes nothing. Full disks are tested by `npm run faults`. */
 

@@ -4,8 +4,7 @@ import { uuid7 } from '../../src/ids.ts'
 import { jobId } from '../../src/queue/define.ts'
 import { cancelRun } from '../../src/runs/ledger.ts'
 import { late } from '../../src/runs/why.ts'
-import { type Installation, installation, needs, type QueueKind, until } from '../support/kit.ts'
-import { lockedOut } from '../support/locked-out.ts'
+import { type Installation, installation, lockedOut, needs, type QueueKind, until } from '../support/kit.ts'
 
 /** The result of a job is that of its run. */
 

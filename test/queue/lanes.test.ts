@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { startConsumer } from '../../src/queue/consumer.ts'
-import { type Asker, atEnd, installation, needs, until } from '../support/kit.ts'
-import { queueOn } from '../support/queue.ts'
+import { type Asker, atEnd, installation, needs, queueOn, until } from '../support/kit.ts'
 
 /** Jobs wait in lanes: what one submitter has waiting does not delay the first run of another. */
 

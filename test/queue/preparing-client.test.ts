@@ -2,8 +2,7 @@ import { once } from 'node:events'
 import { expect, test } from 'vitest'
 import { ImpatientSocket } from '../../src/db/socket.ts'
 import { PreparingClient } from '../../src/queue/preparing-client.ts'
-import { freshDatabase } from '../support/database.ts'
-import { proxyTo } from '../support/proxy.ts'
+import { freshDatabase, proxyTo } from '../support/kit.ts'
 
 async function connected() {
   const proxy = await proxyTo((await freshDatabase()).url)

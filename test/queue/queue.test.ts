@@ -5,15 +5,8 @@ import { applyQueue, jobId, probeName } from '../../src/queue/define.ts'
 import { runQueue } from '../../src/queue/enqueue.ts'
 import { beat, sinceConsumptionS } from '../../src/queue/heartbeat.ts'
 import { addProbe, cleanUp } from '../../src/queue/maintenance.ts'
-import { atEnd } from '../support/at-end.ts'
-import { freshDatabase } from '../support/database.ts'
-import { freePort } from '../support/free-port.ts'
-import { needs } from '../support/needs.ts'
-import { proxyTo } from '../support/proxy.ts'
-import { backendOn, queueOn } from '../support/queue.ts'
+import { atEnd, backendOn, freePort, freshDatabase, needs, proxyTo, queueOn, rows, sql, until } from '../support/kit.ts'
 import { freshRedis, ownRedis } from '../support/redis.ts'
-import { rows, sql } from '../support/sql.ts'
-import { until } from '../support/until.ts'
 
 const run = { id: '01a1fd79-0573-7eeb-91d6-996288491dcb', title: 'apply oauth2 grafana' }
 

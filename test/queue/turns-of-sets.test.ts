@@ -4,8 +4,7 @@ import { startConsumer } from '../../src/queue/consumer.ts'
 import { runQueue } from '../../src/queue/enqueue.ts'
 import { startReconciler } from '../../src/runs/reconcile.ts'
 import { work } from '../../src/runs/work.ts'
-import { type Asker, answered, atEnd, installation, needs } from '../support/kit.ts'
-import { queueOn } from '../support/queue.ts'
+import { type Asker, answered, atEnd, installation, needs, queueOn } from '../support/kit.ts'
 
 /** One user's sets never hold what others need: at most one of them is at work, on at most half of the slots. */
 

@@ -7,11 +7,8 @@ import manifest from '../../package.json' with { type: 'json' }
 import { readConfig } from '../../src/config.ts'
 import { readProcesses } from '../../src/db/presence.ts'
 import { startStack } from '../api/stack.ts'
-import { freshDatabase } from '../support/database.ts'
-import { freePort } from '../support/free-port.ts'
-import { example, needs, until } from '../support/kit.ts'
+import { example, freePort, freshDatabase, needs, run, until } from '../support/kit.ts'
 import { counted, of, promtool, samplesOf } from '../support/metrics.ts'
-import { run } from '../support/processes.ts'
 
 /** The metrics that a worker process serves of itself. */
 

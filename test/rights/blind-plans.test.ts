@@ -1,9 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { type Answer, type Asker, answered, applyPath } from '../support/asker.ts'
-import { aGroup, aProvider, aUser } from '../support/entries.ts'
-import { named } from '../support/examples.ts'
-import { installation } from '../support/installation.ts'
+import { aGroup, aProvider, aUser, installation, named } from '../support/kit.ts'
 
 /**
  * A plan for a caller who may not view the row tells neither what it holds, nor whether a guess was right. An apply

@@ -1,10 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { type Answer, type Asker, type AskOptions, answered, applyPath } from '../support/asker.ts'
-import { anApplication, aRole } from '../support/entries.ts'
-import { named } from '../support/examples.ts'
-import { installation } from '../support/installation.ts'
-import { name } from '../support/name.ts'
+import { anApplication, aRole, installation, name, named } from '../support/kit.ts'
 
 /** Two pipelines, each with a role that is bound to one owner: neither changes or sees what the other one manages. */
 

@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import type { Actor } from '../../src/permissions.ts'
 import { bench } from '../apply/engine.ts'
-import { aUser } from '../support/entries.ts'
-import { rows, sql } from '../support/sql.ts'
+import { aUser, rows, sql } from '../support/kit.ts'
 import { absent, groupEntry, people, roleEntry, userEntry } from './people.ts'
 
 /** Users, roles and devices. */

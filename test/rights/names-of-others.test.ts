@@ -2,13 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { application as applicationEntry, bench, scim as scimEntry } from '../apply/engine.ts'
 import { type Answer, type Asker, answered, applyPath } from '../support/asker.ts'
-import { dashboardOf } from '../support/dashboard.ts'
-import { anApplication } from '../support/entries.ts'
-import { named } from '../support/examples.ts'
-import { installation } from '../support/installation.ts'
-import type { Made } from '../support/make.ts'
-import { name } from '../support/name.ts'
-import { run, sql } from '../support/sql.ts'
+import { anApplication, dashboardOf, execute, installation, type Made, name, named, sql } from '../support/kit.ts'
 import { people } from './people.ts'
 
 /** What follows from a document for rows that it does not name is not reported to a caller who may not know these rows. */
@@ -131,7 +125,7 @@ test('what a prune would delete is not named without any permission for it', asy
 test('what a prune would delete is not named by the worker either', async () => {
   const on = await bench()
   const pruner = await people(on).user({ permissions: ['delete_application'] })
-  await run(on.db, sql`UPDATE roles SET owners = '{team-two}' WHERE permissions = '{delete_application}'`)
+  await execute(on.db, sql`UPDATE roles SET owners = '{team-two}' WHERE permissions = '{delete_application}'`)
   await on.apply([scimEntry(secret), applicationEntry(name)], undefined, { owner: 'team-two' })
   const none = [{ ...applicationEntry('none'), attrs: {}, state: 'absent' }] as const
   const { logs } = await on.refusal(none, pruner, { owner: 'team-two', prune: true })

@@ -3,7 +3,7 @@ import type { Db } from '../../src/db/client.ts'
 import { sha256, uuid7 } from '../../src/ids.ts'
 import { newSecret } from '../../src/token-secret.ts'
 import { testKeys } from '../support/engine.ts'
-import { rows, run, sql } from '../support/sql.ts'
+import { execute, rows, sql } from '../support/sql.ts'
 import { boundTo } from './oracle.ts'
 
 /** The users, groups, roles and tokens that random calls start from, inserted without the engine. */
@@ -72,7 +72,7 @@ const others: readonly Start[] = [
 ]
 
 export async function world(db: Db): Promise<World> {
-  await run(
+  await execute(
     db,
     sql`DO $$ BEGIN
     DELETE FROM applications; DELETE FROM providers; DELETE FROM tokens; DELETE FROM memberships;
@@ -155,19 +155,19 @@ type Inserted = {
 async function insert(db: Db, { groups, roles, members, keys }: Inserted): Promise<void> {
   const json = (items: readonly object[]) => JSON.stringify(items)
   // Parents first: a group knows its ancestors from its insert.
-  await run(
+  await execute(
     db,
     sql`INSERT INTO groups (pk, name, is_superuser, parent) SELECT pk, pk::text, superuser, parent
       FROM jsonb_to_recordset(${json(groups)}::jsonb) AS g(pk uuid, superuser boolean, parent uuid)`,
   )
-  await run(
+  await execute(
     db,
     sql`WITH made AS (INSERT INTO roles (pk, name, permissions, owners) SELECT pk, pk::text, permissions, owners
         FROM jsonb_to_recordset(${json(roles)}::jsonb) AS r(pk uuid, permissions text[], owners text[]))
       INSERT INTO memberships (group_pk, user_pk) SELECT "group", "user"
         FROM jsonb_to_recordset(${json(members)}::jsonb) AS m("group" uuid, "user" integer)`,
   )
-  await run(
+  await execute(
     db,
     sql`INSERT INTO group_roles (group_pk, role_pk) SELECT "group", pk
       FROM jsonb_to_recordset(${json(roles.filter(({ group }) => group !== null))}::jsonb) AS r("group" uuid, pk uuid)`,
@@ -175,7 +175,7 @@ async function insert(db: Db, { groups, roles, members, keys }: Inserted): Promi
   const made = keys.map(({ token, user, secret, ceiling }) => ({
     ...{ token, user, ceiling, identifier: randomUUID(), hash: sha256(secret).toString('hex') },
   }))
-  await run(
+  await execute(
     db,
     sql`INSERT INTO tokens (pk, identifier, user_pk, expiring, key_hash, checksum_key, ceiling)
       SELECT token, identifier, "user", false, decode(hash, 'hex'), ${testKeys.ids[0]}, ceiling
@@ -187,7 +187,7 @@ async function insert(db: Db, { groups, roles, members, keys }: Inserted): Promi
 /** Each owner, and none, has two applications, one of them with a provider, and another provider. */
 async function insertObjects(db: Db): Promise<void> {
   const made = [...labels, ...labels].map((owner, index) => ({ owner, pk: uuid7(), claims: index < labels.length }))
-  await run(
+  await execute(
     db,
     sql`WITH made AS (SELECT * FROM jsonb_to_recordset(${JSON.stringify(made)}::jsonb) AS m(owner text, pk uuid, claims boolean)),
       apps AS (INSERT INTO applications (pk, name, slug, owner) SELECT pk, 'app ' || gen_random_uuid(), pk::text, owner FROM made RETURNING pk),
@@ -204,9 +204,9 @@ export async function operate(db: Db, { delegates, promoted }: World, pick: Pick
     const { group, role } = pick(promoted)
     const permissions = pick([[], [pick(treasures)], [...treasures], [...pick(mandates)]])
     const own = delegates.map(({ pk }) => pk)
-    await run(db, sql`DELETE FROM memberships WHERE group_pk = ${group}::uuid AND user_pk = ANY(${own}::integer[])`)
-    await run(db, sql`UPDATE roles SET permissions = ${permissions}, owners = '{}' WHERE pk = ${role}`)
-    await run(db, sql`UPDATE groups SET is_superuser = ${pick([true, false, false])} WHERE pk = ${group}`)
+    await execute(db, sql`DELETE FROM memberships WHERE group_pk = ${group}::uuid AND user_pk = ANY(${own}::integer[])`)
+    await execute(db, sql`UPDATE roles SET permissions = ${permissions}, owners = '{}' WHERE pk = ${role}`)
+    await execute(db, sql`UPDATE groups SET is_superuser = ${pick([true, false, false])} WHERE pk = ${group}`)
     return
   }
   for (const [index, delegate] of delegates.entries())
@@ -220,7 +220,7 @@ async function restore(
   { permissions, owners }: { permissions: string[]; owners: string[] },
 ): Promise<void> {
   const hash = sha256(own.secret).toString('hex')
-  await run(
+  await execute(
     db,
     sql`WITH alive AS (UPDATE users SET is_active = true WHERE pk = ${pk} RETURNING pk),
       filled AS (INSERT INTO roles (pk, name, permissions, owners)
@@ -232,7 +232,7 @@ async function restore(
         SELECT ${own.token}::uuid, ${randomUUID()}, pk, false, decode(${hash}, 'hex'), ${testKeys.ids[0]} FROM alive
         ON CONFLICT (pk) DO UPDATE SET expiring = false, expires = NULL`,
   )
-  await run(
+  await execute(
     db,
     sql`WITH joined AS (INSERT INTO memberships (group_pk, user_pk) SELECT ${group}::uuid, pk FROM users
         WHERE pk = ${pk} ON CONFLICT DO NOTHING)

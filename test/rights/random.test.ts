@@ -4,8 +4,7 @@ import { reader } from '../../src/db/engine-tx.ts'
 import { actAs, actorByToken, actorOfUser } from '../../src/rights/actor.ts'
 import { type Policy, policies } from '../../src/rights/policies.ts'
 import { bench } from '../apply/engine.ts'
-import { onCi } from '../support/environment.ts'
-import { run, sql } from '../support/sql.ts'
+import { execute, onCi, sql } from '../support/kit.ts'
 import { callerOf, everything, has, look, plain, type Seen } from './oracle.ts'
 import { call, drawn, kinds } from './random-calls.ts'
 import { guess } from './random-guesses.ts'
@@ -214,7 +213,7 @@ describe('what is planted is found', () => {
   )
 
   test('where a ceiling is lifted', async () => {
-    const plant = () => run(db, sql`UPDATE tokens SET ceiling = NULL WHERE ceiling IS NOT NULL`)
+    const plant = () => execute(db, sql`UPDATE tokens SET ceiling = NULL WHERE ceiling IS NOT NULL`)
     expect(await failure(play(10, { seed, plant }))).toContain('in the hands of')
   })
 
@@ -272,7 +271,7 @@ describe('what is planted is found', () => {
     const before = await look(db)
     const caller = callerOf(before, { token: own.token, as: undefined }) ?? expect.fail('no caller')
     expect(violations(before, await look(db), caller)).toEqual([])
-    await run(db, statement)
+    await execute(db, statement)
     expect(violations(before, await look(db), caller).join('\n')).toContain(what)
   }
 })

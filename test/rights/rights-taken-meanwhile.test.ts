@@ -6,9 +6,7 @@ import { type EngineTx, withEngine } from '../../src/db/engine-tx.ts'
 import type { Actor } from '../../src/permissions.ts'
 import { lockRights } from '../../src/rights/rights.ts'
 import { bench } from '../apply/engine.ts'
-import { versions } from '../support/contents.ts'
-import { rows, run, sql } from '../support/sql.ts'
-import { until } from '../support/until.ts'
+import { execute, rows, sql, until, versions } from '../support/kit.ts'
 import { groupEntry, type Person, people, roleEntry } from './people.ts'
 
 /** A request that waits for the rights lock is decided on the rights that the caller has afterwards. */
@@ -33,7 +31,7 @@ async function meanwhile(hold: (tx: EngineTx) => void, work: () => Promise<unkno
     before.push(work().catch((error: unknown) => error))
     const waiting = sql`SELECT 1 FROM pg_stat_activity WHERE wait_event = 'advisory' AND datname = current_database()`
     await until(async () => (await rows(there.db, waiting)).length > 0, { what: 'the write to wait' })
-    await run(tx, change)
+    await execute(tx, change)
   })
   const [outcome] = await Promise.all(before)
   return outcome

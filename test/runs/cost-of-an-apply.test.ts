@@ -1,11 +1,6 @@
 import { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
-import { atEnd } from '../support/at-end.ts'
-import { type Installation, installation } from '../support/installation.ts'
-import { needs } from '../support/needs.ts'
-import { freshRedis } from '../support/redis.ts'
-import { recordStatements } from '../support/statements.ts'
-import { until } from '../support/until.ts'
+import { atEnd, freshRedis, type Installation, installation, needs, recordStatements, until } from '../support/kit.ts'
 import { type Written, watchLog } from '../support/wal.ts'
 
 /**

@@ -2,8 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { sha256, uuid7 } from '../../src/ids.ts'
 import { startReconciler } from '../../src/runs/reconcile.ts'
 import { eraseExpired } from '../../src/runs/retention.ts'
-import { run, sql } from '../support/sql.ts'
-import { until } from '../support/until.ts'
+import { execute, sql, until } from '../support/kit.ts'
 import { stand } from './stand.ts'
 
 const there = await stand()
@@ -51,7 +50,7 @@ describe('expired secrets are erased', () => {
   })
 
   test('a limited number at once', async () => {
-    await run(
+    await execute(
       there.db,
       sql`
       INSERT INTO runs (id, title, kind, request_id, blueprint, state, applied, finished_at, generated, generated_until)

@@ -3,8 +3,7 @@ import { keyring } from '../../src/db/seal.ts'
 import { judgeSecretKey } from '../../src/db/sealed-check.ts'
 import { findLost, forget } from '../../src/runs/forget.ts'
 import { sealedColumns } from '../../src/runs/reseal.ts'
-import { tablesOf } from '../support/contents.ts'
-import { kinds, named, run, secretKey, sql } from '../support/kit.ts'
+import { execute, kinds, named, secretKey, sql, tablesOf } from '../support/kit.ts'
 import { stand } from './stand.ts'
 
 /** What is left when a key is lost. test/e2e/backup.test.ts has the program, and the service afterwards. */
@@ -41,13 +40,13 @@ await db.token.updateMany({
   where: { identifier: 'bootstrap' },
   data: { sealedKey: old.seal('gw', { table: 'tokens', row: 'x', column: 'sealed_key' }) },
 })
-await run(
+await execute(
   db,
   sql`INSERT INTO idempotency_keys (submitter_pk, key, request, run_id) VALUES (${there.adminPk}, 'k', '', gen_random_uuid())`,
 )
 /** Sealed under the new key already, as after a rotation that was broken off. */
 const kept = anew.seal('"kept"', { table: 'providers', row: 'x', column: 'secrets.client_secret' })
-await run(
+await execute(
   db,
   sql`UPDATE providers SET secrets = jsonb_build_object('shared_secret', ${kept}::text, 'none', NULL) WHERE name = 'sealed-radius'`,
 )
@@ -159,7 +158,7 @@ test('what the key does not open is cleared, and all other columns stay', async 
 
 test('of very many objects, the audit row has the number of the last ones', async () => {
   const sealed = old.seal('"key"', { table: 'certificate_key_pairs', row: 'x', column: 'sealed_key' })
-  await run(
+  await execute(
     db,
     sql`INSERT INTO certificate_key_pairs (pk, name, certificate_data, sealed_key)
       SELECT gen_random_uuid(), 'many-' || each, '', ${sealed} FROM generate_series(1, 1002) each`,

@@ -7,9 +7,7 @@ import { type NewRun, recordCancelled, recordRun } from '../../src/runs/ledger.t
 import { conditionsOf } from '../../src/runs/options.ts'
 import { databaseAway } from '../../src/runs/why.ts'
 import { people } from '../rights/people.ts'
-import { atEnd } from '../support/at-end.ts'
-import { rows, run, sql } from '../support/sql.ts'
-import { until } from '../support/until.ts'
+import { atEnd, execute, rows, sql, until } from '../support/kit.ts'
 import { stand } from './stand.ts'
 
 const on = await stand()
@@ -115,7 +113,7 @@ describe('the lane of a run', () => {
 
 test('a run of which the answer only says that it is recorded is on the disk before', async () => {
   // Commits of the other tests do not wait for the disk.
-  await run(
+  await execute(
     on.db,
     sql`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = on', current_database()); END $$`,
   )

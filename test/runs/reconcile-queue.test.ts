@@ -5,9 +5,7 @@ import { runQueue } from '../../src/queue/enqueue.ts'
 import { maxAttempts } from '../../src/runs/life.ts'
 import { reconcile } from '../../src/runs/reconcile.ts'
 import { reconcilerLedger } from '../../src/runs/reconciler-ledger.ts'
-import { installation, needs, type QueueKind, rows, sql, until } from '../support/kit.ts'
-import { queueOn } from '../support/queue.ts'
-import { freshRedis, ownRedis } from '../support/redis.ts'
+import { freshRedis, installation, needs, ownRedis, type QueueKind, queueOn, rows, sql, until } from '../support/kit.ts'
 import { type Stand, stand } from './stand.ts'
 
 /** The reconciler with a real queue: the state of a job decides whether its run is enqueued again. */

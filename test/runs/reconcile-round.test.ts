@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from 'vitest'
 import { reconcile } from '../../src/runs/reconcile.ts'
 import { reconcilerLedger } from '../../src/runs/reconciler-ledger.ts'
-import { run, sql } from '../support/sql.ts'
+import { execute, sql } from '../support/sql.ts'
 import { stand } from './stand.ts'
 
 /** One round of the reconciler without a queue. */
@@ -10,7 +10,7 @@ const there = await stand()
 beforeEach(async () => {
   await there.db.run.deleteMany()
   const { id } = await there.recorded()
-  await run(
+  await execute(
     there.db,
     sql`UPDATE runs SET attempts = 1, enqueued_at = now() - interval '1 minute' WHERE id = ${id}::uuid`,
   )

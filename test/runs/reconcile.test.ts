@@ -4,10 +4,9 @@ import { maxAttempts, patienceS } from '../../src/runs/life.ts'
 import { type RunQueue, reconcile, startReconciler } from '../../src/runs/reconcile.ts'
 import { reconcilerLedger } from '../../src/runs/reconciler-ledger.ts'
 import type { Worker } from '../../src/runs/work.ts'
+import { execute, rows, sql, until } from '../support/kit.ts'
 import { listen } from '../support/listen.ts'
-import { rows, run, sql } from '../support/sql.ts'
 import { uncounted } from '../support/uncounted.ts'
-import { until } from '../support/until.ts'
 import { stand } from './stand.ts'
 
 const there = await stand()
@@ -18,7 +17,7 @@ beforeEach(async () => {
 /** A run with this number of attempts, the last of them this many seconds ago. */
 async function queued(attempts: number, secondsAgo: number): Promise<string> {
   const { id } = await there.recorded()
-  await run(
+  await execute(
     there.db,
     sql`UPDATE runs SET attempts = ${attempts}, enqueued_at = now() - make_interval(secs => ${secondsAgo}::float8) WHERE id = ${id}::uuid`,
   )
@@ -27,7 +26,7 @@ async function queued(attempts: number, secondsAgo: number): Promise<string> {
 
 /** Other queued runs, beside those of a test. */
 const others = (count: number, attempts: number, secondsAgo: number) =>
-  run(
+  execute(
     there.db,
     sql`
     INSERT INTO runs (id, title, kind, request_id, blueprint, logs, attempts, enqueued_at)
@@ -120,7 +119,7 @@ describe('a queued run that no worker has', () => {
     for (let times = 1; times <= maxAttempts; times += 1) {
       if (times === 2) await there.worker.ledger.attemptFailed(id, 'a lock that was not given', { workedMs: 1 })
       await round({}, { ...there.worker, tally })
-      await run(there.db, sql`UPDATE runs SET enqueued_at = now() - interval '1 minute' WHERE id = ${id}::uuid`)
+      await execute(there.db, sql`UPDATE runs SET enqueued_at = now() - interval '1 minute' WHERE id = ${id}::uuid`)
     }
     expect(await there.run(id)).toMatchObject({ state: 'failed', reason: 'unavailable' })
     const attempts = await there.db.runAttempt.findMany({ where: { runId: id }, orderBy: { attempt: 'asc' } })

@@ -4,7 +4,7 @@ import { keyring, type SealedPlace } from '../../src/db/seal.ts'
 import { judgeSecretKey, requireSecretKey } from '../../src/db/sealed-check.ts'
 import { type Resealed, reseal, sealedColumns } from '../../src/runs/reseal.ts'
 import { StartError } from '../../src/start-error.ts'
-import { kinds, named, rows, run, secretKey, sql } from '../support/kit.ts'
+import { execute, kinds, named, rows, secretKey, sql } from '../support/kit.ts'
 import { stand } from './stand.ts'
 
 const newKey = 'another secret key for tests, 32 or more'
@@ -19,7 +19,7 @@ const overlapping = await named('oauth2', 'sealed-oauth2', {
   provider: { client_secret: { value: 'a secret that replaces another', overlap: 'hours=1' } },
 })
 await there.work((await there.recorded(overlapping)).id)
-await run(
+await execute(
   there.db,
   sql`INSERT INTO runs (id, title, kind, request_id, blueprint, state, applied, finished_at)
       SELECT gen_random_uuid(), 'apply many', 'radius', 'r', '', 'done', true, now() FROM generate_series(1, 1000)`,

@@ -5,8 +5,7 @@ import { actorOfUser } from '../../src/rights/actor.ts'
 import { startReconciler } from '../../src/runs/reconcile.ts'
 import { cancelStale, deleteOld, startRetention } from '../../src/runs/retention.ts'
 import { readRun } from '../../src/views/one-run.ts'
-import { named, raw, rows, run, sql, until } from '../support/kit.ts'
-import { statementsOf } from '../support/statements.ts'
+import { execute, named, raw, rows, sql, statementsOf, until } from '../support/kit.ts'
 import { type Stand, stand } from './stand.ts'
 
 const there = await stand()
@@ -51,7 +50,7 @@ describe('runs and audit rows are kept for some time', () => {
 
   test('audit rows also when a younger one is between them, as of a clock that was set back', async () => {
     await there.db.auditRow.deleteMany()
-    await run(
+    await execute(
       there.db,
       sql`INSERT INTO audit_rows (at, actor_name, action, changes)
         SELECT now() - make_interval(days => CASE WHEN n % 100 = 0 THEN 1 ELSE 401 END), 'test', 'apply', '[]'
@@ -62,24 +61,24 @@ describe('runs and audit rows are kept for some time', () => {
   })
 
   test('without reading a whole table for a portion', async () => {
-    await run(
+    await execute(
       there.db,
       sql`INSERT INTO runs (id, title, kind, request_id, blueprint, state, applied, created_at, finished_at)
         SELECT gen_random_uuid(), 'apply lately', 'radius', 'r', 'v1.sealed', 'done', true, now(), now()
         FROM generate_series(1, 20000)`,
     )
-    await run(
+    await execute(
       there.db,
       sql`INSERT INTO audit_rows (at, actor_name, action, changes) SELECT now(), 'test', 'apply', '[]'
         FROM generate_series(1, 20000)`,
     )
-    await run(there.db, sql`ANALYZE runs, audit_rows`)
+    await execute(there.db, sql`ANALYZE runs, audit_rows`)
     const texts = await statementsOf(() => deleteOld(there.db, keep))
     const [ofRuns = ''] = texts.filter((text) => text.includes('DELETE FROM runs'))
     const plan = await transaction(there.db, async (tx) => {
-      await run(tx, raw(`PREPARE old_runs AS ${ofRuns}`))
+      await execute(tx, raw(`PREPARE old_runs AS ${ofRuns}`))
       const lines = await rows<{ 'QUERY PLAN': string }>(tx, raw('EXPLAIN EXECUTE old_runs(90)'))
-      await run(tx, raw('DEALLOCATE old_runs'))
+      await execute(tx, raw('DEALLOCATE old_runs'))
       return lines.map((line) => line['QUERY PLAN']).join('\n')
     })
     expect(plan).toMatch(/Delete on runs/)
@@ -93,12 +92,12 @@ describe('runs and audit rows are kept for some time', () => {
     })
     expect(after).toHaveLength(1)
     expect(after).toEqual(before)
-    await run(there.db, sql`DELETE FROM runs WHERE title = 'apply lately'`)
+    await execute(there.db, sql`DELETE FROM runs WHERE title = 'apply lately'`)
     await there.db.auditRow.deleteMany()
   })
 
   test('in portions, by the worker', async () => {
-    await run(
+    await execute(
       there.db,
       sql`INSERT INTO runs (id, title, kind, request_id, blueprint, state, applied, created_at, finished_at)
         SELECT gen_random_uuid(), 'apply long ago', 'radius', 'r', 'v1.sealed', 'done', true, now() - interval '91 days', now()
@@ -174,7 +173,7 @@ describe('a run that was queued for more than an hour is cancelled', () => {
   const hours = (count: number) => days(count / 24)
 
   test('at the start of a worker, all of them', async () => {
-    await run(
+    await execute(
       there.db,
       sql`INSERT INTO runs (id, title, kind, request_id, blueprint, state, created_at)
         SELECT gen_random_uuid(), 'apply restored', 'radius', 'r', 'v1.sealed', 'queued', now() - interval '61 minutes'

@@ -4,9 +4,7 @@ import type { Db } from '../../src/db/client.ts'
 import { cancelRun } from '../../src/runs/ledger.ts'
 import { cancelOrRead, followRuns, type Runs, type WaitResult } from '../../src/runs/subscribe.ts'
 import { late } from '../../src/runs/why.ts'
-import { atEnd } from '../support/at-end.ts'
-import { within } from '../support/template.ts'
-import { until } from '../support/until.ts'
+import { atEnd, until, within } from '../support/kit.ts'
 import { stand } from './stand.ts'
 
 const there = await stand()

@@ -6,9 +6,8 @@ import { notifiedRun, readRuns, runChannel } from '../../src/runs/ended.ts'
 import { NotYet } from '../../src/runs/life.ts'
 import { work } from '../../src/runs/work.ts'
 import type { WorkerLedger } from '../../src/runs/worker-ledger.ts'
-import { named, objects, run, sql, until } from '../support/kit.ts'
+import { execute, named, objects, sql, until, within } from '../support/kit.ts'
 import { listen } from '../support/listen.ts'
-import { within } from '../support/template.ts'
 import { held, stand } from './stand.ts'
 
 const there = await stand()
@@ -189,7 +188,7 @@ describe('a lock is waited for, and a lost connection is tried again', () => {
   test('a slug that another transaction is writing', async () => {
     const { id, name } = await there.recorded()
     const key = nameLock('applications', [name])
-    const release = await held(there, (tx) => run(tx, sql`SELECT pg_advisory_xact_lock(${key}::bigint)`))
+    const release = await held(there, (tx) => execute(tx, sql`SELECT pg_advisory_xact_lock(${key}::bigint)`))
     const working = there.work(id)
     await until(async () => (await waiting()) > 0, { what: 'the worker to wait' })
     await release()
@@ -266,17 +265,22 @@ describe('a run that gives its slot back', () => {
     })
   }
   const pair = (kind: keyof typeof pairLocks, of: number) =>
-    held(there, (tx) => run(tx, sql`SELECT pg_advisory_xact_lock(${pairLocks[kind]}::integer, ${of}::integer)::text`))
+    held(there, (tx) =>
+      execute(tx, sql`SELECT pg_advisory_xact_lock(${pairLocks[kind]}::integer, ${of}::integer)::text`),
+    )
   const recordedSet = async () => {
     const { id } = await there.recorded()
-    await run(there.db, sql`UPDATE runs SET options = options || '{"lane": 4, "entries": 101}' WHERE id = ${id}::uuid`)
+    await execute(
+      there.db,
+      sql`UPDATE runs SET options = options || '{"lane": 4, "entries": 101}' WHERE id = ${id}::uuid`,
+    )
     return id
   }
 
   test('is a set while an older one of its submitter waits or is at work, and what was sent behind it', async () => {
     const [first, second] = [await recordedSet(), await recordedSet()]
     const { id: later } = await there.recorded()
-    await run(there.db, sql`UPDATE runs SET options = options || '{"lane": 4}' WHERE id = ${later}::uuid`)
+    await execute(there.db, sql`UPDATE runs SET options = options || '{"lane": 4}' WHERE id = ${later}::uuid`)
     for (const id of [second, later]) await isLeft(id)
     const end = await pair('sets', there.adminPk)
     await isLeft(first)
@@ -297,7 +301,7 @@ describe('a run that gives its slot back', () => {
   test('is one that was not given a lock', async () => {
     const { id, name } = await there.recorded()
     const lock = nameLock('providers', [name])
-    const end = await held(there, (tx) => run(tx, sql`SELECT pg_advisory_xact_lock(${lock}::bigint)::text`))
+    const end = await held(there, (tx) => execute(tx, sql`SELECT pg_advisory_xact_lock(${lock}::bigint)::text`))
     const waits = await pair('waits', there.adminPk)
     await isLeft(id)
     await Promise.all([end(), waits()])

@@ -7,14 +7,7 @@ import { CORE_SCHEMA, load, mergeTag } from 'js-yaml'
 import { describe, expect, test } from 'vitest'
 import { readConfig } from '../../src/config.ts'
 import { connectionsOfApi, connectionsOfWorker } from '../../src/db/connections.ts'
-import { atEnd } from '../support/at-end.ts'
-import { emptyDatabase } from '../support/database.ts'
-import { findProgram } from '../support/environment.ts'
-import { freshFolder } from '../support/folder.ts'
-import { freePort } from '../support/free-port.ts'
-import { needs } from '../support/needs.ts'
-import { run } from '../support/processes.ts'
-import { until } from '../support/until.ts'
+import { atEnd, emptyDatabase, findProgram, freePort, freshFolder, needs, run, until } from '../support/kit.ts'
 
 /** `docker-compose.yml` and the secrets of `scripts/make-secrets.sh`. No container is run. */
 

@@ -2,9 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { appendFileSync, existsSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { atEnd } from '../support/at-end.ts'
-import { plainEnvironment } from '../support/environment.ts'
-import { isAlive, until } from '../support/until.ts'
+import { atEnd, isAlive, plainEnvironment, until } from '../support/kit.ts'
 import { makeProject, type Project, postgres } from './project.ts'
 
 /** Every npm script runs the install script first, in whatever state the folder is. npm and Prisma are stand-ins. */

@@ -1,8 +1,7 @@
 import pg from 'pg'
 import { expect, test } from 'vitest'
 import { copyTable } from '../../tools/seed/copy.ts'
-import { atEnd } from '../support/at-end.ts'
-import { freshDatabase } from '../support/database.ts'
+import { atEnd, freshDatabase } from '../support/kit.ts'
 
 /** Each of these would end a cell, a row or the copy, or change its meaning, if it were not escaped. */
 const awkward = ['', '\t', '\n', '\r\n', '\\', '\\N', '\\.', "'", '"', '{a,b}', 'Zoë 🦆', '\\x00', 'a\\']

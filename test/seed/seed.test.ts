@@ -6,7 +6,18 @@ import { actorByToken } from '../../src/rights/actor.ts'
 import { seed } from '../../tools/seed/seed.ts'
 import { seededSecrets } from '../../tools/seed/token.ts'
 import { counts, versions } from '../support/contents.ts'
-import { applyPath, type Body, example, installation, kinds, rows, run, secretKey, sql, until } from '../support/kit.ts'
+import {
+  applyPath,
+  type Body,
+  example,
+  execute,
+  installation,
+  kinds,
+  rows,
+  secretKey,
+  sql,
+  until,
+} from '../support/kit.ts'
 
 const size = { users: 500, groups: 80, applications: 20 }
 const silent = { begin: () => {}, progress: () => {}, end: () => {}, note: () => {} }
@@ -135,7 +146,7 @@ test('one seed is written at a time', async () => {
   const waiting = sql`SELECT pid FROM pg_stat_activity
     WHERE application_name = 'gatewright-seed' AND wait_event = 'advisory' AND datname = current_database()`
   const seeding = await transaction(house.db, async (tx) => {
-    await run(tx, sql`SELECT pg_advisory_xact_lock(${locks.seed})`)
+    await execute(tx, sql`SELECT pg_advisory_xact_lock(${locks.seed})`)
     const promise = again(8)
     await until(async () => (await rows(house.db, waiting)).length === 1, { what: 'the seed to wait' })
     return { promise }

@@ -6,7 +6,7 @@ import { cancelStale } from '../../src/runs/retention.ts'
 import { late } from '../../src/runs/why.ts'
 import type { WorkerLedger } from '../../src/runs/worker-ledger.ts'
 import type { Stand } from '../runs/stand.ts'
-import { run, sql } from '../support/sql.ts'
+import { execute, sql } from '../support/sql.ts'
 import { cancel, newRow } from './client.ts'
 import { newDatabase } from './database.ts'
 import { type RoundLedger, reconcilerLedger, type Stage, workerLedger } from './ledgers.ts'
@@ -43,7 +43,7 @@ export async function realTwin({ db, worker }: Stand): Promise<Twin> {
     reconciler: { ...realReconcilerLedger(db), cancelStale: () => cancelStale(db, worker) },
     add: async ({ attempts = 1, enqueuedS = 0, createdS = enqueuedS } = {}) => {
       const id = uuid7()
-      await run(
+      await execute(
         db,
         sql`INSERT INTO runs (id, title, kind, request_id, blueprint, logs, attempts, enqueued_at, created_at)
         VALUES (${id}::uuid, 'apply', 'radius', 'r', 'sealed', '{}', ${attempts}::integer,

@@ -14,9 +14,7 @@ import { expect, test } from 'vitest'
 import { clusterFolder } from '../../src/standalone/embedded/account.ts'
 import { type Embedded, startEmbedded } from '../../src/standalone/embedded.ts'
 import { StartError } from '../../src/start-error.ts'
-import { atEnd } from '../support/at-end.ts'
-import { freshFolder } from '../support/folder.ts'
-import { within } from '../support/template.ts'
+import { atEnd, freshFolder, within } from '../support/kit.ts'
 
 async function start(dataDir: string): Promise<Embedded> {
   const server = await startEmbedded(dataDir, (_, work) => work())

@@ -2,9 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { readable } from '../../src/standalone/lines.ts'
-import { freePort } from '../support/free-port.ts'
-import { example, freshFolder, needs } from '../support/kit.ts'
-import { run } from '../support/processes.ts'
+import { example, freePort, freshFolder, needs, run } from '../support/kit.ts'
 
 /** What `npm start` prints on a terminal of what API and worker log. */
 

@@ -1,10 +1,7 @@
 import { expect, test } from 'vitest'
 import { lock } from '../../src/standalone/lock.ts'
 import { StartError } from '../../src/start-error.ts'
-import { atEnd } from '../support/at-end.ts'
-import { freshFolder } from '../support/folder.ts'
-import { run } from '../support/processes.ts'
-import { isAlive } from '../support/until.ts'
+import { atEnd, freshFolder, isAlive, run } from '../support/kit.ts'
 
 /** Another process that holds the lock of this folder, and its child. */
 async function holder(folder: string) {

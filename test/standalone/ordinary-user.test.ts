@@ -3,10 +3,7 @@ import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, statSync } f
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { freshFolder } from '../support/folder.ts'
-import { freePort } from '../support/free-port.ts'
-import { needs } from '../support/needs.ts'
-import { type Running, run } from '../support/processes.ts'
+import { freePort, freshFolder, needs, type Running, run } from '../support/kit.ts'
 
 /** The user as which `npm start` runs. An ordinary user stays itself; the tests of root need root, as CI is. */
 

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { freshDatabase } from '../support/database.ts'
-import { run } from '../support/processes.ts'
+import { freshDatabase, run } from '../support/kit.ts'
 
 test.each([
   ['files', 'EMFILE'],

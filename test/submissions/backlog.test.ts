@@ -3,9 +3,7 @@ import { expect, test } from 'vitest'
 import { runFormat } from '../../src/runs/format.ts'
 import { adaptiveLimit, openBacklog } from '../../src/submissions/backlog.ts'
 import { startStack } from '../api/stack.ts'
-import { freshDatabase } from '../support/database.ts'
-import { rows, sql } from '../support/sql.ts'
-import { until } from '../support/until.ts'
+import { freshDatabase, rows, sql, until } from '../support/kit.ts'
 
 const example = JSON.parse(await readFile(new URL('../../examples/radius.json', import.meta.url), 'utf8'))
 

@@ -5,7 +5,7 @@ import type { Answer } from './asker.ts'
 import { dashboardOf, form, origin } from './dashboard.ts'
 import { sentencesOf } from './incidents-doc.ts'
 import type { Installation } from './installation.ts'
-import { rows, run, sql } from './sql.ts'
+import { execute, rows, sql } from './sql.ts'
 import { until } from './until.ts'
 
 /** Runs in each of the states that docs/incidents.md names, made in the running system. */
@@ -67,7 +67,7 @@ export function statesOf(service: Installation) {
       heldUp(name, (id) => db.run.update({ where: { id }, data: { blueprint: 'v1.not.sealed.here' } })),
     exhausted: (name: string) =>
       heldUp(name, async (id) => {
-        await run(db, sql`UPDATE runs SET attempts = 5, enqueued_at = now() - interval '1 minute' WHERE id = ${id}`)
+        await execute(db, sql`UPDATE runs SET attempts = 5, enqueued_at = now() - interval '1 minute' WHERE id = ${id}`)
         await untilState(name, 'failed')
       }),
     vanished: (name: string) => heldUp(name, (id) => db.run.delete({ where: { id } })),

@@ -13,4 +13,4 @@ export async function rows<Row>(db: Db | Tx, statement: Prisma.Sql): Promise<Row
 }
 
 /** The same as `rows`, for statements whose columns cannot be read, and those that have none. */
-export const run = (db: Db | Tx, statement: Prisma.Sql): Promise<number> => db.$executeRaw(statement)
+export const execute = (db: Db | Tx, statement: Prisma.Sql): Promise<number> => db.$executeRaw(statement)

@@ -3,11 +3,8 @@ import { describe, expect, test } from 'vitest'
 import { connect, transaction } from '../../src/db/client.ts'
 import { openRateStore } from '../../src/http/rate-store.ts'
 import { startStack } from '../api/stack.ts'
-import { freshDatabase } from '../support/database.ts'
-import { atEnd, installation, needs, rows, sql, until } from '../support/kit.ts'
-import { proxyTo } from '../support/proxy.ts'
-import { ownRedis } from '../support/redis.ts'
-import { statementsOf } from '../support/statements.ts'
+import { atEnd, freshDatabase, installation, needs, ownRedis, proxyTo, statementsOf, until } from '../support/kit.ts'
+import { rows, sql } from '../support/sql.ts'
 
 /** Answers that come in time while a part is away, and reads that are limited by time. */
 

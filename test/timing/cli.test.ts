@@ -1,8 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { freshFolder, named } from '../support/kit.ts'
-import { run } from '../support/processes.ts'
+import { freshFolder, named, run } from '../support/kit.ts'
 
 /** How long the program takes. The limits are for a machine that does nothing else, so the best of several counts. */
 

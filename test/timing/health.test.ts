@@ -3,10 +3,7 @@ import { keyring } from '../../src/db/seal.ts'
 import { sealedCheck } from '../../src/db/sealed-check.ts'
 import { beat } from '../../src/queue/heartbeat.ts'
 import { type Answer, type Stack, startStack } from '../api/stack.ts'
-import { freshDatabase } from '../support/database.ts'
-import { installation, needs, rows, sql, until } from '../support/kit.ts'
-import { proxyTo } from '../support/proxy.ts'
-import { freshRedis, ownRedis } from '../support/redis.ts'
+import { freshDatabase, freshRedis, installation, needs, ownRedis, proxyTo, rows, sql, until } from '../support/kit.ts'
 
 const applies = (stack: Stack) => stack.get('/-/health/applies/')
 const ready = (stack: Stack) => stack.get('/-/health/ready/')

@@ -6,9 +6,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Prisma } from '../../src/db/generated/client.ts'
-import { longestTurnCost } from '../support/cpu-time.ts'
-import { adminToken, installation, sql } from '../support/kit.ts'
-import { within } from '../support/template.ts'
+import { adminToken, installation, longestTurnCost, sql, within } from '../support/kit.ts'
 
 /** Answers of tens of megabytes, over real connections. */
 

@@ -1,12 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { ApplyQueue } from '../../src/queue/backend.ts'
 import { runQueue } from '../../src/queue/enqueue.ts'
-import { freshDatabase } from '../support/database.ts'
-import { needs } from '../support/needs.ts'
-import { proxyTo } from '../support/proxy.ts'
-import { queueOn } from '../support/queue.ts'
-import { ownRedis } from '../support/redis.ts'
-import { until } from '../support/until.ts'
+import { freshDatabase, needs, ownRedis, proxyTo, queueOn, until } from '../support/kit.ts'
 
 const run = { id: '01a1fd79-0573-7eeb-91d6-996288491dcb', title: 'apply oauth2 grafana' }
 

@@ -4,12 +4,7 @@ import type { ApplyWorker, Backend } from '../../src/queue/backend.ts'
 import { startConsumer } from '../../src/queue/consumer.ts'
 import { runQueue } from '../../src/queue/enqueue.ts'
 import { startWatchdog } from '../../src/queue/watchdog.ts'
-import { atEnd } from '../support/at-end.ts'
-import { freshDatabase } from '../support/database.ts'
-import { needs } from '../support/needs.ts'
-import { queueOn } from '../support/queue.ts'
-import { freshRedis } from '../support/redis.ts'
-import { until } from '../support/until.ts'
+import { atEnd, freshDatabase, freshRedis, needs, queueOn, until } from '../support/kit.ts'
 
 const run = { id: '01a1fd79-0573-7eeb-91d6-996288491dcb', title: 'apply oauth2 grafana' }
 

@@ -10,8 +10,7 @@ import { untilMigrated } from '../../src/queue/migrated.ts'
 import { runFormat } from '../../src/runs/format.ts'
 import { startStack } from '../api/stack.ts'
 import { emptyDatabase, freshDatabase } from '../support/database.ts'
-import { atEnd, example, freshFolder, installation, named, rows, sql, until } from '../support/kit.ts'
-import { run } from '../support/processes.ts'
+import { atEnd, example, freshFolder, installation, named, rows, run, sql, until } from '../support/kit.ts'
 
 /** Neighbouring versions side by side, as in a rolling upgrade. */
 

@@ -9,14 +9,7 @@ import { withLogin } from '../../src/db/roles.ts'
 import { keyring } from '../../src/db/seal.ts'
 import { sealedCheck } from '../../src/db/sealed-check.ts'
 import { startEmbedded } from '../../src/standalone/embedded.ts'
-import { applyPath } from '../support/asker.ts'
-import { atEnd } from '../support/at-end.ts'
-import { emptyDatabase } from '../support/database.ts'
-import { freshFolder } from '../support/folder.ts'
-import { freePort } from '../support/free-port.ts'
-import { run } from '../support/processes.ts'
-import { within } from '../support/template.ts'
-import { until } from '../support/until.ts'
+import { applyPath, atEnd, emptyDatabase, freePort, freshFolder, run, until, within } from '../support/kit.ts'
 
 /**
  * An installation of version 0.1.0 (`0.1.0.sql`), as version 0.2.0 left it, is started by this version: API and worker as

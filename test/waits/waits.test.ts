@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { activeRuns } from '../../src/queue/active.ts'
-import { adminToken, dashboardOf, installation, run, sql, until } from '../support/kit.ts'
+import { adminToken, dashboardOf, execute, installation, sql, until } from '../support/kit.ts'
 
 /** Requests that wait for a change of a run, of the list of runs, or of a page. */
 
@@ -69,7 +69,7 @@ describe('of a run', () => {
     const { headers } = await get(path)
     const changed = get(path, { headers: { 'if-none-match': headers.get('etag') ?? '', prefer: 'wait=29' } })
     await waiting('run', 1)
-    await run(there.db, sql`UPDATE runs SET changed_in = pg_current_xact_id()::text::bigint WHERE slug = 'held'`)
+    await execute(there.db, sql`UPDATE runs SET changed_in = pg_current_xact_id()::text::bigint WHERE slug = 'held'`)
     // The wait notices it within this time, or not: both have to pass.
     await delay(300)
     release()

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'vitest'
-import { example, kinds } from '../../support/examples.ts'
-import { type Installation, installation } from '../../support/installation.ts'
+import { example, type Installation, installation, kinds } from '../../support/kit.ts'
 import { toldApplied } from './apply-cases.ts'
 import { type Row, rowsOf } from './matrix.ts'
 import { stage } from './trial.ts'

@@ -1,8 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { groupView } from '../../../src/views/group.ts'
-import { installation, rows, sql } from '../../support/kit.ts'
-import { statementsOf } from '../../support/statements.ts'
+import { installation, rows, sql, statementsOf } from '../../support/kit.ts'
 import { column, type Listed, queryOf, read, refusal, testPages, testRefusals, testStatements } from './listing.ts'
 
 /** GET /api/v3/core/groups/ */

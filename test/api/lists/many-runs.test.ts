@@ -2,8 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Prisma } from '../../../src/db/generated/client.ts'
 import { runSummary } from '../../../src/views/run.ts'
-import { installation, raw, rows, sql } from '../../support/kit.ts'
-import { within } from '../../support/template.ts'
+import { installation, raw, rows, sql, within } from '../../support/kit.ts'
 import { column, type Listed, read } from './listing.ts'
 
 /** More runs than the list counts: pages are those of SQL, and `count` says that there are more. */

@@ -4,9 +4,7 @@ import type { Prisma } from '../../../src/db/generated/client.ts'
 import { groupView } from '../../../src/views/group.ts'
 import { userView } from '../../../src/views/user.ts'
 import { userConsent } from '../../../src/views/user-consent.ts'
-import { longestTurnCost } from '../../support/cpu-time.ts'
-import { installation, raw, rows, sql } from '../../support/kit.ts'
-import { within } from '../../support/template.ts'
+import { installation, longestTurnCost, raw, rows, sql, within } from '../../support/kit.ts'
 import { column, type Listed, type Parameters, read } from './listing.ts'
 
 /** Lists of very many rows. */

@@ -6,9 +6,7 @@ import { json as bodyOf, text } from 'node:stream/consumers'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { maxStreams } from '../../../src/http/long-answer.ts'
-import { adminToken, freshFolder, installation, rows, sql, until } from '../../support/kit.ts'
-import { recordStatements } from '../../support/statements.ts'
-import { within } from '../../support/template.ts'
+import { adminToken, freshFolder, installation, recordStatements, rows, sql, until, within } from '../../support/kit.ts'
 
 /** Long answers over real connections, to clients that take their time. */
 

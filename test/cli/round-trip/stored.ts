@@ -5,7 +5,7 @@ import type { Engine } from '../../../src/plan/engine.ts'
 import { linksOf, type Row } from '../../../src/plan/statements.ts'
 import { toValues } from '../../../src/plan/storage.ts'
 import { adminToken } from '../../support/engine.ts'
-import { raw, rows, run, sql } from '../../support/sql.ts'
+import { execute, raw, rows, sql } from '../../support/sql.ts'
 
 /** What an installation has configured, read past the API, with other rows by name in the place of keys. */
 
@@ -57,7 +57,7 @@ async function readRows(db: Db, model: Model): Promise<{ model: Model; row: Row 
 
 /** Makes the installation what it was at its first start. */
 export async function emptied({ db, engine }: { db: Db; engine: Engine }): Promise<void> {
-  await run(
+  await execute(
     db,
     sql`DO $$ BEGIN
     DELETE FROM applications; DELETE FROM providers; DELETE FROM property_mappings; DELETE FROM flows;

@@ -1,9 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { adminToken, applyPath, freshFolder, type Installation, installation } from '../../support/kit.ts'
+import { adminToken, applyPath, freshFolder, type Installation, installation, run } from '../../support/kit.ts'
 import { installCli, installNodes, type Nodes } from '../../support/packed-cli.ts'
-import { run } from '../../support/processes.ts'
 import {
   applications,
   claims,
