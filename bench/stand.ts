@@ -103,7 +103,7 @@ export async function openStand(
   for (const worker of workers) await answers(`${url}/-/health/ready/`, worker)
   const heard = 'SELECT count(*)::integer AS count FROM workers'
   const countHeard = () => within(database.url, (client) => client.query<{ count: number }>(heard))
-  await until(async () => (await countHeard()).rows[0]?.count === count, { what: `${count} workers to be heard` })
+  await until(`${count} workers to be heard`, async () => (await countHeard()).rows[0]?.count === count)
   return {
     url,
     token,

@@ -7,27 +7,25 @@ import { costOf } from './support/cpu-time.ts'
 const messagesOf = (schema: z.ZodType, value: unknown) =>
   schema.safeParse(value).error?.issues.map(({ message }) => message)
 
-describe('zod has sentences for the person who wrote the value', () => {
-  test.each<[string, z.ZodType, unknown, string]>([
-    ['nothing', z.object({ a: z.string() }), {}, 'This field is required.'],
-    ['text', z.string(), 5, 'Must be text.'],
-    ['a number', z.number(), '5', 'Must be a number.'],
-    ['a whole number', z.int(), 1.5, 'Must be a whole number.'],
-    ['a boolean', z.boolean(), 'true', 'Must be true or false.'],
-    ['a list', z.array(z.string()), {}, 'Must be a list.'],
-    ['an object', z.object({}), [], 'Must be an object.'],
-    ['a record', z.record(z.string(), z.string()), 'x', 'Must be an object.'],
-    ['something', z.string().min(1), '', 'May not be empty.'],
-    ['more', z.string().min(3), 'ab', 'Must be at least 3 characters.'],
-    ['less', z.string().max(3), 'abcd', 'Must be at most 3 characters.'],
-    ['fewer entries', z.array(z.int()).max(1), [1, 2], 'Must be at most 1 entries.'],
-    ['a smaller number', z.number().max(9), 10, 'Must be at most 9.'],
-    ['a choice', z.enum(['all', 'any']), 'some', 'Must be one of: all, any.'],
-    ['a known field', z.strictObject({}), { a: 1 }, 'Unknown field: a.'],
-    ['its own sentence', z.string('Say it.'), 5, 'Say it.'],
-  ])('%s', (_, schema, value, sentence) => {
-    expect(messagesOf(schema, value)).toEqual([sentence])
-  })
+test.each<[string, z.ZodType, unknown, string]>([
+  ['nothing', z.object({ a: z.string() }), {}, 'This field is required.'],
+  ['text', z.string(), 5, 'Must be text.'],
+  ['a number', z.number(), '5', 'Must be a number.'],
+  ['a whole number', z.int(), 1.5, 'Must be a whole number.'],
+  ['a boolean', z.boolean(), 'true', 'Must be true or false.'],
+  ['a list', z.array(z.string()), {}, 'Must be a list.'],
+  ['an object', z.object({}), [], 'Must be an object.'],
+  ['a record', z.record(z.string(), z.string()), 'x', 'Must be an object.'],
+  ['something', z.string().min(1), '', 'May not be empty.'],
+  ['more', z.string().min(3), 'ab', 'Must be at least 3 characters.'],
+  ['less', z.string().max(3), 'abcd', 'Must be at most 3 characters.'],
+  ['fewer entries', z.array(z.int()).max(1), [1, 2], 'Must be at most 1 entries.'],
+  ['a smaller number', z.number().max(9), 10, 'Must be at most 9.'],
+  ['a choice', z.enum(['all', 'any']), 'some', 'Must be one of: all, any.'],
+  ['a known field', z.strictObject({}), { a: 1 }, 'Unknown field: a.'],
+  ['its own sentence', z.string('Say it.'), 5, 'Say it.'],
+])('zod has sentences for the person who wrote the value: %s', (_, schema, value, sentence) => {
+  expect(messagesOf(schema, value)).toEqual([sentence])
 })
 
 describe('nearest', () => {

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { type Actor, allows, type Permission, permissionsOf, system } from '../src/permissions.ts'
 
 const actor = (held: Permission[], isSuperuser = false): Actor => ({
@@ -12,19 +12,17 @@ test('a model has four permissions', () => {
   expect(permissionsOf('group')).toEqual(['view_group', 'add_group', 'change_group', 'delete_group'])
 })
 
-describe('a permission is allowed', () => {
-  test.each<[string, Actor, boolean]>([
-    ['to an actor who holds it', actor(['view_group']), true],
-    ['not to an actor who holds another of the same model', actor(['add_group', 'change_group']), false],
-    [
-      'not to an actor who holds one that begins alike',
-      actor(['view_groups' as Permission, 'view_group_member' as Permission]),
-      false,
-    ],
-    ['not to an actor who holds nothing', actor([]), false],
-    ['to a superuser who holds nothing', actor([], true), true],
-    ['to the service itself', system, true],
-  ])('%s', (_, who, expected) => {
-    expect(allows(who, 'view_group')).toBe(expected)
-  })
+test.each<[string, Actor, boolean]>([
+  ['to an actor who holds it', actor(['view_group']), true],
+  ['not to an actor who holds another of the same model', actor(['add_group', 'change_group']), false],
+  [
+    'not to an actor who holds one that begins alike',
+    actor(['view_groups' as Permission, 'view_group_member' as Permission]),
+    false,
+  ],
+  ['not to an actor who holds nothing', actor([]), false],
+  ['to a superuser who holds nothing', actor([], true), true],
+  ['to the service itself', system, true],
+])('a permission is allowed: %s', (_, who, expected) => {
+  expect(allows(who, 'view_group')).toBe(expected)
 })

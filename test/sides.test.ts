@@ -43,18 +43,16 @@ describe('lists of a field', () => {
   })
 })
 
-describe('objects', () => {
-  test.each([
-    [{ a: 1, b: { c: 2, d: 3 } }, { b: { d: 3, c: 4 }, a: 1 }, ['f.b.c - 2 + 4']],
-    [{ a: 1 }, { b: null }, ['f.a - 1 + ', 'f.b -  + null']],
-    [{ list: [{ id: 1 }, { id: 2 }] }, { list: [{ id: 1 }, { id: 3 }] }, ['f.list.1.id - 2 + 3']],
-    [{ list: [{ id: 1 }] }, { list: [{ id: 1 }, { id: 3 }] }, ['f.list -  + {"id":3}']],
-    [{ list: [1, 2], x: 1 }, { list: [2, 1], x: 2 }, ['f.list - [1,2] + [2,1]', 'f.x - 1 + 2']],
-    [{ 'a.b': { 'c d': 1 } }, { 'a.b': { 'c d': 2 } }, ['f."a.b"."c d" - 1 + 2']],
-    [{ a: { b: 1 } }, { a: [1] }, ['f.a - {"b":1} + [1]']],
-  ])('%j -> %j', (from, to, expected) => {
-    expect(text(from, to)).toEqual(expected)
-  })
+test.each([
+  [{ a: 1, b: { c: 2, d: 3 } }, { b: { d: 3, c: 4 }, a: 1 }, ['f.b.c - 2 + 4']],
+  [{ a: 1 }, { b: null }, ['f.a - 1 + ', 'f.b -  + null']],
+  [{ list: [{ id: 1 }, { id: 2 }] }, { list: [{ id: 1 }, { id: 3 }] }, ['f.list.1.id - 2 + 3']],
+  [{ list: [{ id: 1 }] }, { list: [{ id: 1 }, { id: 3 }] }, ['f.list -  + {"id":3}']],
+  [{ list: [1, 2], x: 1 }, { list: [2, 1], x: 2 }, ['f.list - [1,2] + [2,1]', 'f.x - 1 + 2']],
+  [{ 'a.b': { 'c d': 1 } }, { 'a.b': { 'c d': 2 } }, ['f."a.b"."c d" - 1 + 2']],
+  [{ a: { b: 1 } }, { a: [1] }, ['f.a - {"b":1} + [1]']],
+])('objects: %j -> %j', (from, to, expected) => {
+  expect(text(from, to)).toEqual(expected)
 })
 
 describe('long items of lists', () => {

@@ -166,7 +166,7 @@ describe('If-Match', () => {
     })
     await begun
     const answer = remove(slug, { by: there.admin, ifMatch: etag })
-    await until(isWaiting, { what: 'the deletion to wait for the row' })
+    await until('the deletion to wait for the row', isWaiting)
     commit()
     await change
     expect((await answer).status).toBe(412)

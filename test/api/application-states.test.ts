@@ -46,7 +46,7 @@ async function failed(submit: () => Promise<Answer>, meanwhile = async () => {})
     await there.db.run.update({ where: { id }, data: { blueprint: 'v1.not.sealed.here' } })
   })
   const run = () => there.db.run.findUniqueOrThrow({ where: { id } })
-  await until(async () => (await run()).state === 'failed', { what: 'the run to fail' })
+  await until('the run to fail', async () => (await run()).state === 'failed')
   return id
 }
 
@@ -111,7 +111,7 @@ test.each([
   expect((await stateOf(was))?.state).toBe('failing')
   expect(await inState('failing')).toContain(was)
   await answered(202, rename(slug, was))
-  await until(async () => (await inState('applied')).includes(slug), { what: 'the rename' })
+  await until('the rename', async () => (await inState('applied')).includes(slug))
   expect(await inState('failing')).not.toContain(slug)
 })
 
@@ -134,7 +134,7 @@ test('it waits while a run that names it has not ended', async () => {
   await applied(put(slug))
   const release = there.hold()
   const sent = put(slug, { group: 'New' })
-  await until(async () => (await stateOf(slug))?.state === 'waiting', { what: 'the application to wait' })
+  await until('the application to wait', async () => (await stateOf(slug))?.state === 'waiting')
   expect(await inState('waiting')).toEqual([slug])
   release()
   await applied(sent)
@@ -173,7 +173,6 @@ test('the tag of an application does not depend on its state', async () => {
 })
 
 test('another word is refused', async () => {
-  const { status, text } = await there.admin.get('/api/v3/core/applications/?state=broken')
-  expect(status).toBe(400)
+  const { text } = await answered(400, there.admin.get('/api/v3/core/applications/?state=broken'))
   expect(text).toContain('applied, failing, waiting, changed_outside')
 })

@@ -151,9 +151,9 @@ test('each attempt that fails is recorded, and the run goes on', async () => {
     at: expect.any(String),
     cause: 'canceling statement due to lock timeout (SQLSTATE 55P03)',
   }
-  await until(async () => ((await read(id)).failed_attempts ?? []).length > 0, { what: 'the attempt to be recorded' })
+  await until('the attempt to be recorded', async () => ((await read(id)).failed_attempts ?? []).length > 0)
   await heals(of)
-  await until(async () => (await read(id)).state === 'done', { what: 'the next attempt', withinMs: 60_000 })
+  await until('the next attempt', async () => (await read(id)).state === 'done', { withinMs: 60_000 })
   const run = await read(id)
   expect(run.failed_attempts?.[0]).toEqual(attempt)
   expect(run.cause).toBeNull()

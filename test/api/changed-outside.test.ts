@@ -10,8 +10,7 @@ const put = (body: object, headers: Record<string, string> = {}) =>
   applied(there.admin.put(applyPath, body, { headers }))
 const apply = (entries: readonly Entry[]) => applied(there.admin.apply(entries))
 async function isOutside(of = slug): Promise<boolean | null> {
-  const { status, json, text } = await there.admin.get(`/api/v3/core/applications/${of}/history/?page_size=1`)
-  expect(status, text).toBe(200)
+  const { json } = await answered(200, there.admin.get(`/api/v3/core/applications/${of}/history/?page_size=1`))
   return (json as { changed_outside: boolean | null }).changed_outside
 }
 

@@ -68,22 +68,12 @@ test('what refers to it comes after it, and it must fit', async () => {
   const unfit = {
     authorization_flow: [`The flow ${key} has the designation recovery: this field takes authorization.`],
   }
-  expect(await apply([oauth2({ authorization_flow: key }), flow()])).toMatchObject({
-    status: 400,
-    json: { entries: { 0: none } },
-  })
-  expect(await apply([flow('recovery'), oauth2({ authorization_flow: key })])).toMatchObject({
-    status: 400,
-    json: { entries: { 1: unfit } },
-  })
+  await answered(400, apply([oauth2({ authorization_flow: key }), flow()]), { entries: { 0: none } })
+  await answered(400, apply([flow('recovery'), oauth2({ authorization_flow: key })]), { entries: { 1: unfit } })
   // What the document makes of a row that is there counts.
   await twice([flow()])
-  expect(await apply([flow('recovery'), oauth2({ authorization_flow: key })])).toMatchObject({
-    status: 400,
-    json: { entries: { 1: unfit } },
-  })
-  expect(await apply([{ ...flow(), state: 'absent' }, oauth2({ authorization_flow: key })])).toMatchObject({
-    status: 400,
-    json: { entries: { 1: none } },
+  await answered(400, apply([flow('recovery'), oauth2({ authorization_flow: key })]), { entries: { 1: unfit } })
+  await answered(400, apply([{ ...flow(), state: 'absent' }, oauth2({ authorization_flow: key })]), {
+    entries: { 1: none },
   })
 })

@@ -106,25 +106,22 @@ describe('an operator', () => {
   })
 })
 
-describe('a run', () => {
-  test('has a page that its job links to, for its submitter and for users with view_run', async () => {
-    const { id, requestId } = await service.db.run.findFirstOrThrow()
-    const reader = await service.make.user({ permissions: ['view_queue', 'view_run'] })
-    const see = async (token: string, url: string) =>
-      send({ method: 'GET', url, headers: { cookie: await session(token) } })
-    const [job] = (await see(reader.token, '/admin/queues/api/queues?activeQueue=apply&status=completed')).json()
-      .queues[0].jobs
-    expect(job.externalUrl).toEqual({ displayText: 'Run', href: `/admin/runs/${id}/` })
-    const { statusCode, body } = await see(reader.token, job.externalUrl.href)
-    expect(statusCode).toBe(200)
-    for (const shown of ['applied', 'created', requestId, `/api/v3/blueprints/runs/${id}/`])
-      expect(body).toContain(shown)
-    for (const [token, url] of [
-      [viewer.token, job.externalUrl.href],
-      [reader.token, '/admin/runs/01a1fd79-0573-7eeb-91d6-996288491dcb/'],
-    ] as const)
-      expect(await see(token, url)).toMatchObject({ statusCode: 404, body: expect.not.stringContaining(requestId) })
-  })
+test('a run has a page that its job links to, for its submitter and for users with view_run', async () => {
+  const { id, requestId } = await service.db.run.findFirstOrThrow()
+  const reader = await service.make.user({ permissions: ['view_queue', 'view_run'] })
+  const see = async (token: string, url: string) =>
+    send({ method: 'GET', url, headers: { cookie: await session(token) } })
+  const [job] = (await see(reader.token, '/admin/queues/api/queues?activeQueue=apply&status=completed')).json()
+    .queues[0].jobs
+  expect(job.externalUrl).toEqual({ displayText: 'Run', href: `/admin/runs/${id}/` })
+  const { statusCode, body } = await see(reader.token, job.externalUrl.href)
+  expect(statusCode).toBe(200)
+  for (const shown of ['applied', 'created', requestId, `/api/v3/blueprints/runs/${id}/`]) expect(body).toContain(shown)
+  for (const [token, url] of [
+    [viewer.token, job.externalUrl.href],
+    [reader.token, '/admin/runs/01a1fd79-0573-7eeb-91d6-996288491dcb/'],
+  ] as const)
+    expect(await see(token, url)).toMatchObject({ statusCode: 404, body: expect.not.stringContaining(requestId) })
 })
 
 describe('logging out', () => {

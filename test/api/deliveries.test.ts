@@ -23,7 +23,7 @@ const runOf = ({ headers }: Answer) => headers['content-location'] ?? headers.lo
 const runs = () => there.db.run.count({ where: { slug: name } })
 const ended = async (path = '') => {
   const read = async () => (await there.admin.get(path)).json as { state: string; applied: boolean }
-  await until(async () => (await read()).state === 'done', { what: 'the run to end' })
+  await until('the run to end', async () => (await read()).state === 'done')
   return read()
 }
 
@@ -132,10 +132,7 @@ describe('Idempotency-Key', () => {
     // All of these are let in, and no more.
     const others = Array.from({ length: 128 }, async (_, index) => send(await named('radius', `${name}-${index}`)))
     await busy.queued(129)
-    expect(await send(await named('radius', `${name}-more`))).toMatchObject({
-      status: 503,
-      json: { code: 'unavailable' },
-    })
+    await answered(503, send(await named('radius', `${name}-more`)), { code: 'unavailable' })
     const other = await send(await named('radius', `${name}-more`), { 'idempotency-key': randomUUID() })
     expect(other).toMatchObject({ status: 503, json: { code: 'unavailable' } })
     const joined = send(body, { 'idempotency-key': key })
@@ -239,10 +236,7 @@ describe('Prefer: respond-async', () => {
     })
     await there.db.run.createMany({ data: Array.from({ length: 1_000 }, () => row(randomUUID())) })
     for (const key of [{}, { key: randomUUID() }])
-      expect(await put(body, { ...key, prefer: 'respond-async', as: user })).toMatchObject({
-        status: 429,
-        json: { code: 'too_many_requests' },
-      })
+      await answered(429, put(body, { ...key, prefer: 'respond-async', as: user }), { code: 'too_many_requests' })
     await there.db.run.deleteMany({ where: { title: 'waits' } })
   })
 })

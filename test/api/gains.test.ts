@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { answered } from '../support/asker.ts'
 import { type Asker, type AskOptions, applied, installation, name, sql, rows as statement } from '../support/kit.ts'
 
 /** What gives rights reaches only the users whom a request names. The whole rule is tested in test/rights/gains.test.ts. */
@@ -26,10 +27,9 @@ async function group() {
 describe('PATCH of a group', () => {
   test('that gives its members rights is a 409, until it is acknowledged or names them', async () => {
     const [{ amira, pk }, other] = [await group(), await group()]
-    const refused = await send('patch', `${groups}${pk}/`, { is_superuser: true })
-    expect(refused).toMatchObject({
-      status: 409,
-      json: { code: 'conflict', detail: `${gain(amira.username)}${remedy}` },
+    await answered(409, send('patch', `${groups}${pk}/`, { is_superuser: true }), {
+      code: 'conflict',
+      detail: `${gain(amira.username)}${remedy}`,
     })
     const headers = { 'Gatewright-Allow': 'grants' }
     expect((await send('patch', `${groups}${pk}/`, { is_superuser: true }, { headers })).status).toBe(200)
@@ -48,22 +48,17 @@ describe('PATCH of a group', () => {
       [{ is_superuser: true }, 'superuser'],
       [{ roles: [role.pk] }, 'view_user'],
     ] as const)
-      expect(await send('patch', `${groups}${parent.pk}/`, fields)).toMatchObject({
-        status: 409,
-        json: { detail: `${gain(amira.username, rights)}${remedy}` },
+      await answered(409, send('patch', `${groups}${parent.pk}/`, fields), {
+        detail: `${gain(amira.username, rights)}${remedy}`,
       })
   })
 
   test('reports an unknown header and word with the errors of the body', async () => {
     const headers = { 'Gatewright-Allow': 'grant', 'gatewright-alow': 'grants' }
-    const answer = await send('patch', `${groups}${(await group()).pk}/`, { is_superuser: 3 }, { headers })
-    expect(answer).toMatchObject({
-      status: 400,
-      json: {
-        'Gatewright-Allow': [expect.stringContaining('Did you mean grants?')],
-        'gatewright-alow': [expect.stringContaining('Unknown header')],
-        is_superuser: [expect.any(String)],
-      },
+    await answered(400, send('patch', `${groups}${(await group()).pk}/`, { is_superuser: 3 }, { headers }), {
+      'Gatewright-Allow': [expect.stringContaining('Did you mean grants?')],
+      'gatewright-alow': [expect.stringContaining('Unknown header')],
+      is_superuser: [expect.any(String)],
     })
   })
 })
@@ -87,10 +82,7 @@ describe('a document', () => {
 
   test('that fills a role which a user wears already is a 409', async () => {
     const { amira, role, document } = await worn()
-    expect(await send('put', documents, document)).toMatchObject({
-      status: 409,
-      json: { detail: `${gain(amira.username, 'impersonate')}${remedy}` },
-    })
+    await answered(409, send('put', documents, document), { detail: `${gain(amira.username, 'impersonate')}${remedy}` })
     expect(await there.db.role.findUnique({ where: { pk: role.pk } })).toMatchObject({ permissions: [] })
     const headers = { 'Gatewright-Allow': 'grants' }
     const { status, json } = await send('put', documents, document, { headers })
@@ -119,10 +111,8 @@ describe('a document', () => {
     const plan = await send('put', `${documents}?dry_run=true`, document)
     const bo = await there.make.user()
     await statement(there.db, sql`INSERT INTO memberships (group_pk, user_pk) VALUES (${pk}::uuid, ${bo.pk})`)
-    const answer = await send('put', documents, document, { ifMatch: plan.etag })
-    expect(answer).toMatchObject({
-      status: 412,
-      json: { detail: expect.stringContaining('who gains rights changed after the plan. Plan again') },
+    await answered(412, send('put', documents, document, { ifMatch: plan.etag }), {
+      detail: expect.stringContaining('who gains rights changed after the plan. Plan again'),
     })
     // Fewer than were reviewed are no surprise.
     await statement(there.db, sql`DELETE FROM memberships WHERE group_pk = ${pk}::uuid`)

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { type Asker, installation, statementsOf, within } from '../support/kit.ts'
+import { type Asker, answered, installation, statementsOf, within } from '../support/kit.ts'
 
 /** GET /core/groups/{uuid}/members/ */
 
@@ -29,8 +29,7 @@ const page = z.strictObject({
 })
 
 async function read(url: string, by: Asker = there.admin) {
-  const { status, json, text } = await by.get(url)
-  expect(status, text).toBe(200)
+  const { json } = await answered(200, by.get(url))
   return page.parse(json)
 }
 
@@ -75,17 +74,15 @@ test('members who come and go move no others to another page', async () => {
   expect((await read(String(second.next))).results).toMatchObject([{ user: cid.pk }])
 })
 
-describe('without the users', () => {
-  test.each<[string, () => Asker, string]>([
-    ['for a caller who may not view them', () => viewer, ''],
-    ['for a caller who does not want them', () => there.admin, '&include_users=false'],
-  ])('%s, it has their keys', async (_, by, query) => {
-    const { results, next } = await read(`${path}?page_size=5${query}`, by())
-    expect(results).toHaveLength(5)
-    for (const { user_obj } of results) expect(user_obj).toBeNull()
-    expect(next).toBe(`${path}?after=${results.at(-1)?.user}&page_size=5${query}`)
-    expect((await read(String(next), by())).results[0]?.user_obj).toBeNull()
-  })
+test.each<[string, () => Asker, string]>([
+  ['for a caller who may not view them', () => viewer, ''],
+  ['for a caller who does not want them', () => there.admin, '&include_users=false'],
+])('without the users: %s, it has their keys', async (_, by, query) => {
+  const { results, next } = await read(`${path}?page_size=5${query}`, by())
+  expect(results).toHaveLength(5)
+  for (const { user_obj } of results) expect(user_obj).toBeNull()
+  expect(next).toBe(`${path}?after=${results.at(-1)?.user}&page_size=5${query}`)
+  expect((await read(String(next), by())).results[0]?.user_obj).toBeNull()
 })
 
 test.each<[string, string, object]>([

@@ -14,7 +14,7 @@ type Line = Readonly<Record<string, unknown>> & { readonly level: number; readon
 async function linesOf(service: Installation, request: string): Promise<readonly Line[]> {
   const lines = () =>
     service.log.map((line): Line => JSON.parse(line)).filter((line) => line.request === request && line.level >= 30)
-  await until(() => lines().some(({ msg }) => msg === 'answered'), { what: 'the line about the answer' })
+  await until('the line about the answer', () => lines().some(({ msg }) => msg === 'answered'))
   return lines()
 }
 
@@ -87,7 +87,7 @@ test('a refusal in the API: one line with its code and title, and no run', async
 test('an attempt that comes to nothing: every line has the fields, and no stack', async () => {
   const letIn = await lockedOut(there.db, '57014')
   const sending = submit(there, await named('radius', 'later'))
-  await until(() => there.log.some((line) => line.includes('enqueueing a run again')), { what: 'another attempt' })
+  await until('another attempt', () => there.log.some((line) => line.includes('enqueueing a run again')))
   await letIn()
   const { answer, lines, id } = await sending
   expect(answer.status).toBe(200)
@@ -122,7 +122,7 @@ test('a page that its script reads again is for debugging only, unless it fails 
   ) => {
     await dashboard.send({ method, url, headers: { cookie, origin, 'x-request-id': request, ...headers } })
     const line = () => there.log.find((each) => each.includes(`"${request}"`) && each.includes('"answered"'))
-    return JSON.parse(await until(line, { what: 'the line about the answer' })).level
+    return JSON.parse(await until('the line about the answer', line)).level
   }
   const again = { 'gatewright-refresh': '1' }
   expect(await levelOf('again', '/admin/', again)).toBe(20)

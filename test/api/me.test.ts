@@ -65,12 +65,10 @@ describe('settings of a group', () => {
   test('reach only users all of whose rights the caller held who wrote them', async () => {
     const { pk } = await on.make.group()
     const writer = await on.make.user({ permissions: ['change_group', 'view_user'] })
-    const [plain, weaker, stronger, root] = [
-      await on.make.user({ groups: [pk] }),
-      await on.make.user({ groups: [pk], permissions: ['view_user'] }),
-      await on.make.user({ groups: [pk], permissions: ['view_user', 'view_group'] }),
-      await on.make.user({ groups: [pk], superuser: true }),
-    ]
+    const plain = await on.make.user({ groups: [pk] })
+    const weaker = await on.make.user({ groups: [pk], permissions: ['view_user'] })
+    const stronger = await on.make.user({ groups: [pk], permissions: ['view_user', 'view_group'] })
+    const root = await on.make.user({ groups: [pk], superuser: true })
     await on.db.user.update({ where: { pk: stronger.pk }, data: { attributes: theme('own') } })
     await write(writer, pk, theme('of the writer'))
     for (const user of [plain, weaker]) expect(await settingsOf(user)).toEqual({ theme: 'of the writer' })
@@ -91,10 +89,8 @@ describe('settings of a group', () => {
     })
     const { pk } = z.object({ pk: z.string() }).parse(made.json)
     const low = await on.make.group({ parent: pk })
-    const [plain, stronger] = [
-      await on.make.user({ groups: [low.pk] }),
-      await on.make.user({ groups: [low.pk], permissions: ['view_user'] }),
-    ]
+    const plain = await on.make.user({ groups: [low.pk] })
+    const stronger = await on.make.user({ groups: [low.pk], permissions: ['view_user'] })
     expect(await settingsOf(plain)).toEqual({ theme: 'of the writer' })
     expect(await settingsOf(stronger)).toEqual({})
   })
@@ -120,10 +116,8 @@ describe('settings of a group', () => {
     const { pk } = await on.make.group()
     const support = await on.make.user({ permissions: ['impersonate', 'view_group'] })
     const helped = await on.make.user({ permissions: ['change_group', 'view_user', 'view_group'] })
-    const [one, other] = [
-      await on.make.user({ groups: [pk], permissions: ['view_group'] }),
-      await on.make.user({ groups: [pk], permissions: ['view_user'] }),
-    ]
+    const one = await on.make.user({ groups: [pk], permissions: ['view_group'] })
+    const other = await on.make.user({ groups: [pk], permissions: ['view_user'] })
     await write(support, pk, theme('by both'), helped.username)
     expect(await settingsOf(one)).toEqual({ theme: 'by both' })
     expect(await settingsOf(other)).toEqual({})
@@ -202,8 +196,7 @@ describe('Impersonate-User', () => {
   test('requires the permission, and does not show other callers which users exist', async () => {
     const someone = await on.make.user()
     for (const name of [someone.username, 'no-such-user']) {
-      const answer = await someone.get(path, { headers: { 'impersonate-user': name } })
-      expect(answer).toMatchObject({ status: 403, json: { code: 'permission_denied' } })
+      await answered(403, someone.get(path, { headers: { 'impersonate-user': name } }), { code: 'permission_denied' })
     }
   })
 

@@ -16,13 +16,10 @@ const there = await installation({ workers: 'none', limits: { rateLimitWaitingRu
 const scrape = async (of = there): Promise<Samples> => samplesOf((await of.as('').get('/-/metrics/')).text)
 /** Gauges are read once a second at most. */
 const scrapeWith = (series: string, value: number | undefined, of = there) =>
-  until(
-    async () => {
-      const samples = await scrape(of)
-      return samples.get(series) === value ? samples : null
-    },
-    { what: `${series} to be ${value}` },
-  )
+  until(`${series} to be ${value}`, async () => {
+    const samples = await scrape(of)
+    return samples.get(series) === value ? samples : null
+  })
 
 test('says which version runs, and which format of runs it knows', async () => {
   const info = `gatewright_build_info{program="api",version="${manifest.version}",run_format="${runFormat}"}`
@@ -32,7 +29,7 @@ test('says which version runs, and which format of runs it knows', async () => {
 test('a paused queue is shown, and nothing is said about consumption meanwhile', async () => {
   await rows(there.db, sql`INSERT INTO queue_heartbeats (queue, consumed_at) VALUES ('apply', now())`)
   const consumed = 'gatewright_last_consumption_timestamp_seconds'
-  await until(async () => (await scrape()).has(consumed), { what: 'the consumption to be shown' })
+  await until('the consumption to be shown', async () => (await scrape()).has(consumed))
   expect((await scrape()).get('gatewright_queue_paused')).toBe(0)
   await there.queue.pause()
   const paused = await scrapeWith('gatewright_queue_paused', 1)
@@ -88,10 +85,10 @@ test('connections in use, idle and not opened yet, and what waits for one', asyn
   expect(await read()).toEqual([0, 0, 2, 0])
   const { promise, resolve } = Promise.withResolvers<void>()
   const taken = Array.from({ length: 3 }, () => transaction(db, () => promise))
-  await until(async () => (await read()).join() === '2,0,0,1', { what: 'the third to wait' })
+  await until('the third to wait', async () => (await read()).join() === '2,0,0,1')
   resolve()
   await Promise.allSettled(taken)
-  await until(async () => (await read()).join() === '0,2,0,0', { what: 'both to be idle' })
+  await until('both to be idle', async () => (await read()).join() === '0,2,0,0')
   await db.$disconnect()
 })
 

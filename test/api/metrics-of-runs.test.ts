@@ -82,7 +82,7 @@ test('each end of a run is counted once, whether anything waits for it or not', 
     body: JSON.stringify(named('later')),
   }
   expect((await stack.get(applyRoute, later)).status).toBe(202)
-  await until(async () => (await db.run.findFirst({ where: { slug: 'later' } }))?.state === 'done', { what: 'its end' })
+  await until('its end', async () => (await db.run.findFirst({ where: { slug: 'later' } }))?.state === 'done')
   worker.signal('SIGSTOP')
   expect((await apply('late')).status).toBe(503)
   worker.signal('SIGCONT')
@@ -95,7 +95,7 @@ test('each end of a run is counted once, whether anything waits for it or not', 
     [ended('cancelled', 'late')]: 1,
   }
   const total = (samples: Samples) => Object.values(of(samples, 'gatewright_runs_ended_total')).reduce((a, b) => a + b)
-  await until(async () => total(await scrape(stack)) === 8, { what: 'all ends to be counted' })
+  await until('all ends to be counted', async () => total(await scrape(stack)) === 8)
   const samples = await scrape(stack)
   expect(counted(samples, 'gatewright_runs_ended_total')).toEqual(expected)
   expect(counted(samples, 'gatewright_run_attempts_failed_total')).toEqual({
@@ -113,7 +113,7 @@ test('each end of a run is counted once, whether anything waits for it or not', 
   const next = await stack.startWorker()
   const other = await startStack({ databaseUrl: url, redisUrl: null })
   expect((await other.put(named('four'))).status).toBe(200)
-  await until(async () => (await scrape(stack)).get(ended('applied')) === 4, { what: 'the fourth' })
+  await until('the fourth', async () => (await scrape(stack)).get(ended('applied')) === 4)
   const seen = counted(await scrape(other), 'gatewright_runs_ended_total')
   expect(seen).toEqual({ ...expected, [ended('applied')]: 4 })
   expect((await scrape(other)).get('gatewright_worker_starts_total')).toBe(2)
@@ -153,7 +153,7 @@ describe.runIf(needs('promtool'))('promtool', () => {
     const stack = await startStack({ databaseUrl: url, redisUrl: null })
     const worker = await stack.startWorker()
     expect((await stack.put(example)).status).toBe(200)
-    await until(async () => (await scrape(stack)).get(ended('applied')) === 1, { what: 'the run to be counted' })
+    await until('the run to be counted', async () => (await scrape(stack)).get(ended('applied')) === 1)
     const { text } = await stack.get('/-/metrics/')
     expect(await promtool(['check', 'metrics'], { input: text })).toEqual({ code: 0, output: '' })
     await worker.stop()

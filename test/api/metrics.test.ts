@@ -15,13 +15,10 @@ async function scrape(stack: Stack): Promise<Samples> {
 
 /** The first scrape in which a sample has this value: gauges are read once a second. */
 const scrapeWith = (stack: Stack, name: string, value: number): Promise<Samples> =>
-  until(
-    async () => {
-      const samples = await scrape(stack)
-      return samples.get(name) === value ? samples : null
-    },
-    { what: `${name} to be ${value}` },
-  )
+  until(`${name} to be ${value}`, async () => {
+    const samples = await scrape(stack)
+    return samples.get(name) === value ? samples : null
+  })
 
 const request = (method: string, route: string, status: number) =>
   `gatewright_http_requests_total{method="${method}",route="${route}",status="${status}"}`
@@ -44,23 +41,18 @@ function claims(queue: () => Promise<string | null>): void {
     // Refused in the worker's transaction: the submitter loses the permission after the run was recorded.
     worker.signal('SIGSTOP')
     const answer = stack.put({ ...example, app: { ...example.app, meta_description: 'other' } })
-    await until(async () => (await db.run.count({ where: { state: 'queued' } })) === 1, {
-      what: 'the run to be recorded',
-    })
+    await until('the run to be recorded', async () => (await db.run.count({ where: { state: 'queued' } })) === 1)
     await db.user.updateMany({ data: { isActive: false } })
     worker.signal('SIGCONT')
     expect(await answer).toMatchObject({ status: 200, json: { applied: false } })
     await worker.stop()
 
     const refused = request('PUT', applyRoute, 400)
-    const samples = await until(
-      async () => {
-        const found = await scrape(stack)
-        const isCounted = found.get(refused) === 2 && found.get(request('PUT', applyRoute, 200)) === 2
-        return isCounted && found.get('gatewright_run_work_seconds_count') === 2 ? found : null
-      },
-      { what: 'all answers to be counted' },
-    )
+    const samples = await until('all answers to be counted', async () => {
+      const found = await scrape(stack)
+      const isCounted = found.get(refused) === 2 && found.get(request('PUT', applyRoute, 200)) === 2
+      return isCounted && found.get('gatewright_run_work_seconds_count') === 2 ? found : null
+    })
     expect(of(samples, 'gatewright_http_requests_total')).toMatchObject({
       [request('PUT', applyRoute, 200)]: 2,
       [refused]: 2,
@@ -122,7 +114,7 @@ function claims(queue: () => Promise<string | null>): void {
     }
     expect(await stack.put(example)).toMatchObject({ status: 503 })
     const refused = request('PUT', applyRoute, 503)
-    await until(async () => (await scrape(stack)).get(refused) === 1, { what: 'the refusal to be counted' })
+    await until('the refusal to be counted', async () => (await scrape(stack)).get(refused) === 1)
   })
 }
 
@@ -149,8 +141,6 @@ describe.runIf(needs('redis-server'))('the queue on Redis', () => {
     expect(answer).toMatchObject({ status: 503, json: { code: 'cancelled' } })
     expect((await scrapeWith(stack, ended('radius', 'cancelled', 'queue'), 1)).get(refusal('cancelled'))).toBe(1)
     await redis.start()
-    await until(async () => (await scrape(stack)).get('gatewright_up{part="queue"}') === 1, {
-      what: 'the queue to be back',
-    })
+    await until('the queue to be back', async () => (await scrape(stack)).get('gatewright_up{part="queue"}') === 1)
   })
 })

@@ -120,12 +120,12 @@ describe('a check', () => {
     const client = new AbortController()
     const gone = put(client.signal).catch(() => 'gone')
     const waits = sql`SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`
-    await until(async () => (await rows(on.db, waits)).length > 0, { what: 'the check to wait' })
+    await until('the check to wait', async () => (await rows(on.db, waits)).length > 0)
     client.abort()
     expect(await gone).toBe('gone')
     expect((await put()).status).toBe(429)
     await release()
-    await until(async () => (await put()).status === 200, { what: 'the share to be free' })
+    await until('the share to be free', async () => (await put()).status === 200)
     expect(await on.db.run.count({ where: { submitterPk: who.pk } })).toBe(1)
   })
 
@@ -148,7 +148,7 @@ test('a large document is answered as soon as it is recorded, and checked by the
     expect(json).toMatchObject({ code: 'accepted' })
     const runOf = async () =>
       (await on.admin.get(`${headers.location}?include_blueprint=false`)).json as { state: string; logs: string[] }
-    await until(async () => ['done', 'failed'].includes((await runOf()).state), { what: 'its end' })
+    await until('its end', async () => ['done', 'failed'].includes((await runOf()).state))
     expect(await runOf()).toMatchObject({ state: 'done', applied: isApplied })
     return (await runOf()).logs
   }

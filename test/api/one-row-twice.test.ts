@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { uuid7 } from '../../src/ids.ts'
-import { aGroup, anApplication, documentsPath, installation, named } from '../support/kit.ts'
+import { aGroup, anApplication, answered, documentsPath, installation, named } from '../support/kit.ts'
 
 /** A document that says two things of one row is a 400, also where only the database knows that it is one row. */
 
@@ -42,10 +42,7 @@ describe.each(['apply', 'plan'] as const)('%s of a document', (act) => {
     const [one, other] = [await made(), await made()]
     const name = `twice-${randomUUID().slice(0, 8)}`
     const both = (parent: string) => [{ ...aGroup(name, { parent: one.name }), id: 'child' }, aGroup(name, { parent })]
-    expect(await send(both(other.pk))).toMatchObject({
-      status: 400,
-      json: { entries: { 1: { parent: [otherValue('Entry "child"')] } } },
-    })
+    await answered(400, send(both(other.pk)), { entries: { 1: { parent: [otherValue('Entry "child"')] } } })
     expect(await send(both(one.pk))).toMatchObject({ status: 200 })
   })
 
@@ -134,11 +131,10 @@ describe.each(['apply', 'plan'] as const)('%s of a document', (act) => {
 
   test('a row that goes by its key, and a new one of its name, are two rows', async () => {
     const { name, pk } = await made()
-    const answer = await send([
-      { model: group, state: 'absent', identifiers: { pk } },
-      aGroup(name, { attributes: { is: 'new' } }),
-    ])
-    expect(answer).toMatchObject({ status: 200 })
+    await answered(
+      200,
+      send([{ model: group, state: 'absent', identifiers: { pk } }, aGroup(name, { attributes: { is: 'new' } })]),
+    )
   })
 })
 

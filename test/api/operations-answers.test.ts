@@ -35,7 +35,7 @@ describe('A pipeline got 202 `outcome_unknown`', () => {
       const location = `/api/v3/blueprints/runs/${id}/`
       expect(answer).toMatchObject({ status: 202, headers: { location }, json: { code: 'outcome_unknown' } })
       const state = async () => ((await there.admin.get(location)).json as { state: string }).state
-      await until(async () => (await state()) === 'done', { what: 'the run to be done', withinMs: 15_000 })
+      await until('the run to be done', async () => (await state()) === 'done')
       expect(await isThere(there, 'locked')).toBe(true)
       expect(await put(there, 'locked')).toMatchObject({ status: 200, json: { applied: true } })
       expect(await there.db.application.count({ where: { slug: 'locked' } })).toBe(1)
@@ -101,15 +101,13 @@ describe("The dashboard's failed list is not empty", () => {
     async () => {
       const letIn = await lockedOut(there.db)
       void put(there, 'locked-out').catch(() => {})
-      await until(async () => (await there.db.run.count({ where: { slug: 'locked-out' } })) > 0, { what: 'the run' })
+      await until('the run', async () => (await there.db.run.count({ where: { slug: 'locked-out' } })) > 0)
       const { id } = await runOf(there, 'locked-out')
       const delayed = async () => (await there.queue.getJobState(jobId(id, 1))) === 'delayed'
-      await until(delayed, { what: 'the job to be delayed' })
+      await until('the job to be delayed', delayed)
       const { delay = 0 } = (await there.queue.getJob(jobId(id, 1))) ?? {}
       expect([delay >= 500, delay <= 10_000]).toEqual([true, true])
-      await until(async () => (await runOf(there, 'locked-out')).state === 'cancelled', {
-        what: 'the run to be cancelled',
-      })
+      await until('the run to be cancelled', async () => (await runOf(there, 'locked-out')).state === 'cancelled')
       await letIn()
       await there.db.run.update({ where: { id }, data: { attempts: 2 } })
       await runQueue(there.queue).enqueue({ id, title: 'again' }, 3)
@@ -136,13 +134,10 @@ describe("The dashboard's failed list is not empty", () => {
       await make.cancelled('kept-cancelled')
       for (const slug of ['kept', 'kept-cancelled']) await endedJob(there, (await runOf(there, slug)).id)
       // The job of an earlier test may end only now.
-      await until(
-        async () => {
-          await cleanUp(there.queue, { completed: { ...completed, count: 1 }, failed: { ...failed, count: 1 } })
-          return isDeepStrictEqual(await there.queue.getJobCounts('completed', 'failed'), { completed: 1, failed: 1 })
-        },
-        { what: 'one job of each to be left' },
-      )
+      await until('one job of each to be left', async () => {
+        await cleanUp(there.queue, { completed: { ...completed, count: 1 }, failed: { ...failed, count: 1 } })
+        return isDeepStrictEqual(await there.queue.getJobCounts('completed', 'failed'), { completed: 1, failed: 1 })
+      })
     },
   )
 

@@ -42,14 +42,13 @@ describe('A run is blocked', () => {
       )
       const sent = there.admin.submit('radius', 'held', { app: { name: 'other' } })
       try {
-        await until(() => shown(/blocked<\/span> by another session, of another login: process \d+/), {
-          what: 'the page to name the process alone',
-          withinMs: 15_000,
-        })
+        await until('the page to name the process alone', () =>
+          shown(/blocked<\/span> by another session, of another login: process \d+/),
+        )
         await execute(there.db, sql`GRANT pg_read_all_stats TO ${service}`)
         const whole =
           /blocked<\/span> by process \d+ \(gatewright-test\), idle in transaction, its transaction is open for [^;]+; last statement: <code>UPDATE [^<=$]*<\/code>/
-        await until(() => shown(whole), { what: 'the page to name what blocks it', withinMs: 15_000 })
+        await until('the page to name what blocks it', () => shown(whole))
       } finally {
         // Other test files have the same login.
         await execute(there.db, sql`REVOKE pg_read_all_stats FROM ${service}`)

@@ -51,14 +51,13 @@ describe('The queue is paused', () => {
       expect(page).toMatch(new RegExp(`Queue paused by ${username} ${since}[^<]*>[^<]*</time>, new disks`))
       expect((await ready()).checks.pause).toMatchObject({ ok: false, detail: expect.stringContaining(said) })
       // What an API knows of the pause is a second old at most.
-      await until(async () => (await put(there, 'paused')).headers['retry-after'] === '2', { what: 'a PUT at once' })
+      await until('a PUT at once', async () => (await put(there, 'paused')).headers['retry-after'] === '2')
       const runs = await there.db.run.count()
-      const answer = await put(there, 'paused-too-long')
-      expect(answer).toMatchObject({ status: 503, json: { code: 'cancelled', detail: expect.stringContaining(said) } })
+      await answered(503, put(there, 'paused-too-long'), { code: 'cancelled', detail: expect.stringContaining(said) })
       expect(await there.db.run.count()).toBe(runs)
       await answered(202, put(there, 'paused-a-moment', { prefer: 'respond-async' }))
       await act('resume')
-      await until(() => isThere(there, 'paused-a-moment'), { what: 'the run that was recorded to be applied' })
+      await until('the run that was recorded to be applied', () => isThere(there, 'paused-a-moment'))
       expect([await isThere(there, 'paused-too-long'), await isThere(there, 'paused-a-moment')]).toEqual([false, true])
       expect(await endedJob(there, (await runOf(there, 'paused-before')).id)).toMatchObject({ state: 'failed' })
       expect(await isThere(there, 'paused-before')).toBe(false)
@@ -169,17 +168,19 @@ describe('A run failed: whose was it?', () => {
       const unlock = await lockedOut(there.db)
       const waiting = put(there, 'not-counted')
       const attempted = async () => (await listed('not-counted'))?.id as string
-      await until(async () => (await there.db.runAttempt.count({ where: { runId: await attempted() } })) > 0, {
-        what: 'an attempt without its lock',
-      })
+      await until(
+        'an attempt without its lock',
+        async () => (await there.db.runAttempt.count({ where: { runId: await attempted() } })) > 0,
+      )
       await unlock()
       expect(await waiting).toMatchObject({ status: 200 })
       expect(await listed('not-counted')).toMatchObject({ state: 'done', attempts: 1 })
       const letIn = await lockedOut(there.db, '57014')
       const sending = put(there, 'enqueued-again')
-      await until(async () => (await there.db.run.count({ where: { slug: 'enqueued-again', attempts: 2 } })) > 0, {
-        what: 'a second attempt',
-      })
+      await until(
+        'a second attempt',
+        async () => (await there.db.run.count({ where: { slug: 'enqueued-again', attempts: 2 } })) > 0,
+      )
       await letIn()
       expect(await sending).toMatchObject({ status: 200 })
       expect(await listed('enqueued-again')).toMatchObject({ state: 'done', applied: true, cause: null })

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, expect, test } from 'vitest'
-import { applyPath, everything, installation, name, named, objects } from '../support/kit.ts'
+import { applied, applyPath, everything, installation, name, named, objects } from '../support/kit.ts'
 
 /** What the API shows of a client secret that stays valid beside the one that replaced it. */
 
@@ -51,8 +51,7 @@ test('a plan shows it and changes nothing; applied as reviewed, it is done', asy
     ],
   })
   const reviewed = { ifMatch: plan.etag }
-  const done = await there.admin.put(applyPath, await bodyOf(asked), reviewed)
-  expect(done.json).toMatchObject({ applied: true })
+  const done = await applied(there.admin.put(applyPath, await bodyOf(asked), reviewed))
   expect((await runOf(done)).changes).toEqual((await runOf(plan)).changes)
   expect((await read()).previous_client_secret).toBe('********')
 })

@@ -141,10 +141,8 @@ describe('prune of some owners', () => {
   const own = (team: string) => `${name}-${team}`
   const of = (each: string, team: string) => application(each, { owner: own(team) })
   beforeEach(async () => {
-    const [kept, gone] = [
-      ['a', 'b', 'c'],
-      ['a-gone', 'b-gone', 'c-gone'],
-    ]
+    const kept = ['a', 'b', 'c']
+    const gone = ['a-gone', 'b-gone', 'c-gone']
     await send([...kept, ...gone].map((each) => of(each, each.slice(0, 1))))
   })
   const named = () => ['a', 'b', 'c'].map((each) => of(each, each))

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type Asker, applyPath, type SubmitOptions } from '../support/asker.ts'
+import { type Asker, answered, applyPath, type SubmitOptions } from '../support/asker.ts'
 import { counts, installation, name, named, renewName, versions } from '../support/kit.ts'
 
 /** `Gatewright-Owner` and `Gatewright-Allow`: whose an application and its provider are. */
@@ -24,8 +24,7 @@ const held = () =>
 /** Refused at once: nothing is recorded, and nothing is written. */
 async function refused(by: Asker, options: SubmitOptions): Promise<string> {
   const before = [await counts(there.db), await versions(there.db)]
-  const answer = await put(by, options)
-  expect(answer).toMatchObject({ status: 409, json: { code: 'conflict' } })
+  const answer = await answered(409, put(by, options), { code: 'conflict' })
   expect([await counts(there.db), await versions(there.db)]).toEqual(before)
   return answer.detail
 }
@@ -179,24 +178,18 @@ describe('what an owner is', () => {
     ['x'.repeat(101), 'Must be at most 100 characters.'],
     ['a, b', expect.stringContaining('no comma')],
   ])('%j is none: 400', async (owner, message) => {
-    expect(await put(amira, { owner })).toMatchObject({
-      status: 400,
-      json: { code: 'invalid', 'Gatewright-Owner': [message] },
-    })
+    await answered(400, put(amira, { owner }), { code: 'invalid', 'Gatewright-Owner': [message] })
   })
 
   test('an unknown word of Gatewright-Allow and an unknown header are a 400, with all other errors', async () => {
     const body = await named('oauth2', name, { app: { nme: 'x' } })
     const headers = { 'gatewright-allow': 'grants, take-over', 'gatewright-ovner': 'team-a', 'if-none-match': 'x' }
-    expect(await amira.put(applyPath, body, { headers })).toMatchObject({
-      status: 400,
-      json: {
-        code: 'invalid',
-        'If-None-Match': [expect.any(String)],
-        'Gatewright-Allow': ['"take-over": Unknown word. Did you mean takeover? It takes takeover, grants, deletes.'],
-        app: { nme: ['Unknown field. Did you mean name?'] },
-        'gatewright-ovner': ['Unknown header. Did you mean gatewright-owner?'],
-      },
+    await answered(400, amira.put(applyPath, body, { headers }), {
+      code: 'invalid',
+      'If-None-Match': [expect.any(String)],
+      'Gatewright-Allow': ['"take-over": Unknown word. Did you mean takeover? It takes takeover, grants, deletes.'],
+      app: { nme: ['Unknown field. Did you mean name?'] },
+      'gatewright-ovner': ['Unknown header. Did you mean gatewright-owner?'],
     })
   })
 })
@@ -223,9 +216,8 @@ describe('the owner of a blueprint', () => {
   })
 
   test('that differs from the header is a 400', async () => {
-    expect(await send('team-a', { owner: 'team-b' })).toMatchObject({
-      status: 400,
-      json: { 'Gatewright-Owner': ['The document names the owner "team-a": leave one out.'] },
+    await answered(400, send('team-a', { owner: 'team-b' }), {
+      'Gatewright-Owner': ['The document names the owner "team-a": leave one out.'],
     })
   })
 

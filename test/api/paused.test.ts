@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { beat } from '../../src/queue/heartbeat.ts'
+import { answered } from '../support/asker.ts'
 import { type Dashboard, dashboardOf, form, origin } from '../support/dashboard.ts'
 import { type Installation, installation, type Made, needs, type QueueKind, until } from '../support/kit.ts'
 
@@ -45,12 +46,9 @@ function claims(queue: QueueKind): void {
     const resume = 'Resume it on the dashboard, /admin/resume/.'
     const detail = `The ${paused}. ${resume}`
     const ok = { ok: true, detail: expect.any(String) }
-    expect(await applies()).toMatchObject({
-      status: 503,
-      json: {
-        detail: `Nothing is applied. ${detail}`,
-        checks: { database: ok, queue: ok, pause: { ok: false, detail }, worker: { ok: false, detail } },
-      },
+    await answered(503, applies(), {
+      detail: `Nothing is applied. ${detail}`,
+      checks: { database: ok, queue: ok, pause: { ok: false, detail }, worker: { ok: false, detail } },
     })
     expect(await there.admin.get('/-/health/ready/')).toMatchObject({ status: 200, json: { status: 'ready' } })
     expect(await put('while-paused')).toMatchObject({
@@ -73,13 +71,9 @@ function claims(queue: QueueKind): void {
     await put('before-the-pause')
     await act('pause')
     // What an API knows of the pause is a second old at most.
-    await until(async () => (await put('at-once')).headers['retry-after'] === '2', { what: 'a refusal at once' })
+    await until('a refusal at once', async () => (await put('at-once')).headers['retry-after'] === '2')
     const before = await there.db.run.count()
-    const refused = await put('at-once')
-    expect(refused).toMatchObject({
-      status: 503,
-      json: { detail: expect.stringContaining('the queue is paused, by ') },
-    })
+    await answered(503, put('at-once'), { detail: expect.stringContaining('the queue is paused, by ') })
     expect(await there.db.run.count()).toBe(before)
     const later = ['later-1', 'later-2', 'later-3']
     for (const name of later) expect(await put(name, { prefer: 'respond-async' })).toMatchObject({ status: 202 })
@@ -89,7 +83,7 @@ function claims(queue: QueueKind): void {
     expect(metric).toBe(board)
     await act('resume')
     const applied = () => there.db.application.count({ where: { slug: { in: later } } })
-    await until(async () => (await applied()) === 3, { what: 'the recorded runs to be applied' })
+    await until('the recorded runs to be applied', async () => (await applied()) === 3)
     expect(await put('at-once')).toMatchObject({ status: 200 })
   })
 
@@ -105,10 +99,7 @@ function claims(queue: QueueKind): void {
     await there.queue.pause()
     const paused = 'queue is paused, by other means than the dashboard'
     expect(await applies()).toMatchObject({ status: 503, json: { detail: expect.stringContaining(paused) } })
-    expect(await put('by-other-means')).toMatchObject({
-      status: 503,
-      json: { detail: expect.stringContaining(paused) },
-    })
+    await answered(503, put('by-other-means'), { detail: expect.stringContaining(paused) })
     await there.queue.resume()
   })
 }

@@ -53,15 +53,9 @@ entries:
   - { model: service_crypto.certificatekeypair, identifiers: { name: ph-pair }, attrs: ${attrs} }
 `
     const said = [expect.stringMatching(secretMessage)]
-    expect(await apply(entry('{ key_data: "!File key.pem" }'))).toMatchObject({
-      status: 400,
-      json: { entries: { 0: { key_data: said } } },
-    })
+    await answered(400, apply(entry('{ key_data: "!File key.pem" }')), { entries: { 0: { key_data: said } } })
     const entries = [aProvider('scim', 'ph', { token: '!Env TOKEN' })]
-    expect(await apply(entries)).toMatchObject({
-      status: 400,
-      json: { entries: { 0: { token: said } } },
-    })
+    await answered(400, apply(entries), { entries: { 0: { token: said } } })
   })
 })
 
@@ -102,17 +96,11 @@ describe('another text', () => {
     })
     expect(await on.admin.put(applyPath, body)).toMatchObject({ status: 200 })
     const launch = { ...body, app: { ...Object(body).app, meta_launch_url: zone } }
-    expect(await on.admin.put(applyPath, launch)).toMatchObject({
-      status: 400,
-      json: { app: { meta_launch_url: expect.any(Array) } },
-    })
+    await answered(400, on.admin.put(applyPath, launch), { app: { meta_launch_url: expect.any(Array) } })
     const attributes = { env: 'prod', path: '$' + '{HOME}' }
     for (const each of [attributes, { env: 'prod' }]) {
       const group = { name: `TODO ${Object.keys(each).length}`, attributes: each }
-      expect(await on.admin.post('/api/v3/core/groups/', group)).toMatchObject({
-        status: 201,
-        json: { attributes: each },
-      })
+      await answered(201, on.admin.post('/api/v3/core/groups/', group), { attributes: each })
     }
   })
 })
@@ -143,8 +131,7 @@ test('a name, an expression and a reference by name may hold any; a secret and a
   const changes = { app: { name: '{{ app }}', group: '{{group}}' }, provider: { ...provider } }
   expect(await on.admin.submit('oauth2', 'ph-named', changes)).toMatchObject({ status: 200 })
   const wrong = { ...provider, client_secret: '!Env X', redirect_uris: [{ matching_mode: 'strict', url: zone }] }
-  const refusedAnswer = await on.admin.submit('oauth2', 'ph-named', { ...changes, provider: wrong })
-  expect(refusedAnswer.status).toBe(400)
+  const refusedAnswer = await answered(400, on.admin.submit('oauth2', 'ph-named', { ...changes, provider: wrong }))
   expect(refusedAnswer.errors.map(({ pointer }) => pointer).sort()).toEqual([
     '/provider/client_secret',
     '/provider/redirect_uris/0/url',

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, inject, test } from 'vitest'
 import { type Body, type Kind, kinds, named } from '../support/examples.ts'
-import { type Asker, applied, applyPath, installation, name, objects } from '../support/kit.ts'
+import { type Asker, answered, applied, applyPath, installation, name, objects } from '../support/kit.ts'
 
 /** `dry_run=true`: what an apply would do, and `If-Match`: nothing else than what was reviewed. */
 
@@ -21,12 +21,9 @@ describe('a plan', () => {
   test('says what an apply would create, and creates nothing', async () => {
     const body = await named('oauth2', name)
     const { answer, run, tag } = await harmless(body)
-    expect(answer).toMatchObject({
-      status: 200,
-      json: {
-        applied: false,
-        logs: [`provider oauth2 "${name}" would be created`, `application "${name}" would be created`],
-      },
+    await answered(200, answer, {
+      applied: false,
+      logs: [`provider oauth2 "${name}" would be created`, `application "${name}" would be created`],
     })
     expect(run).toMatchObject({ mode: 'plan', state: 'done', applied: false, reason: null, etag: tag })
     expect(run.changes).toMatchObject([
@@ -132,16 +129,13 @@ describe('an apply of a reviewed plan', () => {
     )
     const id = other.runId
     const before = await objects(there.db)
-    expect(await apply(changed, tag)).toMatchObject({
-      status: 412,
-      json: {
-        code: 'precondition_failed',
-        detail: expect.stringMatching(
-          new RegExp(
-            `^rolled back: application "${name}" changed after the plan: run ${id} of \\S+, [\\dT:.-]+Z. Plan again, and review that plan.$`,
-          ),
+    await answered(412, apply(changed, tag), {
+      code: 'precondition_failed',
+      detail: expect.stringMatching(
+        new RegExp(
+          `^rolled back: application "${name}" changed after the plan: run ${id} of \\S+, [\\dT:.-]+Z. Plan again, and review that plan.$`,
         ),
-      },
+      ),
     })
     expect(await objects(there.db)).toEqual(before)
     expect(await apply(changed, (await harmless(changed)).tag)).toMatchObject({ status: 200 })
@@ -187,18 +181,16 @@ describe('an apply of a reviewed plan', () => {
       expect(await apply(sent, tag)).toMatchObject(
         why === undefined ? { status: 200 } : { status: 412, json: { detail: expect.stringContaining(why) } },
       )
-    expect(await apply(body, '"0123456789012345678901"')).toMatchObject({
-      status: 412,
-      json: { detail: expect.stringContaining('there is no such plan') },
+    await answered(412, apply(body, '"0123456789012345678901"'), {
+      detail: expect.stringContaining('there is no such plan'),
     })
   })
 
   test.each(['*', 'W/"0123456789012345678901"', '0123456789012345678901', '"short"', '"a", "b"'])(
     'If-Match: %s is not understood, and refused',
     async (tag) => {
-      expect(await apply(await named('oauth2', name), tag)).toMatchObject({
-        status: 400,
-        json: { 'If-Match': [expect.stringContaining('ETag that a plan answered')] },
+      await answered(400, apply(await named('oauth2', name), tag), {
+        'If-Match': [expect.stringContaining('ETag that a plan answered')],
       })
     },
   )

@@ -17,7 +17,7 @@ const statuses = (answers: readonly Answer[]) => answers.map(({ status }) => sta
 async function storeAt(redisUrl: string): Promise<RedisClient | null> {
   const store = openRateStore(redisUrl)
   atEnd(() => store?.disconnect())
-  await until(async () => store?.status === 'ready', { what: 'the connection to Redis' })
+  await until('the connection to Redis', async () => store?.status === 'ready')
   return store
 }
 
@@ -39,7 +39,7 @@ function ratesWith(store: () => Promise<RedisClient | null>): void {
       answers = await Promise.all(times(5, () => hands.map((each) => each.get(me))).flat())
       return answers.some(({ status }) => status === 429) && answers.some(({ status }) => status === 200)
     }
-    expect(await until(isLimited, { what: 'twenty requests within a second' })).toBe(true)
+    expect(await until('twenty requests within a second', isLimited)).toBe(true)
     // Two windows at most.
     expect(answers.filter(({ status }) => status === 200).length).toBeLessThanOrEqual(10)
     const passed = answers.find(({ status }) => status === 200)
@@ -49,7 +49,7 @@ function ratesWith(store: () => Promise<RedisClient | null>): void {
     expect(over).toMatchObject({ ...refused, headers: { ratelimit: '"user";r=0;t=1', 'retry-after': '1' } })
     expect(await other.get(me)).toMatchObject({ status: 200 })
     const again = async () => (await one.get(me)).status === 200
-    expect(await until(again, { what: 'the next window' })).toBe(true)
+    expect(await until('the next window', again)).toBe(true)
   })
 }
 
@@ -62,12 +62,10 @@ describe.runIf(needs('redis-server'))('rates in Redis', () => {
   test('are counted for all processes together', async () => {
     const redis = await ownRedis()
     const [one, other] = [await storeAt(redis.url), await storeAt(redis.url)]
-    const [here, there] = [
-      await installation({ workers: 'none', limits, rateStore: one }),
-      await installation({ workers: 'none', limits, rateStore: other }),
-    ]
+    const here = await installation({ workers: 'none', limits, rateStore: one })
+    const there = await installation({ workers: 'none', limits, rateStore: other })
     // Both have the admin under the same key. Each of two requests alone is within the limit.
-    expect(await until(() => isLimited([here.admin, there.admin]), { what: 'both in one second' })).toBe(true)
+    expect(await until('both in one second', () => isLimited([here.admin, there.admin]))).toBe(true)
   })
 
   test('are not counted while Redis is away, stuck or back: nothing is refused', async () => {
@@ -86,7 +84,7 @@ describe.runIf(needs('redis-server'))('rates in Redis', () => {
       expect(answers.at(-1)?.headers).not.toHaveProperty('ratelimit')
       await recover()
     }
-    expect(await until(() => isLimited(both), { what: 'requests to be counted again' })).toBe(true)
+    expect(await until('requests to be counted again', () => isLimited(both))).toBe(true)
   })
 })
 
@@ -98,9 +96,9 @@ describe('what is under way for one user', () => {
 
   const listsWait = ({ db }: Installation, count: number) =>
     until(
+      `${count} lists to wait`,
       async () =>
         (await rows(db, sql`SELECT FROM pg_locks WHERE NOT granted AND mode = 'AccessShareLock'`)).length === count,
-      { what: `${count} lists to wait` },
     )
 
   test.each([10, 40])('%i parallel reads are all answered, of lists and of single objects', async (count) => {

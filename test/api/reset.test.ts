@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { loadRegistry } from '../../src/models/registry.ts'
 import { isConfiguration } from '../../src/plan/reset.ts'
 import { aGroup, anApplication, aToken, aUser } from '../support/entries.ts'
-import { applied, applyPath, type Entry, installation, named } from '../support/kit.ts'
+import { answered, applied, applyPath, type Entry, installation, named } from '../support/kit.ts'
 
 /** `reset=true`: fields that a document does not name go back to their defaults. */
 
@@ -133,8 +133,7 @@ describe('a reviewed plan', () => {
     const file = [application(slug)]
     await apply(file)
     const { etag } = await plan(file, { query: planned })
-    const answer = await apply(file, { query: applied, ifMatch: etag })
-    expect(answer).toMatchObject({ status: 412, json: { detail: expect.stringContaining(why) } })
+    await answered(412, apply(file, { query: applied, ifMatch: etag }), { detail: expect.stringContaining(why) })
   })
 })
 

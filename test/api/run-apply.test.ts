@@ -111,8 +111,7 @@ describe('a run of a plan', () => {
 
   test('is applied, as it was reviewed', async () => {
     const plan = await planned()
-    const done = await again(plan.run, { ifMatch: plan.etag })
-    expect(done.json).toMatchObject({ applied: true })
+    const done = await applied(again(plan.run, { ifMatch: plan.etag }))
     expect((await runOf(done)).changes).toEqual((await runOf(plan)).changes)
     expect((await runOf(done)).title).toBe(`apply oauth2 ${name}`)
     expect(await groupOf()).toBe('Second')
@@ -121,8 +120,7 @@ describe('a run of a plan', () => {
   test('is refused when something changed since', async () => {
     const plan = await planned()
     await put('Third')
-    const answer = await again(plan.run, { ifMatch: plan.etag })
-    expect(answer).toMatchObject({ status: 412, json: { code: 'precondition_failed' } })
+    await answered(412, again(plan.run, { ifMatch: plan.etag }), { code: 'precondition_failed' })
     expect(await groupOf()).toBe('Third')
   })
 })
@@ -136,16 +134,14 @@ describe('what was asked with the PUT is asked here', () => {
     expect(plan.json).toMatchObject({ applied: false, logs: [/unchanged$/, /would be updated: group/].map(matching) })
     expect(await objects(there.db)).toEqual(before)
     expect((await runOf(plan)).title).toBe(`plan oauth2 ${name}`)
-    const done = await again(first.run, { ifMatch: plan.etag })
-    expect(done.json).toMatchObject({ applied: true })
+    await applied(again(first.run, { ifMatch: plan.etag }))
   })
 
   test('replace_provider deletes the provider that the application loses', async () => {
     const first = await put('First')
     const body = await named('radius', name)
     await there.admin.put(applyPath, { ...body, provider: { ...body.provider, name: `${name}-radius` } })
-    const back = await again(first.run, { query: '?replace_provider=true' })
-    expect(back.json).toMatchObject({ applied: true })
+    await applied(again(first.run, { query: '?replace_provider=true' }))
     expect(await there.db.provider.count({ where: { name: `${name}-radius` } })).toBe(0)
   })
 
@@ -168,15 +164,10 @@ describe('what was asked with the PUT is asked here', () => {
       entries: [{ model: 'service_core.group', identifiers: { name } }],
     }
     const owner = { 'gatewright-owner': `team-${name}` }
-    const first = await there.admin.put('/api/v3/blueprints/', body, { headers: owner })
-    expect(first.json).toMatchObject({ applied: true })
+    const first = await applied(there.admin.put('/api/v3/blueprints/', body, { headers: owner }))
     await put('First', { headers: owner })
-    expect(await again(first.run)).toMatchObject({
-      status: 409,
-      json: { detail: matching(/^prune would delete 2/) },
-    })
-    const allowed = await again(first.run, { allow: 'deletes=2' })
-    expect(allowed.json).toMatchObject({ applied: true })
+    await answered(409, again(first.run), { detail: matching(/^prune would delete 2/) })
+    await applied(again(first.run, { allow: 'deletes=2' }))
     expect(await there.db.application.count({ where: { slug: name } })).toBe(0)
   })
 
@@ -194,8 +185,7 @@ describe('what was asked with the PUT is asked here', () => {
     await there.db.flow.create({
       data: { pk: randomUUID(), name, slug: name, designation: 'authorization' },
     })
-    const second = await put('Second', { provider: { authorization_flow: name } })
-    expect(second.json).toMatchObject({ applied: true })
+    const second = await applied(put('Second', { provider: { authorization_flow: name } }))
     await again(first.run)
     await there.db.flow.delete({ where: { slug: name } })
     expect(await again(second.run)).toMatchObject({
@@ -209,14 +199,11 @@ describe('is refused', () => {
   test('for others than the submitter without roll_back_run, whether they may see it or not', async () => {
     const first = await put('First')
     const rights = ['change_application', 'change_oauth2provider'] as const
-    const [blind, seeing] = [
-      await there.make.user({ permissions: [...rights] }),
-      await there.make.user({ permissions: [...rights, 'view_run'] }),
-    ]
+    const blind = await there.make.user({ permissions: [...rights] })
+    const seeing = await there.make.user({ permissions: [...rights, 'view_run'] })
     expect(await again(first.run, { as: blind })).toMatchObject({ status: 404, json: { code: 'not_found' } })
-    expect(await again(first.run, { as: seeing })).toMatchObject({
-      status: 403,
-      json: { detail: "To apply another user's run again you need the permission roll_back_run." },
+    await answered(403, again(first.run, { as: seeing }), {
+      detail: "To apply another user's run again you need the permission roll_back_run.",
     })
   })
 
@@ -227,9 +214,8 @@ describe('is refused', () => {
     expect(await again(first.run, { as: operator })).toMatchObject({ status: 403 })
     const able = ['view_run', 'roll_back_run', 'change_application', 'change_oauth2provider'] as const
     const allowed = await there.make.user({ permissions: [...able] })
-    expect(await again(first.run, { as: allowed })).toMatchObject({
-      status: 409,
-      json: { detail: matching(/^The document of this run is of another user: plan it/) },
+    await answered(409, again(first.run, { as: allowed }), {
+      detail: matching(/^The document of this run is of another user: plan it/),
     })
     const plan = await again(first.run, { as: allowed, query: '?dry_run=true' })
     const headers = { 'if-match': plan.headers.etag ?? '' }
@@ -239,8 +225,7 @@ describe('is refused', () => {
 
   test('by the rights that its submitter has now, and of what it would do now', async () => {
     const user = await there.make.user({ permissions: ['add_application', 'add_oauth2provider'] })
-    const first = await user.submit('oauth2', name)
-    expect(first.json).toMatchObject({ applied: true })
+    const first = await applied(user.submit('oauth2', name))
     // Creating it is not changing it.
     expect(await again(first.run, { as: user })).toMatchObject({ status: 403 })
     await there.db.application.delete({ where: { slug: name } })
@@ -280,10 +265,7 @@ describe('is refused', () => {
       [sealed, /^The document of this run cannot be opened: .* Send it again\.$/],
     ] as const) {
       await there.db.run.update({ where: { id }, data: { blueprint: text } })
-      expect(await again(first.run)).toMatchObject({
-        status: 409,
-        json: { code: 'conflict', detail: matching(detail) },
-      })
+      await answered(409, again(first.run), { code: 'conflict', detail: matching(detail) })
     }
     await there.db.run.update({ where: { id }, data: { blueprint } })
     expect((await again(first.run)).json).toMatchObject({ applied: true })

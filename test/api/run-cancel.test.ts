@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { installation, name, until } from '../support/kit.ts'
+import { answered, installation, name, until } from '../support/kit.ts'
 import { isThere, lockRunOf, put, runOf, statesOf } from '../support/operations.ts'
 
 /** POST /api/v3/blueprints/runs/{id}/cancel/: a run that waits is not applied. */
@@ -68,7 +68,7 @@ test('an operator cancels the run of another: its submitter gets no other answer
       changes: [{ model: 'run', key: id, action: 'update', fields: ['state'] }],
     },
   ])
-  await until(async () => (await ended()) === 1, { what: 'the run to be counted once' })
+  await until('the run to be counted once', async () => (await ended()) === 1)
 })
 
 test('one that nothing waits for', async () => {
@@ -103,9 +103,8 @@ describe('refused', () => {
       there.make.user({ permissions: ['manage_queue'] }),
     ])
     const { answer } = await heldUp(async (id) => {
-      expect(await cancel(id, sees.token)).toMatchObject({
-        status: 403,
-        json: { detail: "To cancel another user's run you need the permission manage_queue." },
+      await answered(403, cancel(id, sees.token), {
+        detail: "To cancel another user's run you need the permission manage_queue.",
       })
       expect(await cancel(id, manages.token)).toMatchObject({ status: 404, json: { detail: 'There is no such run.' } })
     })
@@ -128,12 +127,9 @@ describe('refused', () => {
     const { answer, id } = await heldUp((id) =>
       there.db.$transaction(async (tx) => {
         await lockRunOf(tx, name)
-        expect(await cancel(id)).toMatchObject({
-          status: 409,
-          json: {
-            code: 'conflict',
-            detail: `A worker has this run: it can no longer be cancelled. Its outcome will stand at ${pathOf(id)}.`,
-          },
+        await answered(409, cancel(id), {
+          code: 'conflict',
+          detail: `A worker has this run: it can no longer be cancelled. Its outcome will stand at ${pathOf(id)}.`,
         })
       }),
     )
@@ -146,15 +142,9 @@ describe('refused', () => {
   test('when it was cancelled already, by a user or because nothing took it', async () => {
     const by = await admin()
     const { id } = await heldUp(async (each) => void (await cancel(each)))
-    expect(await cancel(id)).toMatchObject({
-      status: 409,
-      json: { detail: expect.stringContaining(`This run has ended: cancelled by ${by}.`) },
-    })
+    await answered(409, cancel(id), { detail: expect.stringContaining(`This run has ended: cancelled by ${by}.`) })
     await there.db.run.update({ where: { id }, data: { options: { createOnly: false, expectedKeys: {} } } })
-    expect(await cancel(id)).toMatchObject({
-      status: 409,
-      json: { detail: expect.stringContaining('This run has ended: cancelled. ') },
-    })
+    await answered(409, cancel(id), { detail: expect.stringContaining('This run has ended: cancelled. ') })
     expect(await there.admin.get(pathOf(id))).toMatchObject({ json: { cancelled_by: null } })
   })
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { type Answer, answered, applyPath, example, installation, kinds, named } from '../support/kit.ts'
+import { type Answer, answered, applied, applyPath, example, installation, kinds, named } from '../support/kit.ts'
 import { findIn, type Operation, readDescription } from '../support/openapi.ts'
 
 const service = await installation()
@@ -84,8 +84,7 @@ const successes: Readonly<Record<string, () => Promise<Sent>>> = {
 
 async function newToken(): Promise<string> {
   const identifier = randomUUID()
-  const { status } = await send(find('core_tokens_create'), { body: { identifier } })
-  expect(status).toBe(201)
+  await answered(201, send(find('core_tokens_create'), { body: { identifier } }))
   return identifier
 }
 
@@ -133,8 +132,7 @@ describe('every answer is as described', () => {
         identifiers: { user: 1, application: application?.pk, permissions: 'openid' },
       },
     ]
-    const made = await send(find('blueprints_update'), { body: { ...blueprint, entries } })
-    expect(made.json).toMatchObject({ applied: true })
+    await applied(send(find('blueprints_update'), { body: { ...blueprint, entries } }))
     for (const operation of api.operations.filter(({ operationId }) => operationId.endsWith('_list'))) {
       const values = operation.path.includes('{group_uuid}') ? [child.pk] : []
       const { json } = await send(operation, { values })

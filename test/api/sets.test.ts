@@ -51,8 +51,7 @@ describe('a list of submissions', () => {
       [[], [{ code: 'too_short', pointer: '/submissions' }]],
       ['text', [{ code: 'wrong_type', pointer: '/submissions' }]],
     ] as const) {
-      const refused = await deployer.put(path, { submissions: sent })
-      expect(refused.status, JSON.stringify(sent)).toBe(400)
+      const refused = await answered(400, deployer.put(path, { submissions: sent }))
       for (const error of errors) expect(refused.errors).toContainEqual(expect.objectContaining(error))
     }
     const beside = await deployer.put(path, { submissions, version: 1 })
@@ -62,19 +61,15 @@ describe('a list of submissions', () => {
   test('a wrong one is refused with its place, and leaves nothing of the others', async () => {
     const before = await objects(there.db)
     const wrong = await named('oauth2', 'wrong', { provider: { authorization_flow: 'no-such-flow', sub_mod: 1 } })
-    const answer = await deployer.put(path, [await named('oauth2', 'right'), wrong, { app: {} }])
-    expect(answer).toMatchObject({
-      status: 400,
-      json: {
-        code: 'invalid',
-        1: {
-          provider: {
-            authorization_flow: [expect.stringMatching(/^No flow is called "no-such-flow"/)],
-            sub_mod: [expect.stringMatching(/^Unknown field/)],
-          },
+    await answered(400, deployer.put(path, [await named('oauth2', 'right'), wrong, { app: {} }]), {
+      code: 'invalid',
+      1: {
+        provider: {
+          authorization_flow: [expect.stringMatching(/^No flow is called "no-such-flow"/)],
+          sub_mod: [expect.stringMatching(/^Unknown field/)],
         },
-        2: { provider: ['This field is required.'], provider_model: ['This field is required.'] },
       },
+      2: { provider: ['This field is required.'], provider_model: ['This field is required.'] },
     })
     expect(await objects(there.db)).toEqual(before)
   })
@@ -85,9 +80,8 @@ describe('a list of submissions', () => {
     })
     const before = await objects(there.db)
     const list = [await named('oauth2', 'mine'), await named('saml', 'not-mine')]
-    expect(await user.put(path, list)).toMatchObject({
-      status: 403,
-      json: { detail: expect.stringMatching(/^You may not write provider saml "not-mine": /) },
+    await answered(403, user.put(path, list), {
+      detail: expect.stringMatching(/^You may not write provider saml "not-mine": /),
     })
     expect(await objects(there.db)).toEqual(before)
   })
@@ -111,8 +105,7 @@ describe('a list of submissions', () => {
     ['too many', Array.from({ length: 5_001 }, () => ({})), /5001 submissions: at most 5000/],
     ['no objects', [1], /Must be an object with app, provider_model and provider/],
   ])('of %s is refused', async (_, list, why) => {
-    const answer = await deployer.put(path, list)
-    expect([answer.status, answer.text]).toEqual([400, expect.stringMatching(why)])
+    expect((await answered(400, deployer.put(path, list))).text).toEqual(expect.stringMatching(why))
   })
 })
 
@@ -126,10 +119,8 @@ describe('limits', () => {
   test('10 001 entries are refused, and the answer to a body that is too large names the limit of this path', async () => {
     const many = await there.admin.put(path, document(flows(documentLimits.entries + 1)))
     expect([many.status, many.text]).toEqual([400, expect.stringMatching(/10000/)])
-    const large = await there.admin.put(path, { text: 'x'.repeat(documentLimits.bytes) })
-    expect(large).toMatchObject({
-      status: 413,
-      json: { detail: `The body is larger than ${documentLimits.bytes} bytes.` },
+    await answered(413, there.admin.put(path, { text: 'x'.repeat(documentLimits.bytes) }), {
+      detail: `The body is larger than ${documentLimits.bytes} bytes.`,
     })
     const elsewhere = await there.admin.put('/api/v3/core/transactional/applications/', { text: 'x'.repeat(1_048_576) })
     expect(elsewhere).toMatchObject({ status: 413, json: { detail: 'The body is larger than 1048576 bytes.' } })

@@ -91,7 +91,7 @@ describe('replace_provider=true', () => {
       await rows(tx, sql`SELECT pg_advisory_xact_lock(${lock}::bigint)::text`)
       sending = put(`${name}-new`, { query: replacing })
       const waiting = sql`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'`
-      await until(async () => (await rows(there.db, waiting)).length > 0, { what: 'the apply to wait for the name' })
+      await until('the apply to wait for the name', async () => (await rows(there.db, waiting)).length > 0)
       await tx.backchannelProvider.create({ data: { applicationPk: other.pk, providerPk } })
     })
     expect(await sending).toMatchObject({ status: 200, json: { applied: true } })
@@ -125,9 +125,8 @@ describe('replace_provider=true', () => {
       [writer, 'the provider saml that follows from this'],
       [viewer, `provider saml "${name}-old"`],
     ] as const)
-      expect(await put(`${name}-new`, { by, query: replacing })).toMatchObject({
-        status: 403,
-        json: { detail: `You may not delete ${what}: the permission delete_samlprovider is missing.` },
+      await answered(403, put(`${name}-new`, { by, query: replacing }), {
+        detail: `You may not delete ${what}: the permission delete_samlprovider is missing.`,
       })
     expect(await objects(there.db)).toEqual(before)
     expect((await put(`${name}-new`, { by: remover, query: replacing })).status).toBe(200)
@@ -138,8 +137,7 @@ describe('replace_provider=true', () => {
     await put(`${name}-old`, { owner: 'team-b' })
     await there.db.application.update({ where: { slug: name }, data: { owner: 'team-a' } })
     const headers = { 'gatewright-owner': 'team-a' }
-    const answer = await put(`${name}-new`, { query: replacing, headers })
-    expect(answer).toMatchObject({ status: 409, json: { code: 'conflict' } })
+    const answer = await answered(409, put(`${name}-new`, { query: replacing, headers }), { code: 'conflict' })
     expect(answer.text).toContain(`provider oauth2 \\"${name}-old\\" belongs to owner \\"team-b\\"`)
     const allowed = await put(`${name}-new`, {
       query: replacing,

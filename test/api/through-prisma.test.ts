@@ -35,12 +35,13 @@ const byNames = {
 async function quiet(): Promise<void> {
   let known = -1
   await until(
+    'statements of earlier requests to end',
     () => {
       const isSame = recorder.sent.length === known
       known = recorder.sent.length
       return isSame
     },
-    { what: 'statements of earlier requests to end', everyMs: 50 },
+    { everyMs: 50 },
   )
 }
 

@@ -30,8 +30,7 @@ beforeEach(async () => {
 
 /** @returns the key of a new token */
 async function made(by: Asker, body: { identifier: string; user?: number }, headers = {}): Promise<string> {
-  const { status, text } = await by.post(path, body, { headers })
-  expect(status, text).toBe(201)
+  await answered(201, by.post(path, body, { headers }))
   const viewed = await answered(200, by.get(`${path}${body.identifier}/view_key/`, { headers }))
   return (viewed.json as { key: string }).key
 }
@@ -117,10 +116,8 @@ describe('authentication takes what both have', () => {
 
   test('all of its ceiling when its owner becomes a superuser, to delegate it too', async () => {
     await promote(owner)
-    const [strong, stronger] = [
-      await there.make.user({ permissions: ['view_user'] }),
-      await there.make.user({ permissions: ['view_group'] }),
-    ]
+    const strong = await there.make.user({ permissions: ['view_user'] })
+    const stronger = await there.make.user({ permissions: ['view_group'] })
     const child = await made(holder, { identifier: randomUUID(), user: strong.pk })
     expect(await permissions(there.as(child))).toEqual(['view_user'])
     expect((await holder.post(path, { identifier: randomUUID(), user: stronger.pk })).status).toBe(403)
@@ -134,10 +131,8 @@ describe('authentication takes what both have', () => {
 
   test('while impersonating', async () => {
     await promote(owner)
-    const [strong, root] = [
-      await there.make.user({ permissions: ['view_user', 'view_group'] }),
-      await there.make.user({ superuser: true }),
-    ]
+    const strong = await there.make.user({ permissions: ['view_user', 'view_group'] })
+    const root = await there.make.user({ superuser: true })
     const as = ({ username }: Made) => ({ 'impersonate-user': username })
     expect(await permissions(holder, as(strong))).toEqual(['view_user'])
     expect(await mayList(holder, as(strong))).toEqual([true, false])
@@ -229,11 +224,9 @@ describe('its holder is not its owner', () => {
     const narrower = there.as(await made(equal, narrow))
     const rowOf = (name: string) => there.db.token.findUniqueOrThrow({ where: { identifier: name } })
     const [first, second, third] = await Promise.all([both, one, other].map(rowOf))
-    expect([second?.owners, second?.ceiling, second?.expires]).toEqual([
-      ['team-a', 'team-b'],
-      first?.ceiling,
-      first?.expires,
-    ])
+    expect(second?.owners).toEqual(['team-a', 'team-b'])
+    expect(second?.ceiling).toEqual(first?.ceiling)
+    expect(second?.expires).toEqual(first?.expires)
     expect(JSON.stringify(third?.ceiling)).not.toMatch(/team-a|team-c/)
     expect(await permissions(narrower)).toEqual(['add_application@team-b', 'change_application@team-b'])
     // What carries more, or ends later, is not its own.
@@ -295,11 +288,9 @@ describe('its holder is not its owner', () => {
     const other = there.as(await view(await there.make.user({ permissions: ['view_token_key', 'view_user'] }), byOther))
     await view(owner, byOwner)
     await view(there.admin, bySuperuser)
-    expect([await ceilingOf(byOther), await ceilingOf(byOwner), await ceilingOf(bySuperuser)]).toEqual([
-      ['view_token_key', 'view_user'],
-      null,
-      null,
-    ])
+    expect(await ceilingOf(byOther)).toEqual(['view_token_key', 'view_user'])
+    expect(await ceilingOf(byOwner)).toBe(null)
+    expect(await ceilingOf(bySuperuser)).toBe(null)
     await promote(owner)
     expect(await permissions(other)).toEqual(['view_token_key', 'view_user'])
     const twice = randomUUID()
@@ -334,11 +325,10 @@ describe('a run that it submitted', () => {
     if (as === 'itself') await promote(owner)
     await there.db.application.create({ data: { pk: uuid7(), name: 'there', slug: String(body.app.slug) } })
     release()
-    const { status, json } = await answer
-    expect([status, json]).toEqual([
-      200,
-      { applied: false, logs: [expect.stringContaining('the permission change_application is missing')] },
-    ])
+    expect((await answered(200, answer)).json).toEqual({
+      applied: false,
+      logs: [expect.stringContaining('the permission change_application is missing')],
+    })
   })
 
   test('shows generated values to it; those of other runs of its owner are not for it', async () => {

@@ -18,7 +18,7 @@ const view = async (who: Made) => (await who.get(`/api/v3/core/tokens/${identifi
 
 const lockWaits = sql`SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`
 const untilWaiting = (count: number) =>
-  until(async () => (await rows(there.db, lockWaits)).length === count, { what: `${count} to wait for a lock` })
+  until(`${count} to wait for a lock`, async () => (await rows(there.db, lockWaits)).length === count)
 
 test('of two who wait for its row, one gets the key', async () => {
   const release = await held(there, (tx) =>

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { eraseExpired } from '../../src/runs/retention.ts'
-import { everything, type Installation, installation, type Made, rows, sql } from '../support/kit.ts'
+import { answered, everything, type Installation, installation, type Made, rows, sql } from '../support/kit.ts'
 
 let identifier: string
 const there = await installation({ workers: 'none' })
@@ -16,8 +16,7 @@ const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOS
 
 test('a token is created for the caller and shown without its secret', async () => {
   const ada = await make.user()
-  const { status, json, text } = await ada.post(path, { identifier, description: 'CI' })
-  expect(status).toBe(201)
+  const { json, text } = await answered(201, ada.post(path, { identifier, description: 'CI' }))
   expect(json).toEqual({
     pk: expect.stringMatching(/^[0-9a-f-]{36}$/),
     managed: null,
@@ -49,15 +48,11 @@ describe('a token for a user who is not active', () => {
     const { pk, username } = await make.user()
     await there.db.user.update({ where: { pk }, data: { isActive: false } })
     const said = [expect.stringMatching(/^The user .* has the is_active false: this field takes true\.$/)]
-    for (const user of [pk, username])
-      expect(await there.admin.post(path, { identifier, user })).toMatchObject({ status: 400, json: { user: said } })
+    for (const user of [pk, username]) await answered(400, there.admin.post(path, { identifier, user }), { user: said })
     const { username: active } = await make.user()
     const inDocument = { status: 400, json: { entries: { 1: { user: said } } } }
-    expect(
-      await apply({ ...entries(username, true), entries: entries(username, true).entries.slice(1) }),
-    ).toMatchObject({
-      status: 400,
-      json: { entries: { 0: { user: said } } },
+    await answered(400, apply({ ...entries(username, true), entries: entries(username, true).entries.slice(1) }), {
+      entries: { 0: { user: said } },
     })
     expect(await apply(entries(active, false))).toMatchObject(inDocument)
   })
@@ -89,8 +84,7 @@ describe('its key', () => {
   test('is viewed once, by its owner, and works; then it is gone', async () => {
     const ada = await make.user()
     await ada.post(path, { identifier })
-    const { status, json, headers } = await keyOf(ada)
-    expect(status).toBe(200)
+    const { json, headers } = await answered(200, keyOf(ada))
     expect(headers['cache-control']).toBe('no-store')
     const { key } = json as { key: string }
     expect(key).toMatch(/^gw_a_[0-9A-Za-z]{36}$/)
@@ -209,32 +203,28 @@ describe('a change', () => {
     const ada = await make.user({ permissions: ['change_token', 'add_token'] })
     const root = await make.user({ superuser: true })
     await ada.post(path, { identifier })
-    const { status, json } = await ada.patch(`${path}${identifier}/`, { user: root.pk })
-    expect([status, json]).toEqual([
-      400,
-      { code: 'invalid', user: ['A token stays with its user: leave this field out.'] },
-    ])
+    expect((await answered(400, ada.patch(`${path}${identifier}/`, { user: root.pk }))).json).toEqual({
+      code: 'invalid',
+      user: ['A token stays with its user: leave this field out.'],
+    })
     expect(await there.db.token.findUnique({ where: { identifier } })).toMatchObject({ userPk: ada.pk })
   })
 })
 
-describe('fields that the caller may not set', () => {
-  test.each([
-    [{ user: 'root' }, 403, 'add_token'],
-    [{ intent: 'recovery' }, 403, 'only a superuser'],
-    [{ intent: 'verification' }, 403, 'only a superuser'],
-    [{ expiring: false }, 403, 'only a superuser'],
-    [{ managed: 'x' }, 400, 'Only a superuser may set this field.'],
-    [{ expires: inDays(366) }, 400, 'Must be at most 365 days from now.'],
-  ] as const)('%j: %i', async (sent, expected, words) => {
-    const root = await make.user({ superuser: true })
-    const ada = await make.user()
-    const body = { identifier, ...sent, ...('user' in sent && { user: root.pk }) }
-    const { status, text } = await ada.post(path, body)
-    expect([status, text]).toEqual([expected, expect.stringContaining(words)])
-    expect(await there.db.token.count({ where: { identifier } })).toBe(0)
-    expect((await there.admin.post(path, body)).status).toBe(201)
-  })
+test.each([
+  [{ user: 'root' }, 403, 'add_token'],
+  [{ intent: 'recovery' }, 403, 'only a superuser'],
+  [{ intent: 'verification' }, 403, 'only a superuser'],
+  [{ expiring: false }, 403, 'only a superuser'],
+  [{ managed: 'x' }, 400, 'Only a superuser may set this field.'],
+  [{ expires: inDays(366) }, 400, 'Must be at most 365 days from now.'],
+] as const)('fields that the caller may not set: %j: %i', async (sent, expected, words) => {
+  const root = await make.user({ superuser: true })
+  const ada = await make.user()
+  const body = { identifier, ...sent, ...('user' in sent && { user: root.pk }) }
+  expect((await answered(expected, ada.post(path, body))).text).toEqual(expect.stringContaining(words))
+  expect(await there.db.token.count({ where: { identifier } })).toBe(0)
+  expect((await there.admin.post(path, body)).status).toBe(201)
 })
 
 test('taken values of a field that the caller may not set are not shown', async () => {
@@ -253,8 +243,7 @@ describe('errors are reported by field', () => {
       ...{ identifier, managed: `m-${identifier}`, intent: 'x', user: 9_999_999, expires: 'soon' },
       ...{ expiring: 1, description: 5, key: 'chosen' },
     }
-    const { status, json } = await there.admin.post(path, bad)
-    expect(status).toBe(400)
+    const { json } = await answered(400, there.admin.post(path, bad))
     expect(json).toEqual({
       code: 'invalid',
       identifier: [`"${identifier}" is taken by token "${identifier}".`],
@@ -270,13 +259,8 @@ describe('errors are reported by field', () => {
 
   test('a user by name; who exists is not told to callers who may only have tokens of their own', async () => {
     const [ada, bob] = [await make.user(), await make.user()]
-    expect(await there.admin.post(path, { identifier, user: ada.username })).toMatchObject({
-      status: 201,
-      json: { user: ada.pk },
-    })
-    expect(await ada.post(path, { identifier: `${identifier}-own`, user: ada.username })).toMatchObject({
-      status: 201,
-    })
+    await answered(201, there.admin.post(path, { identifier, user: ada.username }), { user: ada.pk })
+    await answered(201, ada.post(path, { identifier: `${identifier}-own`, user: ada.username }))
     const answers = async (user: string) => [
       await ada.post(path, { identifier: `${identifier}-2`, user }),
       await ada.patch(`${path}${identifier}/`, { user }),
@@ -284,9 +268,8 @@ describe('errors are reported by field', () => {
     const [known, unknown] = [await answers(bob.username), await answers(`${bob.username}-not`)]
     expect(known.map(({ status }) => status)).toEqual([403, 403])
     expect(unknown.map(({ status, json }) => [status, json])).toEqual(known.map(({ status, json }) => [status, json]))
-    expect(await there.admin.post(path, { identifier: `${identifier}-3`, user: `${bob.username}-not` })).toMatchObject({
-      status: 400,
-      json: { user: [expect.stringContaining(`No user is called "${bob.username}-not".`)] },
+    await answered(400, there.admin.post(path, { identifier: `${identifier}-3`, user: `${bob.username}-not` }), {
+      user: [expect.stringContaining(`No user is called "${bob.username}-not".`)],
     })
   })
 

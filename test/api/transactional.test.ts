@@ -225,13 +225,10 @@ function claims(queue: QueueKind): void {
 
   test('nothing is left waiting, and no job failed', async () => {
     expect(await there.db.run.count({ where: { state: { not: 'done' } } })).toBe(0)
-    const jobs = await until(
-      async () => {
-        const found = await there.queue.getJobCounts('waiting', 'active', 'failed', 'completed')
-        return found.active === 0 ? found : null
-      },
-      { what: 'the jobs to end' },
-    )
+    const jobs = await until('the jobs to end', async () => {
+      const found = await there.queue.getJobCounts('waiting', 'active', 'failed', 'completed')
+      return found.active === 0 ? found : null
+    })
     expect(jobs).toMatchObject({ waiting: 0, active: 0, failed: 0 })
     expect(jobs.completed).toBeGreaterThan(20)
   })

@@ -37,9 +37,9 @@ async function expectEverywhere({ there, code, sentence, cause = sentence, meanw
   const page = async (path: string) => text((await get(path)).body)
   const sending = put(there, slug)
   if (meanwhile !== undefined) {
-    const { id } = await until(() => there.db.run.findFirst({ where: { slug, finishedAt: null } }), { what: 'the run' })
+    const { id } = await until('the run', () => there.db.run.findFirst({ where: { slug, finishedAt: null } }))
     const says = (what: string, read: () => Promise<string>, text: string) =>
-      until(async () => (await read()).includes(text), { what: `${what} to say why it waits` })
+      until(`${what} to say why it waits`, async () => (await read()).includes(text))
     await says('the page of the run', () => page(`/admin/runs/${id}/`), `Not applied yet: ${meanwhile}`)
     const inList = async () => {
       const { json } = await there.admin.get(`/api/v3/blueprints/runs/?slug=${slug}`)
@@ -74,7 +74,7 @@ async function expectEverywhere({ there, code, sentence, cause = sentence, meanw
   const inQueue = async () =>
     Object((await there.admin.get(`/api/v3/blueprints/runs/${id}/`)).json as object).queue_ms ?? undefined
   // A worker may have it while it is cancelled.
-  if (queueMs !== undefined) expect(await until(inQueue, { what: 'the time in the queue' })).toBeLessThan(queueMs)
+  if (queueMs !== undefined) expect(await until('the time in the queue', inQueue)).toBeLessThan(queueMs)
   const list = await there.admin.get(`/api/v3/blueprints/runs/?slug=${slug}`)
   expect(list.json).toMatchObject({ results: [{ id, summary: expect.stringContaining(sentence) }] })
   for (const path of [
@@ -92,7 +92,7 @@ async function expectEverywhere({ there, code, sentence, cause = sentence, meanw
   expect(text((await dashboardOf(there).get(viewer, `/admin/applications/${slug}/`)).body)).toContain(cause)
   const series = `gatewright_runs_ended_total{mode="apply",kind="radius",outcome="cancelled",reason="${code}"}`
   const metrics = async () => samplesOf((await there.app.inject('/-/metrics/')).body).get(series)
-  await until(async () => (await metrics()) === 1, { what: `the metric to count ${code}` })
+  await until(`the metric to count ${code}`, async () => (await metrics()) === 1)
 }
 
 const shows = claimsOf(
@@ -229,7 +229,7 @@ shows(['`stale` | it was queued for more than an hour | Send it again'], async (
   atEnd(there.hold())
   const sending = expectEverywhere({ there, code: 'stale', sentence: 'it was queued for more than an hour' })
   const where = { slug, state: 'queued' } as const
-  await until(() => there.db.run.findFirst({ where }), { what: 'the run' })
+  await until('the run', () => there.db.run.findFirst({ where }))
   await execute(there.db, sql`UPDATE runs SET created_at = now() - interval '2 hours' WHERE slug = ${slug}`)
   await sending
 })
@@ -312,9 +312,7 @@ shows(
     // Others were checked too late on a busy machine, and are `unavailable` for that.
     const crowded = answers.findIndex(({ text }) => text.includes('are waiting'))
     expect(answers[crowded]).toMatchObject({ status: 503, json: { code: 'unavailable' } })
-    expect([await isThere(service, 'no-database'), await isThere(service, `crowded-${crowded}`)]).toEqual([
-      false,
-      false,
-    ])
+    expect(await isThere(service, 'no-database')).toBe(false)
+    expect(await isThere(service, `crowded-${crowded}`)).toBe(false)
   },
 )

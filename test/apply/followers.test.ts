@@ -27,7 +27,7 @@ const waiting = () =>
     sql`SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
   )
-const untilItWaits = () => until(async () => (await waiting()).length > 0, { what: 'the apply to wait' })
+const untilItWaits = () => until('the apply to wait', async () => (await waiting()).length > 0)
 
 describe('while another transaction writes it', () => {
   /** The owner of this test alone. */

@@ -19,7 +19,7 @@ async function whileWaiting(): Promise<number> {
         AND pid IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)
         AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
     )
-  const locks = await until(async () => ((await found()).length > 0 ? found() : null), { what: 'the apply to wait' })
+  const locks = await until('the apply to wait', async () => ((await found()).length > 0 ? found() : null))
   return locks.filter(({ granted }) => granted).length
 }
 

@@ -164,7 +164,7 @@ describe('both stay as they are', () => {
     await there.db.provider.update({ where: { name }, data: { settings: past } })
     const keep = { runDays: 90, auditDays: 400 }
     const retention = startRetention(there.db, there.engine.registry, keep, pino({ level: 'silent' }))
-    await until(async () => (await stored()).before === null, { what: 'it to be deleted' })
+    await until('it to be deleted', async () => (await stored()).before === null)
     await retention.stop()
     expect(await stored()).toEqual({ now: second, before: null, until: null })
   })

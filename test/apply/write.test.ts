@@ -171,16 +171,13 @@ describe('concurrent writes', () => {
     const gone = transaction(there.db, async (tx) => {
       await rows(tx, sql`DELETE FROM users WHERE pk = ${pk}`)
       writing = create({ name, users: [pk] }).catch((error: unknown) => error)
-      await until(
-        async () => {
-          const waiting = await rows(
-            there.db,
-            sql`SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`,
-          )
-          return waiting.length > 0
-        },
-        { what: 'the write to wait for the delete' },
-      )
+      await until('the write to wait for the delete', async () => {
+        const waiting = await rows(
+          there.db,
+          sql`SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`,
+        )
+        return waiting.length > 0
+      })
     })
     let writing: Promise<unknown> = Promise.resolve()
     await gone

@@ -46,13 +46,10 @@ describe.runIf(needs('chromium'))("the operators' pages, which wait for changes"
 
   /** A second for the least time between two questions; the page asks by itself after three at the earliest. */
   const comes = (page: Page, wanted: Locator, what: string) =>
-    until(
-      async () => {
-        await page.clock.runFor(100)
-        return (await wanted.count()) > 0
-      },
-      { what },
-    )
+    until(what, async () => {
+      await page.clock.runFor(100)
+      return (await wanted.count()) > 0
+    })
 
   test('a run that ends is on the page, long before the page would ask by itself', async () => {
     const page = await open()
@@ -83,10 +80,10 @@ describe.runIf(needs('chromium'))("the operators' pages, which wait for changes"
 
   test('a page that is left while it waits logs nothing that calls for attention', async () => {
     const page = await open()
-    await until(async () => (await waiting()) > 0, { what: 'the page to wait' })
+    await until('the page to wait', async () => (await waiting()) > 0)
     const before = service.log.length
     await page.goto('about:blank')
-    await until(async () => (await waiting()) === 0, { what: 'the wait to end' })
+    await until('the wait to end', async () => (await waiting()) === 0)
     await page.close()
     const lines = service.log.slice(before).map((line): { level: number; msg: string } => JSON.parse(line))
     expect(lines.filter(({ level }) => level >= 40)).toEqual([])
@@ -102,11 +99,11 @@ describe.runIf(needs('chromium'))("the operators' pages, which wait for changes"
       await page.clock.runFor(100)
       return (await waiting()) === count
     }
-    await until(() => waits(1), { what: 'the page to wait' })
+    await until('the page to wait', () => waits(1))
     await hide(true)
-    await until(() => waits(0), { what: 'the wait to end' })
+    await until('the wait to end', () => waits(0))
     await hide(false)
-    await until(() => waits(1), { what: 'the page to wait again' })
+    await until('the page to wait again', () => waits(1))
     expect(await waiting()).toBe(1)
     await page.close()
   })
@@ -118,7 +115,7 @@ describe.runIf(needs('chromium'))('the first page, in real time', () => {
     const stack = await startStack({ databaseUrl: url, redisUrl: null })
     const [one, other] = [await stack.startWorker(), await stack.startWorker()]
     const rename = () => db.workerProcess.updateMany({ where: { processId: other.pid }, data: { version: '0.1.9' } })
-    await until(async () => (await rename()).count > 0, { what: 'the worker to be known' })
+    await until('the worker to be known', async () => (await rename()).count > 0)
     const { page, errors } = await visit(await openBrowser(), stack.url)
     await logIn(page, 'a-token-for-the-first-admin')
     const workers = page.getByRole('list', { name: 'Parts' }).getByRole('listitem').filter({ hasText: 'worker' })

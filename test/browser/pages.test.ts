@@ -175,7 +175,7 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
       await page.goto(address)
       return (await part(page).count()) > 0
     }
-    await until(isShown, { what: `${address} to show what the run does`, withinMs: 40_000 })
+    await until(`${address} to show what the run does`, isShown, { withinMs: 40_000 })
   }
 
   /** Another session locks a row that a run is to change. */
@@ -290,7 +290,7 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
         const { asked, done } = await counts()
         return asked === done
       }
-      await until(isDone, { what: 'the page to have its answer' })
+      await until('the page to have its answer', isDone)
     }
     const asked = async () => (await counts()).asked
     // Only the test moves it from here on.

@@ -168,6 +168,7 @@ export const questions = {
     const held = await scenario.holdUp()
     try {
       await until(
+        'the run to be shown with what it waits for',
         () =>
           one.ask(async () => {
             // It is shown when it is at work for a second, and asked again by hand: there may be no script.
@@ -179,7 +180,7 @@ export const questions = {
             )
             return true
           }),
-        { what: 'the run to be shown with what it waits for', withinMs },
+        { withinMs },
       )
     } finally {
       await held.release()

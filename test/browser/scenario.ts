@@ -179,7 +179,7 @@ async function refusedBeforeTheQueue(service: Installation, { alice, bob, carol 
     { by: bob, answer: await put(bob, 'shop', {}, 409) },
     { by: bob, answer: await put(bob, 'wiki', { headers: { 'if-none-match': '*' } }, 412) },
   ]
-  await until(async () => (await service.db.refusal.count()) === sent.length, { what: 'the refusals to be recorded' })
+  await until('the refusals to be recorded', async () => (await service.db.refusal.count()) === sent.length)
   return sent.map(({ by, answer: { status, json } }) => ({
     ...{ status, who: by.username },
     code: (json as { code: string }).code,

@@ -1,7 +1,7 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { adminToken, freshFolder, type Listening, listening, writerTo } from '../support/kit.ts'
+import { adminToken, exited, freshFolder, type Listening, listening, writerTo } from '../support/kit.ts'
 
 /** `npm run apply -- FILE.yaml`, as a process, against a server that listens. */
 
@@ -23,10 +23,7 @@ test('applies a file, and the second time changes nothing: gatewright apply', as
     /^1 added, 0 changed, 0 deleted, 0 unchanged\napplied +\S+group\.yaml\n +group "from the shell" created \(pk [\da-f-]{36}\)\n$/,
   )
   expect(first.code).toBe(0)
-  expect(await apply([path], token)).toEqual({
-    code: 0,
-    output: expect.stringMatching(/^0 added, 0 changed, 0 deleted, 1 unchanged\nunchanged +\S+group\.yaml\n$/),
-  })
+  await exited(0, apply([path], token), /^0 added, 0 changed, 0 deleted, 1 unchanged\nunchanged +\S+group\.yaml\n$/)
 })
 
 test('uses the token that the first start wrote to DATA_DIR, on this machine only', async () => {
@@ -42,10 +39,9 @@ test('uses the token that the first start wrote to DATA_DIR, on this machine onl
 
 test('what is refused is a 1', async () => {
   const path = file('errors.yaml', group('faulty', ', attrs: { parnt: 1, is_superuser: 7 }'))
-  expect(await apply([path], token)).toEqual({
-    code: 1,
-    output: expect.stringMatching(/\(400\)\n +\S+:4:74 entries\.0\.parnt: Unknown field\. Did you mean parent\?\n/),
-  })
+  expect((await exited(1, apply([path], token))).output).toMatch(
+    /\(400\)\n +\S+:4:74 entries\.0\.parnt: Unknown field\. Did you mean parent\?\n/,
+  )
 })
 
 test('--message is kept with the run', async () => {
@@ -53,10 +49,7 @@ test('--message is kept with the run', async () => {
   expect(await apply([path, '--message', 'für das Team, CHG-1042'], token)).toMatchObject({ code: 0 })
   const { options } = await on.db.run.findFirstOrThrow({ orderBy: { createdAt: 'desc' } })
   expect(options).toMatchObject({ message: 'für das Team, CHG-1042' })
-  expect(await apply([path, '--message', 'x'.repeat(301)], token)).toMatchObject({
-    code: 1,
-    output: expect.stringContaining('--message: Must be at most 300 characters.'),
-  })
+  await exited(1, apply([path, '--message', 'x'.repeat(301)], token), '--message: Must be at most 300 characters.')
 })
 
 test('--owner, --allow-takeover and --allow-grants are sent', async () => {
@@ -66,20 +59,16 @@ test('--owner, --allow-takeover and --allow-grants are sent', async () => {
   expect(await apply([path, '--owner', 'équipe a'], token)).toMatchObject({ code: 0 })
   const owner = () => on.db.application.findUniqueOrThrow({ where: { slug: 'owned' } }).then((row) => row.owner)
   expect(await owner()).toBe('équipe a')
-  expect(await apply(['--owner=team-b', path], token)).toEqual({
-    code: 1,
-    output: expect.stringMatching(/^refused .* \(409\)\n.*belongs to owner "équipe a"/),
-  })
+  await exited(1, apply(['--owner=team-b', path], token), /^refused .* \(409\)\n.*belongs to owner "équipe a"/)
   expect(await apply([path, '--owner', 'team-b', '--allow-takeover'], token)).toMatchObject({ code: 0 })
   expect(await owner()).toBe('team-b')
 
   const { username, group: own } = await on.make.user()
   const { name } = await on.db.group.findUniqueOrThrow({ where: { pk: own } })
   const granting = file('granting.yaml', group(JSON.stringify(name), ', attrs: { is_superuser: true }'))
-  expect(await apply([granting, '--allow-takeover'], token)).toEqual({
-    code: 1,
-    output: expect.stringMatching(new RegExp(`\\(409\\)\\n.* would gain rights: ${username} \\(superuser\\)\\. `)),
-  })
+  expect((await exited(1, apply([granting, '--allow-takeover'], token))).output).toMatch(
+    new RegExp(`\\(409\\)\\n.* would gain rights: ${username} \\(superuser\\)\\. `),
+  )
   expect(await apply(['--allow-grants', granting], token)).toMatchObject({ code: 0 })
 })
 
@@ -92,18 +81,12 @@ entries:
 ${slugs.map((slug) => `  - { model: service_core.application, identifiers: { slug: ${slug} }, attrs: { name: ${slug} } }\n`).join('')}`
   expect(await apply([file('both.yaml', document('kept', 'surplus'))], token)).toMatchObject({ code: 0 })
   const path = file('one.yaml', document('kept'))
-  expect(await apply([path], token)).toEqual({
-    code: 1,
-    output: expect.stringMatching(/\(409\)\n.*surplus.*--allow-deletes 1 applies/),
-  })
+  await exited(1, apply([path], token), /\(409\)\n.*surplus.*--allow-deletes 1 applies/)
   expect(await apply([path, '--allow-deletes', '0'], token)).toMatchObject({ code: 1 })
   expect(await apply([path, '--allow-deletes', '1'], token)).toMatchObject({ code: 0 })
   expect(await on.db.application.count({ where: { slug: { in: ['kept', 'surplus'] } } })).toBe(1)
 })
 
 test('--help prints the usage', async () => {
-  expect(await apply(['--help'])).toMatchObject({
-    code: 0,
-    output: expect.stringContaining('gatewright apply FILE'),
-  })
+  await exited(0, apply(['--help']), 'gatewright apply FILE')
 })

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { adminToken, freshFolder, listening, until } from '../support/kit.ts'
+import { adminToken, exited, freshFolder, listening, until } from '../support/kit.ts'
 
 /** `gatewright cancel`, while an apply in another process waits for the run. */
 
@@ -20,7 +20,7 @@ function groups(name: string, more = 0): string {
 
 async function queuedId(name: string): Promise<string> {
   const where = { title: `apply blueprint ${name}`, state: 'queued' } as const
-  return until(async () => (await there.on.db.run.findFirst({ where }))?.id, { what: 'the run to be recorded' })
+  return until('the run to be recorded', async () => (await there.on.db.run.findFirst({ where }))?.id)
 }
 
 test.each([
@@ -33,10 +33,9 @@ test.each([
     const applying = there.start(['apply', groups(name, more)])
     const id = await queuedId(name)
     if (more > 0) await applying.line(/^waiting: run \S+ is queued/)
-    expect(await there.gatewright(['cancel', id], { GATEWRIGHT_TOKEN: alice.token })).toEqual({
-      code: 0,
-      output: `${id}  apply blueprint ${name}: cancelled by ${alice.username}\n`,
-    })
+    expect((await exited(0, there.gatewright(['cancel', id], { GATEWRIGHT_TOKEN: alice.token }))).output).toBe(
+      `${id}  apply blueprint ${name}: cancelled by ${alice.username}\n`,
+    )
     expect(await applying.exited).toMatchObject({ code: 1 })
     expect(applying.output()).toMatch(new RegExp(`^refused +\\S+${name}\\.yaml`, 'm'))
     expect(applying.output()).toContain(`cancelled by ${alice.username}`)
@@ -44,8 +43,7 @@ test.each([
     expect(await there.gatewright(['apply', groups(`${name}-later`)])).toMatchObject({ code: 0 })
     expect(await there.on.db.group.count({ where: { name } })).toBe(0)
     expect(await there.on.db.run.count({ where: { title: `apply blueprint ${name}` } })).toBe(1)
-    const logs = await there.gatewright(['logs', id])
-    expect(logs).toEqual({ code: 1, output: expect.stringContaining(`not applied: cancelled by ${alice.username}\n`) })
+    await exited(1, there.gatewright(['logs', id]), `not applied: cancelled by ${alice.username}\n`)
     // The same again, as after an answer that was lost.
     expect(await there.gatewright(['cancel', id, '--json'])).toEqual({ code: 0, output: expect.stringContaining(id) })
   },

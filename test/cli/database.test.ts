@@ -111,9 +111,7 @@ test('API and worker run with that login', async () => {
     body: JSON.stringify(await example('oauth2')),
   })
   expect(await answer.json()).toMatchObject({ applied: true })
-  await until(async () => (await fetch(`${origin}/-/health/applies/`)).status === 200, {
-    what: 'all parts to be healthy',
-  })
+  await until('all parts to be healthy', async () => (await fetch(`${origin}/-/health/applies/`)).status === 200)
 })
 
 describe('refuses', () => {

@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { safe } from '../../src/cli/export/layout.ts'
-import { adminToken, freshFolder, type Listening, listening, named } from '../support/kit.ts'
+import { adminToken, exited, freshFolder, type Listening, listening, named } from '../support/kit.ts'
 
 /** `gatewright export --directory`, as a process: one file for each application, by owner. */
 
@@ -107,10 +107,8 @@ test('one file for each application with its provider, by owner, and one for eac
 test('the folder is unchanged here; elsewhere it makes the same, which is exported as the same files', async () => {
   const { path } = await exportTo(there, 'first')
   const env = variablesOf(path)
-  const plan = await there.gatewright(['plan', path], env)
-  expect(plan.code, plan.output).toBe(0)
-  const applied = await other.gatewright(['apply', path], env)
-  expect(applied.code, applied.output).toBe(0)
+  await exited(0, there.gatewright(['plan', path], env))
+  await exited(0, other.gatewright(['apply', path], env))
   const again = await exportTo(other, 'second')
   expect(textsBelow(again.path)).toEqual(textsBelow(path))
   expect(await other.gatewright(['plan', again.path], env)).toMatchObject({ code: 0 })
@@ -138,10 +136,9 @@ describe('filters', () => {
     const { code, output } = await there.gatewright(['export', '--application', 'wiki', '--application', longest])
     expect(code).toBe(0)
     expect(output.match(/model: service_core\.application/g)).toHaveLength(2)
-    expect(await there.gatewright(['export', '--application', 'none'])).toMatchObject({
-      code: 1,
-      output: '--application: there is no application "none".\n',
-    })
+    expect((await exited(1, there.gatewright(['export', '--application', 'none']))).output).toBe(
+      '--application: there is no application "none".\n',
+    )
   })
 
   test('by owner and kind', async () => {
@@ -203,10 +200,8 @@ test('one document has the owners of everything, and so has an empty installatio
   expect(await there.gatewright(['plan', file], env)).toMatchObject({ code: 0 })
   for (const [index, from] of [file, path].entries()) {
     const empty = await listening({ GATEWRIGHT_TOKEN: adminToken, DATA_DIR: folder })
-    const planned = await empty.gatewright(['plan', from], env)
-    expect(planned.code, planned.output).toBe(2)
-    const applied = await empty.gatewright(['apply', from], env)
-    expect(applied.code, applied.output).toBe(0)
+    await exited(2, empty.gatewright(['plan', from], env))
+    await exited(0, empty.gatewright(['apply', from], env))
     expect(await ownersIn(empty)).toEqual(await ownersIn(there))
     const again = join(folder, `again-${index}.yaml`)
     expect(await empty.gatewright(['export', '--out', again])).toMatchObject({ code: 0 })
@@ -217,10 +212,9 @@ test('one document has the owners of everything, and so has an empty installatio
 test('--out beside it is refused, and so is nothing to export', async () => {
   const path = join(folder, 'none')
   expect(await there.gatewright(['export', '--directory', path, '--out', path])).toMatchObject({ code: 1 })
-  expect(await there.gatewright(['export', '--directory', path, '--owner', 'nothing-has-it'])).toEqual({
-    code: 1,
-    output: 'There is nothing to export.\n',
-  })
+  expect((await exited(1, there.gatewright(['export', '--directory', path, '--owner', 'nothing-has-it']))).output).toBe(
+    'There is nothing to export.\n',
+  )
 })
 
 describe('names of files', () => {

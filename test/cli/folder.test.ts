@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { adminToken, freshFolder, type Listening, listening, named } from '../support/kit.ts'
+import { adminToken, exited, freshFolder, type Listening, listening, named } from '../support/kit.ts'
 
 /** The files of a call are one document: `gatewright plan FOLDER` and what follows from it. */
 
@@ -60,10 +60,7 @@ describe('a shared file, and files of teams that name it', () => {
     const keys = new Map(rows.map(({ pk, name }) => [name, pk]))
     expect(rows.find(({ name }) => name === 'fold-a-2')?.parentPk).toBe(keys.get('fold-a'))
     expect(rows.find(({ name }) => name === 'fold-b')?.parentPk).toBe(keys.get('fold-shared'))
-    expect(await there.gatewright(['plan', folder])).toMatchObject({
-      code: 0,
-      output: expect.stringMatching(/^0 to add, 0 to change, 0 to delete, 4 unchanged\nunchanged /),
-    })
+    await exited(0, there.gatewright(['plan', folder]), /^0 to add, 0 to change, 0 to delete, 4 unchanged\nunchanged /)
   })
 
   test('nothing is applied when one is refused; the place is that of its own file', async () => {
@@ -93,10 +90,7 @@ describe('a shared file, and files of teams that name it', () => {
       'a.yaml': document(group('fold-going', ', attrs: { parnt: 1 }')),
       'b.yaml': document(group('fold-going-2')),
     })
-    expect(await there.gatewright(['apply', folder, '--keep-going'])).toMatchObject({
-      code: 1,
-      output: expect.stringContaining('--keep-going is for --each.'),
-    })
+    await exited(1, there.gatewright(['apply', folder, '--keep-going']), '--keep-going is for --each.')
     const { code, output } = await there.gatewright(['apply', folder, '--each', '--keep-going'])
     expect(code).toBe(1)
     expect(output).toMatch(/^refused .*a\.yaml[\s\S]*\napplied .*b\.yaml\n/)
@@ -111,12 +105,9 @@ test.each([
   const file = (name: string) =>
     document(...Array.from({ length: count }, (_, index) => group(`${name}-${index}`, more)))
   const folder = folderOf({ 'a.yaml': file('fold-much-a'), 'b.yaml': file('fold-much-b') })
-  expect(await there.gatewright(['plan', folder])).toEqual({
-    code: 1,
-    output: expect.stringMatching(
-      new RegExp(`^These 2 files have ${2 * count} entries and \\d+ bytes.* 10000 and 8388608: .* --each\\.\n$`),
-    ),
-  })
+  expect((await exited(1, there.gatewright(['plan', folder]))).output).toMatch(
+    new RegExp(`^These 2 files have ${2 * count} entries and \\d+ bytes.* 10000 and 8388608: .* --each\\.\n$`),
+  )
 })
 
 test('--json and the summary name each file of a document', async () => {
@@ -222,8 +213,7 @@ describe('files of several owners', () => {
   test('are planned where nothing of it is there, applied by that one tag, and unchanged again', async () => {
     const folder = folderOf(files())
     const out = join(freshFolder(), 'plans.json')
-    const planned = await there.gatewright(['plan', folder, '--out', out])
-    expect(planned.code, planned.output).toBe(2)
+    const planned = await exited(2, there.gatewright(['plan', folder, '--out', out]))
     expect(planned.output.match(/ would be created/g)).toHaveLength(7)
     expect(JSON.parse(readFileSync(out, 'utf8')).plans).toHaveLength(1)
     expect(await owners()).toEqual([])
@@ -268,9 +258,7 @@ describe('files of several owners', () => {
       'You may not write provider scim "fold-o-a" of owner "fold-a": the permissions hold for rows of owner "fold-b" only.',
     )
     expect((await there.gatewright(['runs'], env)).output).not.toContain('0-shared.yaml')
-    expect(await there.gatewright(['apply', join(folder, 'team-b'), '--allow-deletes', '1'], env)).toMatchObject({
-      code: 0,
-    })
+    await exited(0, there.gatewright(['apply', join(folder, 'team-b'), '--allow-deletes', '1'], env))
     expect((await there.gatewright(['runs', '--owner', 'fold-b'], env)).output).toMatch(
       /team-b\/b\.yaml and 1 more file/,
     )
@@ -282,8 +270,7 @@ describe('files of several owners', () => {
       'b.yaml': owned('fold-b', document(application('fold-o-g2'))),
       'c.json': JSON.stringify(await named('saml', 'fold-o-g3')),
     })
-    const refused = await there.gatewright(['plan', folder, '--owner', 'fold-g'])
-    expect(refused.code).toBe(1)
+    const refused = await exited(1, there.gatewright(['plan', folder, '--owner', 'fold-g']))
     expect(refused.output).toMatch(
       /b\.yaml:1:1 owner: --owner is "fold-g", and the document names the owner "fold-b": leave one out\./,
     )
@@ -331,8 +318,7 @@ describe('prune', () => {
     expect(await slugs('fold-p-')).toEqual(['fold-p-a', 'fold-p-b', 'fold-p-gone'])
     const other = folderOf({ 'late.yaml': document(application('fold-p-late')) })
     expect(await there.gatewright(['apply', other, ...owner])).toMatchObject({ code: 0 })
-    const surprised = await there.gatewright(['apply', folder, ...owner, '--plan-file', out])
-    expect(surprised).toMatchObject({ code: 1, output: expect.stringContaining('(412)') })
+    await exited(1, there.gatewright(['apply', folder, ...owner, '--plan-file', out]), '(412)')
     expect(await slugs('fold-p-')).toHaveLength(4)
     await there.gatewright(['plan', folder, ...owner, '--out', out])
     expect(await there.gatewright(['apply', folder, ...owner, '--plan-file', out])).toMatchObject({ code: 0 })
@@ -344,10 +330,7 @@ describe('prune', () => {
     const last = ['--owner', 'fold-last']
     expect(await there.gatewright(['apply', folder, ...last])).toMatchObject({ code: 0 })
     writeFileSync(join(folder, 'a.yaml'), 'version: 1\nentries: []\n')
-    expect(await there.gatewright(['apply', folder, ...last])).toMatchObject({
-      code: 1,
-      output: expect.stringContaining('a.yaml:2:1 entries: Must be at least 1 entries.'),
-    })
+    await exited(1, there.gatewright(['apply', folder, ...last]), 'a.yaml:2:1 entries: Must be at least 1 entries.')
     writeFileSync(join(folder, 'a.yaml'), pruning())
     const out = join(freshFolder(), 'plans.json')
     expect(await there.gatewright(['plan', folder, ...last, '--out', out])).toMatchObject({ code: 2 })
@@ -360,10 +343,7 @@ describe('prune', () => {
 
   test('--each is refused for files of one owner; one number is about several owners', async () => {
     const folder = folderOf({ 'a.yaml': pruning('fold-q-a'), 'b.yaml': pruning('fold-q-b') })
-    expect(await there.gatewright(['apply', folder, ...owner, '--each'])).toMatchObject({
-      code: 1,
-      output: expect.stringContaining('prune is about all of them'),
-    })
+    await exited(1, there.gatewright(['apply', folder, ...owner, '--each']), 'prune is about all of them')
     expect(await slugs('fold-q')).toEqual([])
     const owned = folderOf({
       'a.yaml': `owner: q1\n${pruning('fold-q-a', 'fold-q-c')}`,

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { adminToken, atEnd, freePort, freshFolder, installation, named, run, until } from '../support/kit.ts'
+import { adminToken, atEnd, exited, freePort, freshFolder, installation, named, run, until } from '../support/kit.ts'
 
 /** `gatewright validate`, `plan`, `apply` and `diff`, as processes, against a server that listens. */
 
@@ -43,23 +43,17 @@ describe('apply', () => {
     expect(first.output).toMatch(/\n2 applied\n$/)
     expect(first.code).toBe(0)
     expect(await on.db.application.count({ where: { slug: 'cli-a' } })).toBe(1)
-    expect(await gatewright(['apply', '--each', ...paths])).toEqual({
-      code: 0,
-      output: expect.stringMatching(
-        /^unchanged +\S+a\.json\nunchanged +\S+b\.yaml\n0 added, 0 changed, 0 deleted, 3 unchanged\n2 unchanged\n$/,
-      ),
-    })
+    expect((await exited(0, gatewright(['apply', '--each', ...paths]))).output).toMatch(
+      /^unchanged +\S+a\.json\nunchanged +\S+b\.yaml\n0 added, 0 changed, 0 deleted, 3 unchanged\n2 unchanged\n$/,
+    )
   })
 
   test('stops at the first file that is refused, and says why: 1', async () => {
     const bad = file('bad.yaml', group('cli-bad', ', attrs: { parnt: 1, is_superuser: 7 }'))
     const later = file('later.yaml', group('cli-later'))
-    expect(await gatewright(['apply', '--each', bad, later])).toEqual({
-      code: 1,
-      output: expect.stringMatching(
-        /^refused +\S+bad\.yaml \(400\)\n +\S+:4:75 entries\.0\.parnt: Unknown field\. Did you mean parent\?\n.*\n +\S+:4:85 entries\.0\.is_superuser: .*\n.*\nnot tried +\S+later\.yaml\n1 refused, 1 not tried\n$/,
-      ),
-    })
+    expect((await exited(1, gatewright(['apply', '--each', bad, later]))).output).toMatch(
+      /^refused +\S+bad\.yaml \(400\)\n +\S+:4:75 entries\.0\.parnt: Unknown field\. Did you mean parent\?\n.*\n +\S+:4:85 entries\.0\.is_superuser: .*\n.*\nnot tried +\S+later\.yaml\n1 refused, 1 not tried\n$/,
+    )
     expect(await countOf('cli-later')).toBe(0)
   })
 
@@ -90,7 +84,7 @@ describe('apply', () => {
     expect(code).toBe(0)
     expect(await countOf('cli-async')).toBe(0)
     release()
-    await until(async () => (await countOf('cli-async')) === 1, { what: 'the run to be applied' })
+    await until('the run to be applied', async () => (await countOf('cli-async')) === 1)
   })
 
   test('a plan that was reviewed is applied; one that no longer holds is refused', async () => {
@@ -104,31 +98,26 @@ describe('apply', () => {
     ])
     const other = await named('oauth2', 'cli-reviewed', { app: { group: 'Another' } })
     await gatewright(['apply', file('meanwhile.json', other)])
-    expect(await gatewright(['apply', path, '--if-match', tag])).toEqual({
-      code: 1,
-      output: expect.stringMatching(/^refused .* \(412\)\n.*changed after the plan/),
-    })
+    await exited(1, gatewright(['apply', path, '--if-match', tag]), /^refused .* \(412\)\n.*changed after the plan/)
   })
 
   test('plan --out and apply --plan-file do the same for several', async () => {
     const paths = [file('pf-a.yaml', group('cli-pf-a')), file('pf-b.yaml', group('cli-pf-b'))]
     const tags = join(folder, 'plans.json')
     expect(await gatewright(['plan', '--each', ...paths, '--out', tags])).toMatchObject({ code: 2 })
-    expect(
-      await gatewright(['apply', '--each', ...paths, file('pf-c.yaml', group('cli-pf-c')), '--plan-file', tags]),
-    ).toEqual({
-      code: 1,
-      output: expect.stringMatching(/has no plan of \S+pf-c\.yaml/),
-    })
+    await exited(
+      1,
+      gatewright(['apply', '--each', ...paths, file('pf-c.yaml', group('cli-pf-c')), '--plan-file', tags]),
+      /has no plan of \S+pf-c\.yaml/,
+    )
     expect(await countOf('cli-pf-a')).toBe(0)
     await gatewright(['apply', file('meanwhile.yaml', group('cli-pf-b', ', attrs: { attributes: { a: 1 } }'))])
     const changed = [paths[0] ?? '', file('pf-b.yaml', group('cli-pf-b', ', attrs: { attributes: {} }'))]
     await gatewright(['plan', '--each', ...changed, '--out', tags])
     await gatewright(['apply', file('meanwhile.yaml', group('cli-pf-b', ', attrs: { attributes: { a: 2 } }'))])
-    expect(await gatewright(['apply', '--each', ...changed, '--plan-file', tags])).toEqual({
-      code: 1,
-      output: expect.stringMatching(/^applied .*pf-a.yaml\n[\s\S]*refused .*pf-b\.yaml \(412\)/),
-    })
+    expect((await exited(1, gatewright(['apply', '--each', ...changed, '--plan-file', tags]))).output).toMatch(
+      /^applied .*pf-a.yaml\n[\s\S]*refused .*pf-b\.yaml \(412\)/,
+    )
   })
 
   test('GATEWRIGHT_OWNER and --owner are sent; a document keeps its own', async () => {
@@ -157,12 +146,9 @@ describe('plan and diff', () => {
     expect(await gatewright(['diff', path])).toMatchObject({ code: 2 })
     await gatewright(['apply', path])
     for (const command of ['plan', 'diff'])
-      expect(await gatewright([command, path])).toEqual({
-        code: 0,
-        output: expect.stringMatching(
-          /^0 to add, 0 to change, 0 to delete, 2 unchanged\nunchanged +\S+planned\.json\n$/,
-        ),
-      })
+      expect((await exited(0, gatewright([command, path]))).output).toMatch(
+        /^0 to add, 0 to change, 0 to delete, 2 unchanged\nunchanged +\S+planned\.json\n$/,
+      )
     const bad = file('refused.yaml', group('cli-refused', ', attrs: { parnt: 1 }'))
     expect(await gatewright(['diff', bad, path])).toMatchObject({ code: 1 })
   })

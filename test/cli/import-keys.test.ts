@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { importFiles } from '../../src/cli/importing.ts'
 import { loadRegistry } from '../../src/models/registry.ts'
 import { installation } from '../support/installation.ts'
+import { applied } from '../support/kit.ts'
 
 /** Keys of another installation are labels of the document that has them: `gatewright import` prints names. */
 
@@ -121,8 +122,7 @@ describe('an export of another installation', () => {
     await on.db.application.create({ data: { pk: key.app, slug: 'ours', name: 'Ours', providerPk: pk } })
     const before = await rows()
     const { document } = await imported(dump)
-    const answer = await apply(document)
-    expect(answer.json, answer.text).toMatchObject({ applied: true })
+    await applied(apply(document))
     const after = await rows()
     for (const [table, some] of Object.entries(before))
       expect(Object(after)[table], table).toEqual(expect.arrayContaining(some as unknown[]))
@@ -228,8 +228,7 @@ describe('a key that no entry has', () => {
       'users: remove:',
       'roles: add: []',
     ])
-    const answer = await apply(text)
-    expect(answer.json, answer.text).toMatchObject({ applied: true })
+    await applied(apply(text))
     const group = { where: { name: 'edited' }, include: { memberships: { include: { user: true } } } } as const
     const { memberships } = await on.db.group.findUniqueOrThrow(group)
     expect(memberships.map(({ user }) => user.username).sort()).toEqual(['edited-four', 'edited-nine'])

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { compileCache, freshFolder, type Installation, installation } from '../support/kit.ts'
+import { applied, compileCache, freshFolder, type Installation, installation } from '../support/kit.ts'
 
 /** `gatewright import`: a document of another service of this API family. */
 
@@ -207,8 +207,7 @@ describe('with a service', () => {
     const document = readFileSync(out, 'utf8').replace(/!Env\n.*\n.*\n/, 'by hand\n')
     const send = () =>
       on.admin.put('/api/v3/blueprints/', document, { headers: { 'content-type': 'application/yaml' } })
-    const first = await send()
-    expect(first.json, first.text).toMatchObject({ applied: true })
+    await applied(send())
     const { logs } = (await send()).json as { logs: string[] }
     expect(logs.filter((line) => !line.endsWith(' unchanged'))).toEqual([])
     const application = await on.db.application.findUniqueOrThrow({ where: { slug: 'imported' } })

@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { migrationNames, migrationsFolder } from '../../src/db/migrations.ts'
 import { timestampAfter } from '../../tools/migration/timestamp.ts'
-import { atEnd, run } from '../support/kit.ts'
+import { atEnd, exited, run } from '../support/kit.ts'
 
 const name = 'add_what_only_this_test_adds'
 
@@ -19,17 +19,13 @@ async function migration(name: string) {
 }
 
 test('the migrations match prisma/schema.prisma, so there is nothing to write', async () => {
-  expect(await migration(name)).toEqual({
-    code: 0,
-    output: 'The migrations match prisma/schema.prisma already.\n',
-  })
+  expect((await exited(0, migration(name))).output).toBe('The migrations match prisma/schema.prisma already.\n')
 })
 
 test.each(['', 'AddSomething', 'add-something', '../x'])('the name %j is refused in a sentence', async (name) => {
-  expect(await migration(name)).toEqual({
-    code: 1,
-    output: 'Name the migration after what it does, in snake_case: npm run migration -- add_something\n',
-  })
+  expect((await exited(1, migration(name))).output).toBe(
+    'Name the migration after what it does, in snake_case: npm run migration -- add_something\n',
+  )
 })
 
 test.each([

@@ -25,10 +25,8 @@ entries:
     attrs:
       is_superuser: FLAG
 `
-const [flag, nam] = [
-  'entries.0.is_superuser: Must be true or false.',
-  'entries.0.nam: Unknown field. Did you mean name?',
-]
+const flag = 'entries.0.is_superuser: Must be true or false.'
+const nam = 'entries.0.nam: Unknown field. Did you mean name?'
 
 describe.each(['validate', 'plan', 'apply'])('%s', (command) => {
   const status = command === 'validate' ? '' : ' (400)'

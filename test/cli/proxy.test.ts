@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { proxyFor } from '../../src/cli/proxy.ts'
 import { behindTls } from '../support/behind-tls.ts'
 import { httpProxy } from '../support/http-proxy.ts'
-import { adminToken, freePort, freshFolder, listening } from '../support/kit.ts'
+import { adminToken, exited, freePort, freshFolder, listening } from '../support/kit.ts'
 
 /** HTTPS_PROXY: the program asks a service behind TLS, whose name only the proxy knows. */
 
@@ -75,10 +75,7 @@ describe('says what to do, without the password', () => {
 
   test('when it refuses the host', async () => {
     const { url } = await httpProxy({ refuses: 403 })
-    expect(await runs({ HTTPS_PROXY: url })).toEqual({
-      code: 3,
-      output: expect.stringContaining(`the proxy ${url} of HTTPS_PROXY gives no way to ${host} (403)`),
-    })
+    await exited(3, runs({ HTTPS_PROXY: url }), `the proxy ${url} of HTTPS_PROXY gives no way to ${host} (403)`)
   })
 
   test.each(['ftp://ada:secret-word@proxy', 'http://ada:secret-word@', 'http://ada:secret-word%@proxy'])(

@@ -32,7 +32,7 @@ test('an apply goes through the death and the restart of the API: one run, and i
     args: ['apply', path, '--timeout', '50'],
     env: { GATEWRIGHT_URL: `http://127.0.0.1:${env.PORT}`, GATEWRIGHT_TOKEN: adminToken },
   })
-  await until(async () => (await db.run.count()) === 1, { what: 'the run to be recorded', withinMs: 10_000 })
+  await until('the run to be recorded', async () => (await db.run.count()) === 1, { withinMs: 10_000 })
   await first.kill()
   await applying.line(/^waiting: .* does not answer/)
   const second = await startApi()

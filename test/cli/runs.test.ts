@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
-import { type Listening, listening } from '../support/gatewright.ts'
+import { exited, type Listening, listening } from '../support/gatewright.ts'
 import { adminToken, freePort, freshFolder, type Installation, named, until } from '../support/kit.ts'
 
 /** `gatewright runs`, `logs` and `token create`. */
@@ -55,10 +55,9 @@ test('runs narrows by slug, owner, words, job and changed object', async () => {
     ['--request-id', job.GATEWRIGHT_REQUEST_ID],
     ['--changed', 'application:narrowed'],
   ])
-    expect(await gatewright(['runs', ...filter, '--timeout', '20'])).toEqual({
-      code: 0,
-      output: expect.stringMatching(/^\S+ {2}\S+ {2}applied +apply oauth2 narrowed \(.*\)\n$/),
-    })
+    expect((await exited(0, gatewright(['runs', ...filter, '--timeout', '20']))).output).toMatch(
+      /^\S+ {2}\S+ {2}applied +apply oauth2 narrowed \(.*\)\n$/,
+    )
 })
 
 test('a job is its submitter and its request id together', async () => {
@@ -83,7 +82,7 @@ test('an apply that is interrupted takes no run of another user for its own', as
   const running = there.start(['apply', group('own-interrupted')], job)
   const queued = (title: string) => ({ title: `apply blueprint ${title}`, state: 'queued' }) as const
   const untilQueued = (title: string) =>
-    until(async () => (await on.db.run.count({ where: queued(title) })) === 1, { what: `${title} to be recorded` })
+    until(`${title} to be recorded`, async () => (await on.db.run.count({ where: queued(title) })) === 1)
   await untilQueued('own-interrupted')
   const other = there.start(['apply', group('other-interrupted')], { ...job, GATEWRIGHT_TOKEN: stranger.token })
   await untilQueued('other-interrupted')
@@ -109,7 +108,7 @@ test.each([
   const name = `interrupted-${code}`
   const running = there.start(['apply', group(name)])
   const queued = { title: `apply blueprint ${name}`, state: 'queued' } as const
-  await until(async () => (await on.db.run.count({ where: queued })) === 1, { what: 'the run to be recorded' })
+  await until('the run to be recorded', async () => (await on.db.run.count({ where: queued })) === 1)
   const { id } = await on.db.run.findFirstOrThrow({ where: queued })
   running.signal(signal)
   expect(await running.exited).toEqual({ code, signal: null })
@@ -119,15 +118,16 @@ test.each([
     ),
   )
   release()
-  await until(async () => (await on.db.group.count({ where: { name } })) === 1, { what: 'it to be applied' })
+  await until('it to be applied', async () => (await on.db.group.count({ where: { name } })) === 1)
 })
 
 test('a plan that is interrupted leaves nothing behind to follow', async () => {
   const release = on.hold()
   const running = there.start(['plan', group('plan-interrupted')])
-  await until(async () => (await on.db.run.count({ where: { title: 'plan blueprint plan-interrupted' } })) === 1, {
-    what: 'the run to be recorded',
-  })
+  await until(
+    'the run to be recorded',
+    async () => (await on.db.run.count({ where: { title: 'plan blueprint plan-interrupted' } })) === 1,
+  )
   running.signal('SIGINT')
   expect(await running.exited).toEqual({ code: 130, signal: null })
   expect(running.output()).toMatch(/(^|\n)\nInterrupted\.\n$/)
@@ -138,10 +138,7 @@ test('logs -f waits for the end of a run; without -f it says that the outcome is
   const release = on.hold()
   const { output } = await gatewright(['apply', '--no-wait', group('followed')])
   const [id = ''] = /[\da-f-]{36}/.exec(output) ?? []
-  expect(await gatewright(['logs', id])).toEqual({
-    code: 3,
-    output: expect.stringMatching(/its outcome is not known yet\n$/),
-  })
+  await exited(3, gatewright(['logs', id]), /its outcome is not known yet\n$/)
   const following = there.start(['logs', '-f'])
   await following.line(/^waiting: run .* is (queued|running)/)
   release()
@@ -154,10 +151,7 @@ test('logs -f waits for the end of a run; without -f it says that the outcome is
 test('an unreachable service is a 3', async () => {
   const away = { GATEWRIGHT_URL: `http://127.0.0.1:${await freePort()}` }
   expect(await gatewright(['logs', '-f', '--timeout', '1'], away)).toMatchObject({ code: 3 })
-  expect(await gatewright(['token', 'create', 'never'], away)).toEqual({
-    code: 3,
-    output: expect.stringMatching(/ECONNREFUSED.*Nothing was created/),
-  })
+  await exited(3, gatewright(['token', 'create', 'never'], away), /ECONNREFUSED.*Nothing was created/)
 })
 
 test('token create prints a key that works', async () => {
@@ -166,10 +160,7 @@ test('token create prints a key that works', async () => {
   const { key, expires } = JSON.parse(output)
   expect(await on.as(key).get('/api/v3/core/tokens/from-cli/')).toMatchObject({ status: 200 })
   expect(Date.parse(expires) - Date.now()).toBeGreaterThan(1.9 * 86_400_000)
-  expect(await gatewright(['token', 'create', 'from-cli'])).toEqual({
-    code: 1,
-    output: expect.stringMatching(/^identifier: /),
-  })
+  await exited(1, gatewright(['token', 'create', 'from-cli']), /^identifier: /)
   expect(await gatewright(['token', 'delete', 'from-cli'])).toMatchObject({ code: 1 })
 })
 
@@ -192,8 +183,7 @@ test('GATEWRIGHT_REQUEST_ID is in the run; one that is not valid is a 1', async 
   const id = 'https://ci.test/jobs/4711'
   expect(await gatewright(['apply', path], { GATEWRIGHT_REQUEST_ID: id })).toMatchObject({ code: 0 })
   expect(await on.db.run.findFirstOrThrow({ where: { requestId: id } })).toMatchObject({ title: expect.any(String) })
-  expect(await gatewright(['apply', path], { GATEWRIGHT_REQUEST_ID: 'a b' })).toEqual({
-    code: 1,
-    output: expect.stringContaining('GATEWRIGHT_REQUEST_ID is "a b": it takes at most 128 letters'),
-  })
+  expect((await exited(1, gatewright(['apply', path], { GATEWRIGHT_REQUEST_ID: 'a b' }))).output).toContain(
+    'GATEWRIGHT_REQUEST_ID is "a b": it takes at most 128 letters',
+  )
 })

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { adminToken, folderOf, freshFolder, listening, named } from '../support/kit.ts'
+import { adminToken, exited, folderOf, freshFolder, listening, named } from '../support/kit.ts'
 
 /** Equal entries in two files of one call are one entry; those that contradict each other are refused with both places. */
 
@@ -45,8 +45,7 @@ describe('equal entries of two files', () => {
         group('se-d', ', attrs: { parent: !KeyOf own }'),
       ),
     })
-    const planned = await there.gatewright(['plan', folder, '--json'])
-    expect(planned.code, planned.output).toBe(2)
+    const planned = await exited(2, there.gatewright(['plan', folder, '--json']))
     const [{ changes, logs, parts }] = JSON.parse(planned.output).results
     expect(logs.filter((line: string) => line.includes('"se-shared"'))).toHaveLength(1)
     expect(changes).toHaveLength(6)
@@ -86,15 +85,11 @@ describe('equal entries of two files', () => {
       'a.yaml': document(once, slug('se-owned', ', owner: se-team')),
       'b.yaml': owned(document(slug('se-owned'), once)),
     })
-    expect(await there.gatewright(['apply', folder])).toMatchObject({
-      code: 0,
-      output: expect.stringMatching(/^2 added, 0 changed, 0 deleted, 0 unchanged\n/),
-    })
+    await exited(0, there.gatewright(['apply', folder]), /^2 added, 0 changed, 0 deleted, 0 unchanged\n/)
     const gone = document(group('se-once', ', state: absent'))
-    expect(await there.gatewright(['apply', folderOf({ 'a.yaml': gone, 'b.yaml': gone })])).toMatchObject({
-      code: 0,
-      output: expect.stringMatching(/^0 added, 0 changed, 1 deleted, 0 unchanged\n/),
-    })
+    expect((await exited(0, there.gatewright(['apply', folderOf({ 'a.yaml': gone, 'b.yaml': gone })]))).output).toMatch(
+      /^0 added, 0 changed, 1 deleted, 0 unchanged\n/,
+    )
   })
 
   test('are sent with each file by --each, and are no difference the second time', async () => {
@@ -102,20 +97,14 @@ describe('equal entries of two files', () => {
       'a.yaml': document(group('se-each')),
       'b.yaml': document(group('se-each'), group('se-e2')),
     })
-    expect(await there.gatewright(['apply', '--each', folder])).toMatchObject({
-      code: 0,
-      output: expect.stringMatching(/^applied .*a\.yaml\n[\s\S]*applied .*b\.yaml\n/),
-    })
+    await exited(0, there.gatewright(['apply', '--each', folder]), /^applied .*a\.yaml\n[\s\S]*applied .*b\.yaml\n/)
   })
 
   test('of two submissions of one application are one application', async () => {
     const body = await named('oauth2', 'se-app')
     const { app, ...rest } = body
     const folder = folderOf({ 'a.json': JSON.stringify(body), 'b.json': JSON.stringify({ ...rest, app: { ...app } }) })
-    expect(await there.gatewright(['apply', folder])).toMatchObject({
-      code: 0,
-      output: expect.stringMatching(/^2 added, 0 changed, 0 deleted, 0 unchanged\n/),
-    })
+    await exited(0, there.gatewright(['apply', folder]), /^2 added, 0 changed, 0 deleted, 0 unchanged\n/)
   })
 
   test('of what import writes from two exports are one, and apply takes them', async () => {

@@ -54,11 +54,9 @@ test('one has a timeline with from -> to, who and the run, also when it is renam
 
   const secretive = await service.make.user({ permissions: ['view_queue', 'view_application'] })
   const hidden = (await get(secretive, page('timed'))).body
-  expect([hidden.includes('<td class="name">admin'), hidden.includes(id), hidden.includes('not shown')]).toEqual([
-    false,
-    false,
-    true,
-  ])
+  expect(hidden.includes('<td class="name">admin')).toBe(false)
+  expect(hidden.includes(id)).toBe(false)
+  expect(hidden.includes('not shown')).toBe(true)
 
   expect((await service.admin.delete('/api/v3/core/applications/timed/')).status).toBe(204)
   const gone = (await get(operator, page('timed'))).body
@@ -100,9 +98,9 @@ test('a first deployment that is not applied has a page, and its owner a row', a
   const { runId: id } = await service.admin.apply([entry], { prefer: 'respond-async' })
   await service.db.run.update({ where: { id }, data: { blueprint: 'v1.not.sealed.here' } })
   release()
-  await until(async () => textOf((await get(operator, page('first-of-set'))).body).includes('sealed under key'), {
-    what: 'the page of the one that a document names',
-  })
+  await until('the page of the one that a document names', async () =>
+    textOf((await get(operator, page('first-of-set'))).body).includes('sealed under key'),
+  )
   expect(textOf((await get(operator, page('first-ever'))).body)).toMatch(/not there.*cancelled.*cancelled by admin/s)
   expect((await get(bound, page('first-ever'))).statusCode).toBe(404)
   const search = '/admin/search/?q=first-ever'
@@ -152,10 +150,8 @@ test('one that was deleted past the service says so and leads to its plan, until
   expect(erased).toContain(`<a href="/admin/runs/${id}/roll-back/">Plan its last document again</a>`)
 
   // Callers see what they would see of it if it were there.
-  const [own, other] = [
-    await service.make.user({ permissions, owners: ['team-a'] }),
-    await service.make.user({ permissions, owners: ['team-b'] }),
-  ]
+  const own = await service.make.user({ permissions, owners: ['team-a'] })
+  const other = await service.make.user({ permissions, owners: ['team-b'] })
   expect((await get(own, page('erased'))).body).toContain('changed outside</span>')
   expect((await get(other, page('erased'))).statusCode).toBe(404)
 
@@ -186,7 +182,7 @@ test('the list has the state of each, as a filter too, and the page of an owner 
   await service.db.run.update({ where: { id }, data: { blueprint: 'v1.not.sealed.here' } })
   release()
   const run = () => service.db.run.findUniqueOrThrow({ where: { id } })
-  await until(async () => (await run()).state === 'failed', { what: 'the run to fail' })
+  await until('the run to fail', async () => (await run()).state === 'failed')
   const chief = await service.make.user({ permissions: ['view_queue', 'manage_queue'] })
   await service.db.application.update({ where: { slug: 'by-sql' }, data: { group: 'by SQL' } })
   expect((await get(operator, list)).body).not.toContain('Compared at')

@@ -28,10 +28,8 @@ test('each is shown with its last change, and with who made it for those who may
   expect(await show(operator, `${list}?text=changed`)).toMatch(/<\/time> by admin<\/td>/)
   const plain = await service.make.user({ permissions: ['view_queue', 'view_application'] })
   const hidden = await show(plain, `${list}?text=changed`)
-  expect([
-    /<td class="text" data-label="Last change"><time [^>]+>[^<]+<\/time><\/td>/.test(hidden),
-    hidden.includes('by admin'),
-  ]).toEqual([true, false])
+  expect(/<td class="text" data-label="Last change"><time [^>]+>[^<]+<\/time><\/td>/.test(hidden)).toBe(true)
+  expect(hidden.includes('by admin')).toBe(false)
 })
 
 test('a change of the provider alone is the last change, for callers who see the provider', async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { number } from '../../src/dashboard/words.ts'
 import { uuid7 } from '../../src/ids.ts'
+import { answered } from '../support/asker.ts'
 import { aGroup, applyPath, dashboardOf, example, form, installation, named, origin, until } from '../support/kit.ts'
 
 /** /admin/audit/ and /admin/refusals/ */
@@ -122,16 +123,15 @@ describe('the audit', () => {
 describe('refused access', async () => {
   const curious = await there.make.user({ permissions: ['view_queue'] })
   const keptOf = (where: object) =>
-    until(async () => there.db.refusal.findFirst({ where, orderBy: { pk: 'desc' } }), {
-      what: `a refusal with ${JSON.stringify(where)}`,
-    })
+    until(`a refusal with ${JSON.stringify(where)}`, async () =>
+      there.db.refusal.findFirst({ where, orderBy: { pk: 'desc' } }),
+    )
 
   test('to a write is kept with its user, its path, the missing permission and its request', async () => {
     const caller = await there.make.user({ permissions: ['view_group'] })
     const made = await there.admin.post('/api/v3/core/groups/', { name: 'Kept group' })
     const path = `/api/v3/core/groups/${(made.json as { pk: string }).pk}/`
-    const refused = await caller.patch(path, { name: 'Other' })
-    expect(refused.status).toBe(403)
+    const refused = await answered(403, caller.patch(path, { name: 'Other' }))
     expect(await keptOf({ userPk: caller.pk })).toMatchObject({
       ...{ kind: 'access', route: '/api/v3/core/groups/:group_uuid/', status: 403, username: caller.username },
       ...{ title: `PATCH ${path}`, requestId: refused.headers['x-request-id'] },
@@ -145,8 +145,7 @@ describe('refused access', async () => {
 
   test('to a submission names its route, and the application where it was read', async () => {
     const caller = await there.make.user({ permissions: ['add_application', 'change_application'] })
-    const refused = await caller.put(applyPath, await named('oauth2', 'not-for-them'))
-    expect(refused.status).toBe(403)
+    await answered(403, caller.put(applyPath, await named('oauth2', 'not-for-them')))
     const title = 'PUT /api/v3/core/transactional/applications/: not-for-them'
     expect(await keptOf({ userPk: caller.pk })).toMatchObject({ kind: 'submission', title })
   })
@@ -176,7 +175,7 @@ describe('refused access', async () => {
     for (const url of ['/admin/audit/', `/admin/runs/${runId}/`, '/admin/applications/'])
       await dashboard.send({ method: 'GET', url, headers: { cookie: cookieOf } })
     const seen = () => there.db.refusal.findMany({ where: { userPk: curious.pk }, orderBy: { pk: 'asc' } })
-    await until(async () => (await seen()).length === 2, { what: 'the refusals of pages' })
+    await until('the refusals of pages', async () => (await seen()).length === 2)
     expect((await seen()).map(({ title }) => title)).toEqual(['GET /admin/audit/', `GET /admin/runs/${runId}/`])
   })
 
@@ -221,9 +220,7 @@ describe('refused access', async () => {
   test('of one user again and again is visible as such on the first page', async () => {
     const flooding = await there.make.user({ permissions: [] })
     for (let sent = 0; sent < 12; sent += 1) await flooding.post('/api/v3/core/groups/', { name: 'Flood' })
-    await until(async () => (await there.db.refusal.count({ where: { userPk: flooding.pk } })) === 12, {
-      what: 'all of them',
-    })
+    await until('all of them', async () => (await there.db.refusal.count({ where: { userPk: flooding.pk } })) === 12)
     const page = await show('/admin/')
     const [, times = '', who = ''] = /<li>(\d+) permission_denied: ([^<]*)<\/li>/.exec(page) ?? []
     expect([Number(times) >= 12, who.startsWith(flooding.username)]).toEqual([true, true])
@@ -235,16 +232,15 @@ describe('refused access', async () => {
 
 describe('a submission that was refused before it was recorded', () => {
   const kept = (sentence: string) =>
-    until(async () => there.db.refusal.findFirst({ where: { sentence: { contains: sentence } } }), {
-      what: `the refusal "${sentence}"`,
-    })
+    until(`the refusal "${sentence}"`, async () =>
+      there.db.refusal.findFirst({ where: { sentence: { contains: sentence } } }),
+    )
 
   test('is kept with its code, its user and why, and without what was sent', async () => {
     const body = await named('oauth2', 'refused', {
       app: { meta_launch_url: 'not <a> URL', meta_description: 'a description that was sent' },
     })
-    const sent = await operator.put(applyPath, body)
-    expect(sent.status).toBe(403)
+    await answered(403, operator.put(applyPath, body))
     expect((await there.admin.put(applyPath, body)).status).toBe(400)
     expect((await there.as('gw_a_wrong').put(applyPath, body)).status).toBe(401)
     await kept('meta_launch_url')
@@ -273,9 +269,7 @@ describe('a submission that was refused before it was recorded', () => {
     expect(rowsOf(page)).toEqual([])
     expect(page).toContain('you lack the permission view_run')
     await other.put(applyPath, await example('ldap'))
-    await until(async () => (await there.db.refusal.count({ where: { userPk: other.pk } })) > 0, {
-      what: 'its own refusal',
-    })
+    await until('its own refusal', async () => (await there.db.refusal.count({ where: { userPk: other.pk } })) > 0)
     const own = await show('/admin/refusals/', await dashboard.session(other.token))
     expect(rowsOf(own)).toHaveLength(1)
   })
@@ -287,13 +281,11 @@ describe('a submission that was refused before it was recorded', () => {
       `change_${each}`,
     ])
     const permissions = [...deploys, 'view_flow', 'view_run', 'view_queue']
-    const [one, two] = [
-      await there.make.user({ permissions, owners: ['team-one'] }),
-      await there.make.user({ permissions, owners: ['team-two'] }),
-    ]
+    const one = await there.make.user({ permissions, owners: ['team-one'] })
+    const two = await there.make.user({ permissions, owners: ['team-two'] })
     const body = await named('oauth2', 'secret-project', { app: { meta_launch_url: 'no address' } })
     expect((await one.put(applyPath, body, { owner: 'team-one' })).status).toBe(400)
-    await until(async () => (await there.db.refusal.count({ where: { userPk: one.pk } })) > 0, { what: 'the refusal' })
+    await until('the refusal', async () => (await there.db.refusal.count({ where: { userPk: one.pk } })) > 0)
     const [ofOne, ofTwo] = [await dashboard.session(one.token), await dashboard.session(two.token)]
     expect(rowsOf(await show('/admin/refusals/', ofOne))).toEqual([expect.stringContaining('secret-project')])
     expect(await show('/admin/', ofOne)).toContain(`invalid: ${one.username}`)
@@ -312,7 +304,7 @@ describe('a submission that was refused before it was recorded', () => {
     const racing = await named('oauth2', 'raced')
     expect((await there.admin.put(applyPath, racing)).status).toBe(200)
     await there.as('gw_a_wrong').put(applyPath, { marker: true })
-    await until(async () => (await there.db.refusal.count()) > before, { what: 'the next refusal' })
+    await until('the next refusal', async () => (await there.db.refusal.count()) > before)
     expect(await there.db.refusal.count()).toBe(before + 1)
   })
 
@@ -324,14 +316,12 @@ describe('a submission that was refused before it was recorded', () => {
       data: Array.from({ length: 1_100 }, (_, each) => ({ ...row, at: new Date(began + each * 1_000) })),
     })
     await there.as('gw_a_wrong').put(applyPath, {})
-    await until(async () => (await ofUsers()) <= 1_000, { what: 'the oldest to go' })
+    await until('the oldest to go', async () => (await ofUsers()) <= 1_000)
     // Callers without a valid token have a ring of their own.
     const anonymous = Array.from({ length: 1_100 }, () => ({ ...row, userPk: null, at: new Date(began) }))
     await there.db.refusal.createMany({ data: anonymous })
     await there.as('gw_a_wrong').put(applyPath, {})
-    await until(async () => (await there.db.refusal.count({ where: { userPk: null } })) <= 1_000, {
-      what: 'them to go',
-    })
+    await until('them to go', async () => (await there.db.refusal.count({ where: { userPk: null } })) <= 1_000)
     expect(await ofUsers()).toBe(1_000)
     await there.db.refusal.deleteMany({ where: { userPk: null } })
     const seen: string[] = []
@@ -348,16 +338,14 @@ describe('a submission that was refused before it was recorded', () => {
     expect(await show('/admin/refusals/')).toContain(`<h2>${number(all.length)}+ refusals</h2>`)
 
     const ofHour = () => show('/admin/').then((page) => /<li>([^<]*) too_many: [^<]*<\/li>/.exec(page)?.[1])
-    await until(async () => (await ofHour())?.startsWith('at least ') === true, {
-      what: 'the first page to say "at least"',
-    })
+    await until('the first page to say "at least"', async () => (await ofHour())?.startsWith('at least ') === true)
     // All of the last hour is kept, once what is kept is older.
     await there.db.refusal.updateMany({ data: { at: new Date(Date.now() - 7_200_000) } })
     await there.db.refusal.updateMany({
       where: { pk: { in: all.slice(0, 3).map(({ pk }) => pk) } },
       data: { at: new Date(), code: 'too_many' },
     })
-    await until(async () => (await ofHour()) === '3', { what: 'the first page to say how many there were' })
+    await until('the first page to say how many there were', async () => (await ofHour()) === '3')
   })
 
   test('is a sample of a flood, and the page says so', async () => {
@@ -375,7 +363,7 @@ describe('a submission that was refused before it was recorded', () => {
     expect(await says()).toBe(false)
     await there.db.refusal.createMany({ data: [row] })
     expect(await says()).toBe(true)
-    await until(async () => (await show('/admin/')).includes('<li>at least 100 flood: '), { what: 'the first page' })
+    await until('the first page', async () => (await show('/admin/')).includes('<li>at least 100 flood: '))
   })
 
   test.each(['0', '1x', '', '9'.repeat(19)])('has no page before %j', async (before) => {

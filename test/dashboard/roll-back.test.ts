@@ -54,10 +54,8 @@ describe('a roll back', () => {
 
     const message = 'zurück, „CHG-1042“ <b>'
     const done = await post(operator, page(first), { plan, message })
-    expect([done.statusCode, done.headers.location]).toEqual([
-      303,
-      expect.stringMatching(/^\/admin\/runs\/[\da-f-]{36}\/$/),
-    ])
+    expect(done.statusCode).toBe(303)
+    expect(done.headers.location).toEqual(expect.stringMatching(/^\/admin\/runs\/[\da-f-]{36}\/$/))
     expect(await groupOf()).toBe('First')
     const { body: ended } = await get(operator, String(done.headers.location))
     expect(ended).toContain('<dt>Message</dt><dd>zurück, „CHG-1042“ &lt;b&gt;</dd>')
@@ -171,18 +169,16 @@ test('a plan that waits is shown as such, and with its changes once it is there'
   const shown = () => get(operator, `${page(first)}?plan=${plan}`)
   try {
     const { statusCode, body } = await shown()
-    expect([statusCode, textOf(body), body.includes('data-live')]).toEqual([
-      200,
-      expect.stringContaining('not there yet'),
-      true,
-    ])
+    expect(statusCode).toBe(200)
+    expect(textOf(body)).toContain('not there yet')
+    expect(body.includes('data-live')).toBe(true)
     expect((await get(operator, `/admin/runs/${plan}/`)).statusCode).toBe(200)
     // It is not applied before it is there.
     await post(operator, page(first), { plan })
   } finally {
     await service.queue.resume()
   }
-  await until(async () => (await shown()).body.includes('Apply this plan'), { what: 'the plan to be there' })
+  await until('the plan to be there', async () => (await shown()).body.includes('Apply this plan'))
   expect(await groupOf()).toBe('Second')
 })
 
@@ -276,15 +272,11 @@ describe('what is not applied', () => {
     await service.queue.pause()
     try {
       const asked = await get(operator, page(first))
-      expect([asked.statusCode, textOf(asked.body)]).toEqual([
-        503,
-        expect.stringMatching(/not planned.*queue is paused/),
-      ])
+      expect(asked.statusCode).toBe(503)
+      expect(textOf(asked.body)).toMatch(/not planned.*queue is paused/)
       const sent = await post(operator, page(first), { plan, message: 'kept' })
-      expect([sent.statusCode, textOf(sent.body)]).toEqual([
-        503,
-        expect.stringMatching(/Nothing was applied\. .*queue is paused.*Apply this plan/),
-      ])
+      expect(sent.statusCode).toBe(503)
+      expect(textOf(sent.body)).toMatch(/Nothing was applied\. .*queue is paused.*Apply this plan/)
       expect(sent.body).toContain('value="kept"')
     } finally {
       await service.queue.resume()

@@ -319,29 +319,22 @@ test('what holds a run up is named: another session, or another run', async () =
   try {
     const now = async () => (await get(admin, '/admin/')).body
     const row = (body: string, what: RegExp) => what.test(body)
-    await until(async () => row(await now(), /blocked<\/span> by another session, of another login: process \d+/), {
-      what: 'the run to be shown with the session that blocks it',
-      withinMs: 15_000,
-    })
-    await until(async () => row(await now(), /blocked<\/span> by another run: <a href="\/admin\/runs\//), {
-      what: 'the other run to be shown with the run that blocks it',
-      withinMs: 20_000,
-    })
-    await until(
-      async () => row(await now(), /blocked<\/span> and tried again soon: its locks were not given in time/),
-      {
-        what: 'a run to be shown as blocked between its attempts',
-        withinMs: 10_000,
-      },
+    await until('the run to be shown with the session that blocks it', async () =>
+      row(await now(), /blocked<\/span> by another session, of another login: process \d+/),
+    )
+    await until('the other run to be shown with the run that blocks it', async () =>
+      row(await now(), /blocked<\/span> by another run: <a href="\/admin\/runs\//),
+    )
+    await until('a run to be shown as blocked between its attempts', async () =>
+      row(await now(), /blocked<\/span> and tried again soon: its locks were not given in time/),
     )
     const { id } = await service.db.run.findFirstOrThrow({ where: { slug: 'held', state: 'queued' } })
     const page = async () => (await get(admin, `/admin/runs/${id}/`)).body
     const blocked =
       /class="summary warn">.*Not applied yet: a lock .*process \d+.*class="mark warn">blocked<\/span> for \d.*Its worker is process \d+ of PostgreSQL/s
-    await until(async () => row(await page(), blocked), {
-      what: 'the page of the run to name its blocker, its age and its worker',
-      withinMs: 20_000,
-    })
+    await until('the page of the run to name its blocker, its age and its worker', async () =>
+      row(await page(), blocked),
+    )
     expect((await get(admin, '/admin/runs/')).body).toContain('class="mark warn">blocked<')
     // Those who do not see the run see no line of it.
     expect((await get(viewer, '/admin/')).body).not.toContain('apply radius held')

@@ -99,7 +99,7 @@ describe('a transaction has time limits', () => {
         await insert(tx, 11)
         const gone = () =>
           rows(db, sql`SELECT pid FROM pg_stat_activity WHERE pid = ${pid}`).then((rows) => rows.length === 0)
-        await until(gone, { what: 'the server to end the idle transaction' })
+        await until('the server to end the idle transaction', gone)
         await insert(tx, 12)
       }),
     )
@@ -154,8 +154,8 @@ describe('a connection that is lost', () => {
     await Promise.all([answers(db), answers(db), answers(db)])
     const others = sql`SELECT pg_terminate_backend(pid) AS ended FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`
     const killer = connect(url, { applicationName: 'gatewright-killer', max: 1 })
-    await until(async () => (await rows(killer.db, others)).length === 0, { what: 'the server to have ended them' })
-    await until(() => pool.totalCount === 0, { what: 'the pool to see that its connections are gone' })
+    await until('the server to have ended them', async () => (await rows(killer.db, others)).length === 0)
+    await until('the pool to see that its connections are gone', () => pool.totalCount === 0)
     expect(await answers(db)).toBe(true)
     await killer.db.$disconnect()
   })
@@ -167,7 +167,7 @@ describe('a connection that is lost', () => {
       CREATE CONSTRAINT TRIGGER linger AFTER INSERT ON slow DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION linger()`)
     const work = failureOf(transaction(db, (tx) => rows(tx, sql`INSERT INTO slow VALUES (${1})`)))
     const terminate = sql`SELECT pg_terminate_backend(pid) AS ended FROM pg_stat_activity WHERE datname = current_database() AND query = 'COMMIT' AND state = 'active'`
-    await until(async () => (await rows(db, terminate)).length === 1, { what: 'the COMMIT to be under way' })
+    await until('the COMMIT to be under way', async () => (await rows(db, terminate)).length === 1)
     expect(await work).toBeInstanceOf(CommitUnknown)
     expect(await rows(db, sql`SELECT pk FROM slow`)).toEqual([])
     await expectPoolAtRest()

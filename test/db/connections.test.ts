@@ -18,7 +18,7 @@ test('a start warns when it and the processes that were heard may take more conn
   const load = { slots: () => slots, busy: () => 0, hasTaken: () => false }
   for (const table of ['servers', 'workers'] as const) atEnd(registerProcess(db, table, runFormat, load).stop)
   const heard = async () => (await db.workerProcess.count()) === 1 && (await db.serverProcess.count()) === 1
-  await until(heard, { what: 'the processes to be heard' })
+  await until('the processes to be heard', heard)
   const taken = 17 + slots + 3
   expect(taken).toBeLessThan(usable)
   const sentence = `2 API and 1 worker processes may take ${taken + 17} connections to PostgreSQL, and it gives ${usable} (max_connections, without those kept for superusers): raise max_connections, or lower WORKER_CONCURRENCY (docs/scaling.md). Processes that are being replaced are counted, too.`

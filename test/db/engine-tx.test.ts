@@ -208,7 +208,7 @@ describe.each<[string, Open]>([
     test('while committing has an unknown outcome, and here nothing is in the database', async () => {
       const work = failureOf(begin(async (tx) => tx.send({ text: 'INSERT INTO slow VALUES (1)', values: [] })))
       const terminate = sql`SELECT pg_terminate_backend(pid) AS ended FROM pg_stat_activity WHERE datname = current_database() AND query = 'COMMIT' AND state = 'active'`
-      await until(async () => (await rows(db, terminate)).length === 1, { what: 'the COMMIT to be under way' })
+      await until('the COMMIT to be under way', async () => (await rows(db, terminate)).length === 1)
       expect(await work).toBeInstanceOf(CommitUnknown)
       expect(await rows(db, sql`SELECT pk FROM slow`)).toEqual([])
     })

@@ -10,37 +10,35 @@ import { execute, freshDatabase, raw, rows, sql } from '../support/kit.ts'
 
 const coded = (code: string) => Object.assign(new Error('a text that no one may match on'), { code })
 
-describe('an error by its code', () => {
-  test.each<[string, string, { lost: boolean; transient: boolean }]>([
-    ['08006', 'connection failure', { lost: true, transient: true }],
-    ['57P01', 'admin shutdown', { lost: true, transient: true }],
-    ['57P02', 'crash shutdown', { lost: true, transient: true }],
-    ['57P03', 'cannot connect now', { lost: true, transient: true }],
-    ['57P05', 'idle session timeout', { lost: true, transient: true }],
-    ['53300', 'too many connections', { lost: true, transient: true }],
-    ['25P03', 'idle in transaction timeout', { lost: true, transient: true }],
-    ['25P04', 'transaction timeout', { lost: true, transient: true }],
-    ['ECONNREFUSED', 'no one listens', { lost: true, transient: true }],
-    ['ECONNRESET', 'reset', { lost: true, transient: true }],
-    ['EPIPE', 'written to a closed socket', { lost: true, transient: true }],
-    ['ETIMEDOUT', 'no route that answers', { lost: true, transient: true }],
-    ['40001', 'serialization failure', { lost: false, transient: true }],
-    ['40P01', 'deadlock', { lost: false, transient: true }],
-    ['55P03', 'lock not available', { lost: false, transient: true }],
-    ['57014', 'statement timeout', { lost: false, transient: true }],
-    ['25006', 'read-only transaction', { lost: false, transient: true }],
-    ['53100', 'disk full', { lost: false, transient: true }],
-    ['58030', 'input or output error', { lost: false, transient: true }],
-    ['23505', 'unique violation', { lost: false, transient: false }],
-    ['22P02', 'invalid text', { lost: false, transient: false }],
-    ['42P01', 'no such table', { lost: false, transient: false }],
-    ['28P01', 'wrong password', { lost: false, transient: false }],
-    ['3D000', 'no such database', { lost: false, transient: false }],
-  ])('%s: %s', (code, _, { lost, transient }) => {
-    expect({ lost: isConnectionLost(coded(code)), transient: isTransient(coded(code)) }).toEqual({ lost, transient })
-    // The same when it is wrapped.
-    expect(isTransient(new Error('while applying', { cause: coded(code) }))).toBe(transient)
-  })
+test.each<[string, string, { lost: boolean; transient: boolean }]>([
+  ['08006', 'connection failure', { lost: true, transient: true }],
+  ['57P01', 'admin shutdown', { lost: true, transient: true }],
+  ['57P02', 'crash shutdown', { lost: true, transient: true }],
+  ['57P03', 'cannot connect now', { lost: true, transient: true }],
+  ['57P05', 'idle session timeout', { lost: true, transient: true }],
+  ['53300', 'too many connections', { lost: true, transient: true }],
+  ['25P03', 'idle in transaction timeout', { lost: true, transient: true }],
+  ['25P04', 'transaction timeout', { lost: true, transient: true }],
+  ['ECONNREFUSED', 'no one listens', { lost: true, transient: true }],
+  ['ECONNRESET', 'reset', { lost: true, transient: true }],
+  ['EPIPE', 'written to a closed socket', { lost: true, transient: true }],
+  ['ETIMEDOUT', 'no route that answers', { lost: true, transient: true }],
+  ['40001', 'serialization failure', { lost: false, transient: true }],
+  ['40P01', 'deadlock', { lost: false, transient: true }],
+  ['55P03', 'lock not available', { lost: false, transient: true }],
+  ['57014', 'statement timeout', { lost: false, transient: true }],
+  ['25006', 'read-only transaction', { lost: false, transient: true }],
+  ['53100', 'disk full', { lost: false, transient: true }],
+  ['58030', 'input or output error', { lost: false, transient: true }],
+  ['23505', 'unique violation', { lost: false, transient: false }],
+  ['22P02', 'invalid text', { lost: false, transient: false }],
+  ['42P01', 'no such table', { lost: false, transient: false }],
+  ['28P01', 'wrong password', { lost: false, transient: false }],
+  ['3D000', 'no such database', { lost: false, transient: false }],
+])('an error by its code: %s: %s', (code, _, { lost, transient }) => {
+  expect({ lost: isConnectionLost(coded(code)), transient: isTransient(coded(code)) }).toEqual({ lost, transient })
+  // The same when it is wrapped.
+  expect(isTransient(new Error('while applying', { cause: coded(code) }))).toBe(transient)
 })
 
 test('a connection that is lost under Prisma is an outage', async () => {

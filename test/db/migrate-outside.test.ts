@@ -75,7 +75,7 @@ test('a process that is killed in the middle leaves what the next start repeats'
   const failure = expect(migrate(url, folder.url)).rejects.toThrow(/2_slow/)
   const kill = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE datname = current_database() AND pid <> pg_backend_pid() AND wait_event = 'PgSleep'`
-  await until(async () => (await rows(url, kill)).length > 0, { what: 'the migration to run', withinMs: 10_000 })
+  await until('the migration to run', async () => (await rows(url, kill)).length > 0, { withinMs: 10_000 })
   await failure
   folder.write({ '2_slow': outside('DO $$ BEGIN UPDATE books SET title = title; COMMIT; END $$;') })
   expect(await migrate(url, folder.url)).toEqual(['2_slow'])
@@ -92,7 +92,7 @@ test('a migration that waits for a lock does not make others wait behind it', as
     migrating = migrate(url, folder.url)
     migrating.catch(() => {})
     const waits = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    await until(async () => (await rows(url, waits)).length > 0, { what: 'the migration to wait', withinMs: 10_000 })
+    await until('the migration to wait', async () => (await rows(url, waits)).length > 0, { withinMs: 10_000 })
     // It would wait for the end of the transaction of `reader`, which comes after it.
     expect(await rows(url, 'SELECT count(*)::int AS rows FROM books')).toEqual([{ rows: 9 }])
     await reader.query('COMMIT')

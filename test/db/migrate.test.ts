@@ -73,7 +73,7 @@ test('a connection that breaks in the middle leaves nothing behind', async () =>
   const folder = folderOf({ '1_slow': 'CREATE TABLE half (a int); SELECT pg_sleep(60)' })
   const failure = expect(migrate(url, folder.url)).rejects.toThrow(MigrationError)
   const kill = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'CREATE TABLE half%'`
-  await until(async () => (await rows(url, kill)).length > 0, { what: 'the migration to run', withinMs: 10_000 })
+  await until('the migration to run', async () => (await rows(url, kill)).length > 0, { withinMs: 10_000 })
   await failure
   folder.write({ '1_slow': 'CREATE TABLE half (a int)' })
   expect(await migrate(url, folder.url)).toEqual(['1_slow'])

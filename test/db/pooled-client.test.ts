@@ -69,7 +69,7 @@ describe.each([true, false])('a pooler that keeps names: %s', (keepsNames) => {
     const behind = { text: 'INSERT INTO notes VALUES ($1)', values: [keepsNames ? 6 : 7] }
     await pipelinedTransaction(pool)(async (tx) => tx.send(insert), behind)
     const count = async () => Number((await rows<{ count: number }>(db, there4to7(keepsNames)))[0]?.count)
-    await until(async () => (await count()) === 2, { what: 'what is sent behind the commit' })
+    await until('what is sent behind the commit', async () => (await count()) === 2)
     expect(await rows(db, sql`SELECT FROM notes WHERE pk = 3`)).toEqual([])
   })
 

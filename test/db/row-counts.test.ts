@@ -135,7 +135,7 @@ test('TRUNCATE waits for an addition, and removes the sum too', async () => {
     )
     const emptying = transaction(db, (tx) => rows(tx, sql`TRUNCATE users CASCADE`))
     const waits = sql`SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'TRUNCATE%'`
-    await until(async () => (await rows(db, waits)).length === 1, { what: 'TRUNCATE to wait' })
+    await until('TRUNCATE to wait', async () => (await rows(db, waits)).length === 1)
     return { emptying }
   })
   await emptied.emptying
@@ -159,7 +159,7 @@ test("a worker's reconciler adds them up", async () => {
   for (let count = 0; count <= 200; count += 1) await changes.groups?.(db, 1)
   const queue = { wake: async () => {}, enqueue: async () => {}, isQueued: async () => true }
   const reconciler = startReconciler(db, queue, { log: pino({ level: 'silent' }), tally: uncounted })
-  await until(async () => (await kept()).length === 1, { what: 'the rows to be added up' })
+  await until('the rows to be added up', async () => (await kept()).length === 1)
   await reconciler.stop()
   const [size] = await rows<{ size: number }>(
     db,

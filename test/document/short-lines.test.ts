@@ -14,32 +14,30 @@ import { cpuMsOf } from '../support/cpu-time.ts'
 
 const read = (text: string): unknown => JSON.parse(JSON.stringify(readWritten(text)))
 
-describe('is read as PyYAML reads it', () => {
-  test.each([
-    ['a closing bracket in the column of its key', 'a: [\n  x,\n  y\n]\nb: 1\n', { a: ['x', 'y'], b: 1 }],
-    ['a closing brace in the column of its key', 'a: {\n  x: 1,\n}\nb: 1\n', { a: { x: 1 }, b: 1 }],
-    ['in column 0 of a nested mapping', 'a:\n  b:\n    c: [\n  x\n]\n  d: 1\n', { a: { b: { c: ['x'] }, d: 1 } }],
-    ['in the column of a dash', '- [\n  x\n]\n- {a: 1\n}\n', [['x'], { a: 1 }]],
-    ['in the column of a key behind a dash', '- a: 1\n  b: [\n  x\n  ]\n  c: 2\n', [{ a: 1, b: ['x'], c: 2 }]],
-    ['items, and a comment with brackets', 'a: [ # it\'s ]\nx, # "}\n[y\n]]\n', { a: ['x', ['y']] }],
-    ['quotes in a block', "a: \"x\ny\"\nb: 'it''s\n]'\n", { a: 'x y', b: "it's ]" }],
-    ['quotes in brackets, with a break that is escaped', 'a: ["x \\\ny",\n"]\n}"]\n', { a: ['x y', '] }'] }],
-    ['a text of two lines, with an empty one between', 'a: [x\n\ny]\n', { a: ['x\ny'] }],
-    ['a text in which a quote or bracket stands', 'a: [it\'s\n"x, y#z, b:c\n]\n', { a: ['it\'s "x', 'y#z', 'b:c'] }],
-    ['behind a text in a block with brackets', 'a: see [1] {\n  "more\nb: [\n]\n', { a: 'see [1] { "more', b: [] }],
-    ['behind lines that are a text', 'a: |\n  ]\n  "[\n  {\nb: [\n]\n', { a: ']\n"[\n{\n', b: [] }],
-    ['behind a text with its indentation given', 'a:\n- |2-\n   [\n- [\n]\n', { a: [' [', []] }],
-    ['behind a folded text', 'a: >- # [\n  x\n   {\n\n  y\nb: {\n}\n', { a: 'x\n {\n\ny', b: {} }],
-    ['behind comments', '# it\'s [\na: 1 # "{\n#]\nb: [\n]\n', { a: 1, b: [] }],
-    ['quoted keys, without a space behind the colon', 'a: {"b":[\n],\n"c":\n1}\n', { a: { b: [], c: 1 } }],
-    ['behind an anchor, with an alias', 'a: &x [\n1\n]\nb: [ *x ,\n*x\n]\n', { a: [1], b: [[1], [1]] }],
-    ['below its key', 'a:\n  [\n]\nb:\n  - \n    {\n}\n', { a: [], b: [{}] }],
-    ['with other ends of lines', 'a: [\r\nx\r\n]\r\nb: "y\r\nz"\r\n', { a: ['x'], b: 'y z' }],
-    ['behind the start of a document', '--- # x\na: [\n]\n', { a: [] }],
-    ['keys in quotes', '"a b": [\n]\n\'c\': {\n}\n', { 'a b': [], c: {} }],
-  ])('%s', (_, text, value) => {
-    expect(read(text)).toEqual(value)
-  })
+test.each([
+  ['a closing bracket in the column of its key', 'a: [\n  x,\n  y\n]\nb: 1\n', { a: ['x', 'y'], b: 1 }],
+  ['a closing brace in the column of its key', 'a: {\n  x: 1,\n}\nb: 1\n', { a: { x: 1 }, b: 1 }],
+  ['in column 0 of a nested mapping', 'a:\n  b:\n    c: [\n  x\n]\n  d: 1\n', { a: { b: { c: ['x'] }, d: 1 } }],
+  ['in the column of a dash', '- [\n  x\n]\n- {a: 1\n}\n', [['x'], { a: 1 }]],
+  ['in the column of a key behind a dash', '- a: 1\n  b: [\n  x\n  ]\n  c: 2\n', [{ a: 1, b: ['x'], c: 2 }]],
+  ['items, and a comment with brackets', 'a: [ # it\'s ]\nx, # "}\n[y\n]]\n', { a: ['x', ['y']] }],
+  ['quotes in a block', "a: \"x\ny\"\nb: 'it''s\n]'\n", { a: 'x y', b: "it's ]" }],
+  ['quotes in brackets, with a break that is escaped', 'a: ["x \\\ny",\n"]\n}"]\n', { a: ['x y', '] }'] }],
+  ['a text of two lines, with an empty one between', 'a: [x\n\ny]\n', { a: ['x\ny'] }],
+  ['a text in which a quote or bracket stands', 'a: [it\'s\n"x, y#z, b:c\n]\n', { a: ['it\'s "x', 'y#z', 'b:c'] }],
+  ['behind a text in a block with brackets', 'a: see [1] {\n  "more\nb: [\n]\n', { a: 'see [1] { "more', b: [] }],
+  ['behind lines that are a text', 'a: |\n  ]\n  "[\n  {\nb: [\n]\n', { a: ']\n"[\n{\n', b: [] }],
+  ['behind a text with its indentation given', 'a:\n- |2-\n   [\n- [\n]\n', { a: [' [', []] }],
+  ['behind a folded text', 'a: >- # [\n  x\n   {\n\n  y\nb: {\n}\n', { a: 'x\n {\n\ny', b: {} }],
+  ['behind comments', '# it\'s [\na: 1 # "{\n#]\nb: [\n]\n', { a: 1, b: [] }],
+  ['quoted keys, without a space behind the colon', 'a: {"b":[\n],\n"c":\n1}\n', { a: { b: [], c: 1 } }],
+  ['behind an anchor, with an alias', 'a: &x [\n1\n]\nb: [ *x ,\n*x\n]\n', { a: [1], b: [[1], [1]] }],
+  ['below its key', 'a:\n  [\n]\nb:\n  - \n    {\n}\n', { a: [], b: [{}] }],
+  ['with other ends of lines', 'a: [\r\nx\r\n]\r\nb: "y\r\nz"\r\n', { a: ['x'], b: 'y z' }],
+  ['behind the start of a document', '--- # x\na: [\n]\n', { a: [] }],
+  ['keys in quotes', '"a b": [\n]\n\'c\': {\n}\n', { 'a b': [], c: {} }],
+])('is read as PyYAML reads it: %s', (_, text, value) => {
+  expect(read(text)).toEqual(value)
 })
 
 test('brackets alone, and the same line in a text', () => {

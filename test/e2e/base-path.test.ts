@@ -47,7 +47,7 @@ http {
       ({ status }) => status === 404,
       () => false,
     )
-  for (const port of [passes, cuts]) await until(() => answers(port), { what: 'nginx to answer' })
+  for (const port of [passes, cuts]) await until('nginx to answer', () => answers(port))
   return { passes: address(passes), cuts: address(cuts) }
 }
 

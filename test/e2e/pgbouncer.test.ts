@@ -30,7 +30,7 @@ describe.runIf(needs('pgbouncer')).each(kinds)('PgBouncer %s', (_, kind) => {
 
     const sent = await crowd(target, clients, 'pooled', (begun) => begun >= 200)
     expect(sent.filter(({ outcome }) => outcome !== 'applied')).toEqual([])
-    await until(() => following.ended().size === 200, { what: 'the end of each run' })
+    await until('the end of each run', () => following.ended().size === 200)
     expect(await there.get('/core/applications/?page_size=1')).toMatchObject({ pagination: { count: 200 } })
     expect(await there.get('/core/applications/pooled-1/')).toMatchObject({ slug: 'pooled-1' })
     for (const list of ['/core/users/', '/core/groups/', '/core/audit/', '/blueprints/runs/'])
@@ -49,15 +49,13 @@ describe.runIf(needs('pgbouncer')).each(kinds)('PgBouncer %s', (_, kind) => {
     const cancelled = await send(target, 'POST', `/blueprints/runs/${runOf(waiting)}/cancel/`)
     expect(JSON.parse(cancelled.text)).toMatchObject({ state: 'cancelled' })
     worker.signal('SIGCONT')
-    await until(() => following.ended().has(runOf(waiting)), { what: 'the end of the cancelled run' })
+    await until('the end of the cancelled run', () => following.ended().has(runOf(waiting)))
     await following.stop()
 
     await bouncer.stop()
-    await until(async () => (await fetch(`${target.url}/-/health/ready/`)).status === 503, {
-      what: 'readiness to fail',
-    })
+    await until('readiness to fail', async () => (await fetch(`${target.url}/-/health/ready/`)).status === 503)
     await bouncer.start()
-    await until(async () => (await fetch(`${target.url}/-/health/ready/`)).ok, { what: 'readiness to be back' })
+    await until('readiness to be back', async () => (await fetch(`${target.url}/-/health/ready/`)).ok)
     const again = await crowd(target, clients, 'again', (begun) => begun >= 20)
     expect(again.filter(({ outcome }) => outcome !== 'applied')).toEqual([])
 

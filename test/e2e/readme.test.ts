@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { transaction } from '../../src/db/client.ts'
+import { answered, applied } from '../support/asker.ts'
 import { adminToken, freshFolder, type Installation, installation, needs, rows, sql, until } from '../support/kit.ts'
 import { blocksOf, shellIn } from '../support/shell.ts'
 
@@ -70,8 +71,7 @@ describe.runIf(needs('curl'))('the commands of README, docs/api.md and docs/appl
   test('the search finds a user of the example', async () => {
     const organisation = readFileSync(join(root, 'examples/organisation.yaml'))
     const headers = { 'content-type': 'application/yaml' }
-    const answer = await service.admin.put('/api/v3/blueprints/', organisation, { headers })
-    expect(answer.json, answer.text).toMatchObject({ applied: true })
+    await applied(service.admin.put('/api/v3/blueprints/', organisation, { headers }))
     const page = pageOf('docs/api.md')
     expect(page.indexOf('npm run apply -- examples/organisation.yaml')).toBeGreaterThan(0)
     expect(page.indexOf('npm run apply -- examples/organisation.yaml')).toBeLessThan(page.indexOf('?search=amira'))
@@ -132,9 +132,7 @@ describe.runIf(needs('curl'))('the commands of README, docs/api.md and docs/appl
     })
 
     test('gets another token when the old one is deleted and both calls are repeated', async () => {
-      expect(await service.admin.send({ method: 'DELETE', url: '/api/v3/core/tokens/pipeline/' })).toMatchObject({
-        status: 204,
-      })
+      await answered(204, service.admin.send({ method: 'DELETE', url: '/api/v3/core/tokens/pipeline/' }))
       const { output } = await shell(block('examples/deployer.yaml'))
       const [, key = ''] = /\{"key":"(gw_a_[^"]+)"\}$/.exec(output) ?? []
       expect([key === token, (await service.as(token).get('/api/v3/core/users/me/')).status]).toEqual([false, 401])
@@ -179,7 +177,7 @@ describe.runIf(needs('curl'))('the commands of README, docs/api.md and docs/appl
       await transaction(service.db, async (tx) => {
         await rows(tx, sql`SELECT id FROM runs WHERE slug = 'slow' FOR UPDATE`)
         release()
-        await until(() => service.log.some((line) => line.includes('"status":202')), { what: 'a 202' })
+        await until('a 202', () => service.log.some((line) => line.includes('"status":202')))
       })
       expect(await sending).toMatchObject({ code: 0, output: expect.stringMatching(/"state":"done".*"applied":true/s) })
     })
@@ -192,7 +190,7 @@ describe.runIf(needs('curl'))('the commands of README, docs/api.md and docs/appl
         await rows(tx, sql`SELECT id FROM runs WHERE slug = 'gone' FOR UPDATE`)
         const before = service.log.length
         const is202 = (line: string) => line.includes('"status":202')
-        await until(() => service.log.slice(before).some(is202), { what: 'a 202' })
+        await until('a 202', () => service.log.slice(before).some(is202))
         await tx.run.deleteMany({ where: { slug: 'gone' } })
       })
       release()

@@ -3,7 +3,7 @@ import { openRateStore } from '../../src/http/rate-store.ts'
 import { beat } from '../../src/queue/heartbeat.ts'
 import { dashboardOf, form, origin } from '../support/dashboard.ts'
 import { type Installation, installation } from '../support/installation.ts'
-import { applyPath, atEnd, backendOn, freePort, named, needs, ownRedis, until } from '../support/kit.ts'
+import { answered, applyPath, atEnd, backendOn, freePort, named, needs, ownRedis, until } from '../support/kit.ts'
 import { masterName, startCluster, startSentinelGroup } from '../support/redis-groups.ts'
 
 /** Redis behind Sentinels and in a Cluster: everything that uses it. Lost masters are tested by `npm run faults`. */
@@ -28,7 +28,7 @@ describe.runIf(needs('redis-server'))('Redis', () => {
       url = group.url
       const rateStore = openRateStore(url)
       atEnd(() => rateStore?.disconnect())
-      await until(() => rateStore?.status === 'ready', { what: 'the connection to Redis' })
+      await until('the connection to Redis', () => rateStore?.status === 'ready')
       const limits = { rateLimitRequestsPerSecond: 7 }
       there = await installation({ redisUrl: url, rateStore, limits, applyWaitMs: 5_000 })
     })
@@ -55,15 +55,14 @@ describe.runIf(needs('redis-server'))('Redis', () => {
       expect(await act('pause')).toBe(303)
       const submitter = await there.make.user({ superuser: true })
       const options = { headers: { prefer: 'respond-async' } }
-      const later = await there.as(submitter.token).put(applyPath, await named('radius', 'while-paused'), options)
-      expect(later.status).toBe(202)
+      await answered(202, there.as(submitter.token).put(applyPath, await named('radius', 'while-paused'), options))
       const health = await there.as('').get('/-/health/applies/')
       expect(health).toMatchObject({ status: 503, json: { checks: { queue: { ok: true }, worker: { ok: false } } } })
       const { body } = await dashboard.send({ method: 'GET', url: '/admin/queues/api/queues', headers })
       expect(JSON.parse(body).queues[0].counts).toMatchObject({ waiting: 1 })
       expect((await there.as('').get('/-/metrics/')).text).toMatch(/^gatewright_jobs\{state="waiting"\} 1$/m)
       expect(await act('resume')).toBe(303)
-      await until(() => there.db.application.findUnique({ where: { slug: 'while-paused' } }), { what: 'the apply' })
+      await until('the apply', () => there.db.application.findUnique({ where: { slug: 'while-paused' } }))
       const workers = await dashboard.send({ method: 'GET', url: '/admin/queues/api/queues/apply/workers', headers })
       expect(workers.statusCode).toBe(200)
     })

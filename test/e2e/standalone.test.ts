@@ -26,7 +26,7 @@ beforeAll(async () => {
 atEnd(async () => {
   const pid = postgresPid()
   if (pid !== null && isAlive(pid)) process.kill(pid, 'SIGQUIT')
-  await until(() => pid === null || !runs(pid), { what: 'PostgreSQL to end' })
+  await until('PostgreSQL to end', () => pid === null || !runs(pid))
 })
 
 const start = (env: Record<string, string> = {}) =>
@@ -146,8 +146,7 @@ test('a killed worker is started again', async () => {
   process.kill(first, 'SIGKILL')
   await server.line(/The worker ended \(SIGKILL\); it is started again/)
   // The outcome may be unknown at first.
-  await until(async () => ((await put()) as { applied?: boolean }).applied, {
-    what: 'an apply to go through',
+  await until('an apply to go through', async () => ((await put()) as { applied?: boolean }).applied, {
     withinMs: 20_000,
   })
   expect(await server.stop()).toEqual({ code: 0, signal: null })
@@ -158,7 +157,7 @@ test('what a killed start leaves running is stopped: its worker by itself, its P
   const [worker, postgres] = [await workerPid(killed), postgresPid() ?? 0]
   await killed.kill()
   expect(runs(postgres)).toBe(true)
-  await until(() => !runs(worker), { what: 'the worker without a parent to end', withinMs: 10_000 }).catch((error) => {
+  await until('the worker without a parent to end', () => !runs(worker), { withinMs: 10_000 }).catch((error) => {
     throw new Error(`${error.message}. Its threads:\n${threadsOf(worker)}`)
   })
 
@@ -181,7 +180,7 @@ test('a start can be stopped before it is ready', async () => {
   const server = start()
   await server.line(/Starting PostgreSQL/)
   expect(await server.stop({ withinMs: 10_000 })).toEqual({ code: 0, signal: null })
-  await until(() => postgresPid() === null, { what: 'PostgreSQL to end' })
+  await until('PostgreSQL to end', () => postgresPid() === null)
 }, 60_000)
 
 test('a lost secret key is not replaced by another', async () => {

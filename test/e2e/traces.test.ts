@@ -78,7 +78,7 @@ const newTrace = () => {
 async function traceOf({ spans }: Receiver, trace: string): Promise<readonly ReceivedSpan[]> {
   const own = () => spans.filter((span) => span.trace === trace)
   const isWhole = () => own().some(({ kind }) => kind === 'consumer') && own().some(({ kind }) => kind === 'server')
-  await until(isWhole, { what: `trace ${trace} to arrive` })
+  await until(`trace ${trace} to arrive`, isWhole)
   return own()
 }
 
@@ -159,7 +159,7 @@ async function expectOneTrace(redisUrl: string | null): Promise<void> {
 
   // A line may be on its way when the spans have arrived.
   const hasLines = () => linesOf(api, 'answered').length > 0 && linesOf(worker, 'run ended').length > 0
-  await until(hasLines, { what: 'the lines of both processes' })
+  await until('the lines of both processes', hasLines)
   expect(linesOf(api, 'answered').map(({ trace_id, request }) => [trace_id, request])).toContainEqual([
     trace,
     'traced-1',
@@ -235,25 +235,23 @@ async function wipe(url: string): Promise<void> {
   redis.disconnect()
 }
 
-describe.runIf(needs('redis-server'))('a job that was lost', () => {
-  test('is enqueued again in the trace of its submission', async () => {
-    const receiver = await receiveTraces()
-    const redis = await ownRedis()
-    const stand = await standOn(redis.url, sendingTo(receiver))
-    await stand.start('api')
-    const { trace, traceparent } = newTrace()
-    expect(await stand.put(await named('radius', 'lost'), { traceparent, Prefer: 'respond-async' })).toBe(202)
-    await wipe(redis.url)
-    await stand.start('worker')
-    const spans = await traceOf(receiver, trace)
-    const processed = only(spans, 'process apply')
-    const server = only(spans, `PUT ${path}`)
-    const again = spans.find(({ id }) => id === processed.parent)
-    expect(again).toMatchObject({
-      name: 'send apply',
-      parent: server.id,
-      resource: { 'service.name': 'gatewright-worker' },
-    })
+test.runIf(needs('redis-server'))('a job that was lost: is enqueued again in the trace of its submission', async () => {
+  const receiver = await receiveTraces()
+  const redis = await ownRedis()
+  const stand = await standOn(redis.url, sendingTo(receiver))
+  await stand.start('api')
+  const { trace, traceparent } = newTrace()
+  expect(await stand.put(await named('radius', 'lost'), { traceparent, Prefer: 'respond-async' })).toBe(202)
+  await wipe(redis.url)
+  await stand.start('worker')
+  const spans = await traceOf(receiver, trace)
+  const processed = only(spans, 'process apply')
+  const server = only(spans, `PUT ${path}`)
+  const again = spans.find(({ id }) => id === processed.parent)
+  expect(again).toMatchObject({
+    name: 'send apply',
+    parent: server.id,
+    resource: { 'service.name': 'gatewright-worker' },
   })
 })
 

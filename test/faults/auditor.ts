@@ -87,8 +87,7 @@ async function noRunQueued(db: Db): Promise<void> {
     const [row] = await rows<{ queued: number }>(db, sql`SELECT count(*) AS queued FROM runs WHERE state = 'queued'`)
     return row?.queued
   }
-  await until(async () => (await queued()) === 0, {
-    what: 'no run to be queued any more',
+  await until('no run to be queued any more', async () => (await queued()) === 0, {
     withinMs: settledWithinMs,
     everyMs: 100,
   })

@@ -45,8 +45,7 @@ describe.runIf(needs('redis-server', 'haproxy'))('two APIs behind the shipped pr
       puts += 1
       return send(target, 'PUT', applyPath, { body: submission(`behind-${puts}`, 'behind the proxy') })
     }
-    const untilApplied = () =>
-      until(async () => isApplied(await put()), { what: 'a PUT to be applied', withinMs: 30_000 })
+    const untilApplied = () => until('a PUT to be applied', async () => isApplied(await put()), { withinMs: 30_000 })
     const expectServed = async (why: RegExp, pages: readonly string[] = ['/admin/resume/']) => {
       for (const path of ['/', '/docs/', '/admin/', '/admin/runs/', '/admin/applications/', ...pages])
         expect([path, await browser.status(path)]).toEqual([path, 200])

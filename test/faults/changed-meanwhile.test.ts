@@ -62,8 +62,7 @@ const stateOf = async ({ db }: Stand, id: string) => {
   return { state, applied, reason }
 }
 const ended = (stand: Stand) =>
-  until(async () => (await stand.db.run.count({ where: { state: 'queued' } })) === 0, {
-    what: 'all runs to end',
+  until('all runs to end', async () => (await stand.db.run.count({ where: { state: 'queued' } })) === 0, {
     withinMs: 30_000,
   })
 const slugs = async ({ db }: Stand) =>

@@ -27,7 +27,7 @@ async function untilBeats({ db }: Stand): Promise<void> {
     )
     return row?.later === true
   }
-  await until(beat, { what: 'a probe to be taken', withinMs: 12_000 })
+  await until('a probe to be taken', beat, { withinMs: 12_000 })
 }
 
 const isReady = async ({ url }: Stand) => (await fetch(`${url}/-/health/applies/`)).status === 200

@@ -30,12 +30,12 @@ const silenced = (queue: QueueKind, proxied: 'postgres' | 'redis') => async () =
   const from = performance.now()
   expect(open()).toBeGreaterThan(3)
   const leftMs = () => recoveredWithinMs - (performance.now() - from)
-  await until(async () => (await send()).status === 200, { what: 'a PUT to be applied', withinMs: leftMs() })
+  await until('a PUT to be applied', async () => (await send()).status === 200, { withinMs: leftMs() })
   recordRecovery(performance.now() - from)
   console.log(`${queue}, silent ${proxied}: applied again after ${Math.round(performance.now() - from)} ms`)
   const isReady = async () => (await fetch(`${stand.url}/-/health/applies/`)).status === 200
-  await until(isReady, { what: 'the API to be ready', withinMs: leftMs() })
-  await until(() => open() === 0, { what: 'all silent connections to be closed', withinMs: closedWithinMs })
+  await until('the API to be ready', isReady, { withinMs: leftMs() })
+  await until('all silent connections to be closed', () => open() === 0, { withinMs: closedWithinMs })
   const after: Sent[] = []
   while (after.length < 11) after.push(await send())
   expect(after.map(({ status }) => status)).toEqual(after.map(() => 200))

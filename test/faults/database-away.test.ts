@@ -58,7 +58,7 @@ onBothQueues((kind) => {
     const states = ['done', 'failed', 'cancelled']
     const runs = await db.run.findMany({ select: { id: true, state: true, applied: true } })
     const ended = runs.filter(({ state }) => states.includes(state))
-    await until(() => ended.every(({ id }) => follower.ended().has(id)), { what: 'the end of each run' })
+    await until('the end of each run', () => ended.every(({ id }) => follower.ended().has(id)))
     expect(ended.map(({ id, state, applied }) => ({ id, state, applied }))).toEqual(
       ended.map(({ id }) => ({ id, ...follower.ended().get(id) })),
     )
@@ -110,14 +110,16 @@ onBothQueues((kind) => {
       await stand.postgres.stop('immediate')
       await stand.postgres.start()
     }
-    await until(async () => (await stand.db.run.count({ where: { id: { in: runs } } }).catch(() => 0)) === crashes, {
-      what: 'all acknowledged runs to be there',
-    })
+    await until(
+      'all acknowledged runs to be there',
+      async () => (await stand.db.run.count({ where: { id: { in: runs } } }).catch(() => 0)) === crashes,
+    )
     await stand.startWorker()
-    await until(async () => (await stand.db.run.count({ where: { id: { in: runs }, applied: true } })) === crashes, {
-      what: 'all acknowledged runs to be applied',
-      withinMs: 30_000,
-    })
+    await until(
+      'all acknowledged runs to be applied',
+      async () => (await stand.db.run.count({ where: { id: { in: runs }, applied: true } })) === crashes,
+      { withinMs: 30_000 },
+    )
   })
 
   const putAsync = ({ url, token }: Target, slug: string) =>
@@ -141,9 +143,9 @@ onBothQueues((kind) => {
     const stand = await openStand(kind, options)
     await writeLate(stand)
     const sending = put(stand, 'taken-away')
-    await until(async () => (await (await fetch(`${stand.url}/-/metrics/`)).text()).includes(oneJobWaits), {
-      what: 'its job to wait',
-    })
+    await until('its job to wait', async () =>
+      (await (await fetch(`${stand.url}/-/metrics/`)).text()).includes(oneJobWaits),
+    )
     await stand.postgres.stop('immediate')
     return { stand, sending }
   }

@@ -53,7 +53,7 @@ onBothQueues((kind) => {
     }, async () => {
       const stand = await openStand(kind, { applyWaitMs: 1_500 })
       const waiting = put(stand, 'waiting')
-      await until(async () => (await stand.db.run.count()) === 1, { what: 'the run to be recorded' })
+      await until('the run to be recorded', async () => (await stand.db.run.count()) === 1)
       await begin(stand)
       const path = '/core/transactional/applications/'
       const refused = await send(stand, 'PUT', path, submission('refused', 'refused'))

@@ -115,7 +115,7 @@ describe.runIf(needs('root'))('npm start on a full disk', () => {
       log.push(await put(target, 'again'))
       return log.at(-1)?.status === 200
     }
-    await until(isApplied, { what: 'a PUT that is applied' })
+    await until('a PUT that is applied', isApplied)
     log.push(...(await crowd(target, 4, 'after', (begun) => begun >= 20)))
     console.log(`PostgreSQL ended: ${describeTimes(log)}; ready again after ${Math.round(recoveredMs)} ms`)
     expect(new Set(log.map(({ status }) => status)).difference(new Set([200, 202, 503]))).toEqual(new Set())

@@ -29,7 +29,7 @@ export async function follow({ url, token }: Target): Promise<Follower> {
   const reading = (async () => {
     while (!over.signal.aborted) await delay((await read().catch(() => false)) ? 0 : 200)
   })()
-  await until(() => revision !== '', { what: 'the first answer' })
+  await until('the first answer', () => revision !== '')
   return {
     ended: () => ended,
     stop: async () => {

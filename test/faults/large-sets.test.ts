@@ -31,17 +31,14 @@ function set(title: string, isReversed: boolean) {
 
 /** Waits until the worker writes one of them. */
 const untilWorking = ({ db }: Stand): Promise<unknown> =>
-  until(
-    async () => {
-      const [row] = await rows<{ writing: number }>(
-        db,
-        sql`SELECT count(*) AS writing FROM pg_stat_activity
+  until('the worker to write', async () => {
+    const [row] = await rows<{ writing: number }>(
+      db,
+      sql`SELECT count(*) AS writing FROM pg_stat_activity
           WHERE application_name = 'gatewright-worker' AND backend_xid IS NOT NULL`,
-      )
-      return row !== undefined && row.writing > 0
-    },
-    { what: 'the worker to write' },
-  )
+    )
+    return row !== undefined && row.writing > 0
+  })
 
 type Seen = { readonly attempts: number; readonly hasEnded: boolean; readonly done: number | null }
 
@@ -126,10 +123,7 @@ describe.runIf(needs('redis-server'))('queue on Redis', () => {
       await kill()
       const from = performance.now()
       const ended = () => stand.db.run.count({ where: { id: { in: ids }, state: { not: 'queued' } } })
-      await until(async () => (await ended()) === 2, {
-        what: `both to end after a kill of ${victim}`,
-        withinMs: 60_000,
-      })
+      await until(`both to end after a kill of ${victim}`, async () => (await ended()) === 2, { withinMs: 60_000 })
       const ms = performance.now() - from
       if (victim === 'nothing') undisturbedMs = ms
       else settledMs.push(ms)

@@ -75,11 +75,12 @@ describe.runIf(needs('redis-server'))('queue on Redis', () => {
       // The API may have read a moment ago that no worker takes jobs.
       const first: Sent[] = []
       await until(
+        'the first submission after the fault',
         async () => {
           first.push(await put(stand, 'first'))
           return first.at(-1)?.status === 200
         },
-        { what: 'the first submission after the fault', withinMs: 3_000, everyMs: 100 },
+        { withinMs: 3_000, everyMs: 100 },
       )
       const after = await crowd(stand, 4, 'after', (begun) => begun >= 50)
 

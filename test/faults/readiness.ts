@@ -34,8 +34,7 @@ export async function blamed(target: Pick<Target, 'url'>, isOver: () => boolean)
 /** @returns milliseconds until it was ready again */
 export async function untilReady(target: Pick<Target, 'url'>): Promise<number> {
   const from = performance.now()
-  await until(async () => (await readiness(target)).status === 200, {
-    what: 'readiness',
+  await until('readiness', async () => (await readiness(target)).status === 200, {
     withinMs: noticedWithinMs,
     everyMs: 100,
   })

@@ -23,11 +23,12 @@ async function killUnderLoad(redisUrl: string, kill: () => Promise<void>): Promi
   await kill()
   const first: Sent[] = []
   await until(
+    'a submission to be applied',
     async () => {
       first.push(await put(stand, 'first'))
       return first.at(-1)?.status === 200
     },
-    { what: 'a submission to be applied', withinMs: recoveredWithinMs, everyMs: 100 },
+    { withinMs: recoveredWithinMs, everyMs: 100 },
   )
   const recoveredMs = performance.now() - killedAt
   recordRecovery(recoveredMs)

@@ -64,7 +64,7 @@ onBothQueues((kind) => {
     // All that are let in wait.
     const names = Array.from({ length: many }, (_, index) => `crowd-${index}`)
     const crowd = names.map((slug) => put(stand, slug))
-    await until(() => refusedWith('refused', /submissions are waiting already/), { what: 'the API to refuse' })
+    await until('the API to refuse', () => refusedWith('refused', /submissions are waiting already/))
     await retry('paused')
     const answers = await Promise.all(crowd)
     got.push(...answers)
@@ -74,8 +74,7 @@ onBothQueues((kind) => {
 
     await first.stop()
     await begin('alone')
-    await until(() => refusedWith('refused', /no worker has taken a job for/), {
-      what: 'the API to refuse without a worker',
+    await until('the API to refuse without a worker', () => refusedWith('refused', /no worker has taken a job for/), {
       withinMs: 30_000,
     })
     await retry('alone')
@@ -83,7 +82,7 @@ onBothQueues((kind) => {
     const second = await stand.startWorker()
     for (const [slug, id] of runs) {
       const ended = async () => (await stand.db.run.findUniqueOrThrow({ where: { id } })).state === 'done'
-      await until(ended, { what: `the run of ${slug} to be applied` })
+      await until(`the run of ${slug} to be applied`, ended)
       const last = await put(stand, slug, keyed(slug))
       got.push(last)
       expect([isApplied(last), runOf(last)], last.text).toEqual([true, id])

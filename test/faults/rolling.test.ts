@@ -65,13 +65,11 @@ describe.runIf(needs('redis-server', 'haproxy'))('queue on Redis', () => {
     for (const [index, api] of apis.entries()) {
       expect(await api.stop({ withinMs: exitWithinMs })).toEqual({ code: 0, signal: null })
       apis[index] = startApi(index)
-      await until(
-        () =>
-          fetch(`${direct(index).url}/-/health/live/`).then(
-            () => true,
-            () => false,
-          ),
-        { what: 'the API to answer' },
+      await until('the API to answer', () =>
+        fetch(`${direct(index).url}/-/health/live/`).then(
+          () => true,
+          () => false,
+        ),
       )
       await untilReady(direct(index))
       await delay(noticedMs)

@@ -31,6 +31,6 @@ export async function startShippedProxy(apis: readonly number[]): Promise<string
       ({ ok }) => ok,
       () => false,
     )
-  await until(answers, { what: 'the proxy to answer' })
+  await until('the proxy to answer', answers)
   return url
 }

@@ -57,9 +57,7 @@ onBothQueues((kind) => {
     // Not longer than the wait, apart from the way to the client.
     expect(Math.max(...blocked.map(({ ms }) => ms))).toBeLessThan(applyWaitMs + 1_000)
     expect(await audit(stand.db, log)).toEqual([])
-    await until(async () => (await put(stand, 'held', { content: 'changed 0' })).status === 200, {
-      what: 'service as before',
-    })
+    await until('service as before', async () => (await put(stand, 'held', { content: 'changed 0' })).status === 200)
     await worker.stop()
   })
 })

@@ -130,6 +130,7 @@ async function migratedData(): Promise<string> {
 /** Waits until this number of the workers' statements waits for a lock of PostgreSQL. */
 export const untilWorkersWaitForLocks = ({ db }: Stand, count: number): Promise<unknown> =>
   until(
+    `${count} statements of workers to wait for a lock`,
     async () => {
       const [row] = await rows<{ waiting: number }>(
         db,
@@ -137,11 +138,9 @@ export const untilWorkersWaitForLocks = ({ db }: Stand, count: number): Promise<
       )
       return Number(row?.waiting) >= count
     },
-    { what: `${count} statements of workers to wait for a lock`, withinMs: 10_000 },
+    { withinMs: 10_000 },
   )
 
 /** Waits until this number of runs is recorded and has not ended. */
 export const untilQueued = ({ db }: Stand, count: number): Promise<unknown> =>
-  until(async () => (await db.run.count({ where: { state: 'queued' } })) === count, {
-    what: `${count} runs to be queued`,
-  })
+  until(`${count} runs to be queued`, async () => (await db.run.count({ where: { state: 'queued' } })) === count)

@@ -26,7 +26,7 @@ export async function supervise(start: () => Promise<Running>): Promise<Supervis
   // stop() reports its failure.
   loop.catch(() => {})
   return {
-    ready: () => until(() => worker, { what: 'a worker to be ready', withinMs: 30_000 }),
+    ready: () => until('a worker to be ready', () => worker, { withinMs: 30_000 }),
     kill: () => {
       if (worker === undefined) return
       worker.signal('SIGKILL')

@@ -51,7 +51,7 @@ onBothQueues((kind) => {
     const proxy = await proxyTo(target)
     const first = await stand.startWorker(stand.redis === null ? { DATABASE_URL: proxy.url } : { REDIS_URL: proxy.url })
     // Jobs whose workers the test before has killed run again.
-    await until(async () => (await unfinishedJobs()) === 0, { what: 'the jobs of the test before', withinMs: 60_000 })
+    await until('the jobs of the test before', async () => (await unfinishedJobs()) === 0, { withinMs: 60_000 })
     // The job's return value is what the worker sends to the queue when it acknowledges.
     const heldBack = proxy.holdBack('"applied":true,"reason":null')
     const sent = await put(stand, 'acknowledged-never')
@@ -61,8 +61,7 @@ onBothQueues((kind) => {
     await first.kill()
 
     const second = await stand.startWorker()
-    const job = await until(() => completedJob('apply oauth2 acknowledged-never'), {
-      what: 'the job to be run a second time',
+    const job = await until('the job to be run a second time', () => completedJob('apply oauth2 acknowledged-never'), {
       withinMs: 15_000,
     })
     expect(job.attemptsStarted).toBe(2)

@@ -21,7 +21,7 @@ function supervised(stand: Stand) {
     supervisor,
     /** Waits until this number of workers is ready. @returns the last one's process id */
     ready: (count: number) =>
-      until(() => pids().length >= count && pids().at(-1), { what: `worker ${count} to be ready`, withinMs: 20_000 }),
+      until(`worker ${count} to be ready`, () => pids().length >= count && pids().at(-1), { withinMs: 20_000 }),
   }
 }
 

@@ -71,29 +71,25 @@ async function appliesAnswered(): Promise<Record<string, number>> {
 
 const loggedFor = (id: string) => there.log.filter((line) => line.includes(id))
 
-describe('a client that closes the connection in the middle of its body', () => {
-  test.each([
-    ['reset', (socket: Socket) => socket.resetAndDestroy()],
-    ['end', (socket: Socket) => socket.end()],
-  ])('is no outage: %s', async (how, hangUp) => {
-    const id = `hung-up-by-${how}`
-    const before = await appliesAnswered()
-    const { socket } = await dial()
-    const arrived: Promise<IncomingMessage[]> = once(there.app.server, 'request')
-    socket.write(`${applying(10, `X-Request-Id: ${id}`)}{"a`)
-    const [request] = await arrived
-    await until(() => request?.readableFlowing, { what: 'its body to be read' })
-    hangUp(socket)
-    const lines = await until(() => (loggedFor(id).length > 0 ? loggedFor(id) : null), {
-      what: 'the request to be over',
-    })
-    // Other requests are answered meanwhile, and only they are counted.
-    expect(await there.admin.submit('radius', 'others')).toMatchObject({ status: 200 })
-    expect(lines.map((line) => JSON.parse(line))).toEqual([
-      expect.objectContaining({ level: 30, msg: 'the request broke off' }),
-    ])
-    expect(await appliesAnswered()).toEqual({ ...before, 200: (before[200] ?? 0) + 1 })
-  })
+test.each([
+  ['reset', (socket: Socket) => socket.resetAndDestroy()],
+  ['end', (socket: Socket) => socket.end()],
+])('a client that closes the connection in the middle of its body is no outage: %s', async (how, hangUp) => {
+  const id = `hung-up-by-${how}`
+  const before = await appliesAnswered()
+  const { socket } = await dial()
+  const arrived: Promise<IncomingMessage[]> = once(there.app.server, 'request')
+  socket.write(`${applying(10, `X-Request-Id: ${id}`)}{"a`)
+  const [request] = await arrived
+  await until('its body to be read', () => request?.readableFlowing)
+  hangUp(socket)
+  const lines = await until('the request to be over', () => (loggedFor(id).length > 0 ? loggedFor(id) : null))
+  // Other requests are answered meanwhile, and only they are counted.
+  expect(await there.admin.submit('radius', 'others')).toMatchObject({ status: 200 })
+  expect(lines.map((line) => JSON.parse(line))).toEqual([
+    expect.objectContaining({ level: 30, msg: 'the request broke off' }),
+  ])
+  expect(await appliesAnswered()).toEqual({ ...before, 200: (before[200] ?? 0) + 1 })
 })
 
 describe('a malformed request', () => {
@@ -206,7 +202,7 @@ describe('a malformed request', () => {
     const client = await dial()
     client.socket.write('GET /-/health/live/ HTTP/1.1\r\nHost: x\r\n\r\n')
     const live = '{"status":"ok"}'
-    await until(() => client.received().endsWith(live), { what: 'the first answer' })
+    await until('the first answer', () => client.received().endsWith(live))
     client.socket.write('HELO gatewright\r\n\r\n')
     await client.closed
     const second = client.received().slice(client.received().indexOf(live) + live.length)

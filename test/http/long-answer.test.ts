@@ -74,7 +74,7 @@ test('no more is made than is taken, and it ends when the client leaves', async 
   }
   const answer = stream(await answerOf(to(), source, pageText(source, pagination, results())))
   answer.destroy()
-  expect(await until(async () => isOver, { what: 'its end' })).toBe(true)
+  expect(await until('its end', async () => isOver)).toBe(true)
   expect(made).toBeLessThan(30)
 })
 
@@ -190,7 +190,7 @@ test.each([
   const another = stream(await paged(long, { of: other }))
   expect(JSON.parse(await text(another)).results).toEqual(long)
   for (const each of answers) each.destroy()
-  await until(async () => answers.every(({ closed }) => closed), { what: 'all places to be free' })
+  await until('all places to be free', async () => answers.every(({ closed }) => closed))
 })
 
 test('a long answer takes of the share of its caller, and gives it back when it is over', async () => {
@@ -206,7 +206,7 @@ test('a long answer takes of the share of its caller, and gives it back when it 
   await expect(paged(long, {}, share)).rejects.toMatchObject({ code: 'too_many_requests' })
   expect(await paged([], {}, share)).toMatch(/results/)
   first.destroy()
-  expect(await until(async () => taken === 0, { what: 'it to be given back' })).toBe(true)
+  expect(await until('it to be given back', async () => taken === 0)).toBe(true)
 })
 
 /** A reply to a caller who has no limit, unless another share is given. */

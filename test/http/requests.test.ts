@@ -76,10 +76,7 @@ describe('a path', () => {
     '//api/v3/core/transactional/applications/',
     '/api/v3/blueprints/run/',
   ])('that there is none of is 404: %s', async (url) => {
-    expect(await send('GET', url)).toMatchObject({
-      status: 404,
-      json: { detail: 'There is nothing here.', code: 'not_found' },
-    })
+    await answered(404, send('GET', url), { detail: 'There is nothing here.', code: 'not_found' })
   })
 
   test.each<[string, string, string, Record<string, string>]>([
@@ -134,12 +131,9 @@ describe('percent-encoding', () => {
     ...['/nothing/?a=%', '/-/health/live/?%'],
   ])('that is wrong is a 400, with and without a token: %s', async (url) => {
     for (const answer of [await send('GET', url), await there.as('').get(url)])
-      expect(answer).toMatchObject({
-        status: 400,
-        json: {
-          code: 'invalid_http',
-          non_field_errors: [expect.stringMatching(/^The (path|query) is not percent-enc/)],
-        },
+      await answered(400, answer, {
+        code: 'invalid_http',
+        non_field_errors: [expect.stringMatching(/^The (path|query) is not percent-enc/)],
       })
   })
 
@@ -182,10 +176,7 @@ describe('a body', () => {
     'application/json\ta',
     ' application/json x',
   ])('is 415 as %j', async (type) => {
-    expect(await put(type, body)).toMatchObject({
-      status: 415,
-      json: { detail: 'Send application/json.', code: 'unsupported_media_type' },
-    })
+    await answered(415, put(type, body), { detail: 'Send application/json.', code: 'unsupported_media_type' })
   })
 
   test('without a Content-Type is 415', async () => {
@@ -209,10 +200,7 @@ describe('a body', () => {
   })
 
   test('of 2 MiB is 413', async () => {
-    expect(await put('application/json', JSON.stringify({ app: 'x'.repeat(2_097_152) }))).toMatchObject({
-      status: 413,
-      json: { code: 'too_large' },
-    })
+    await answered(413, put('application/json', JSON.stringify({ app: 'x'.repeat(2_097_152) })), { code: 'too_large' })
   })
 
   test('of 1 MiB is read, and one byte more is not', async () => {

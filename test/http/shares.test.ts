@@ -55,7 +55,7 @@ test('a user has a part of what is let in, and takes nothing from another', asyn
   })
   const send = (user: number) => app.inject({ method: 'POST', url: '/', headers: { user: String(user) } })
   const waiting = [send(1), send(1)]
-  await until(async () => inside === 2, { what: 'two to be inside' })
+  await until('two to be inside', async () => inside === 2)
   // Fewer are let in now, of which two are a part already.
   part = 0.5
   const refusals = [await send(1), await send(1)]
@@ -63,10 +63,10 @@ test('a user has a part of what is let in, and takes nothing from another', asyn
     expect([statusCode, body]).toEqual([500, expect.stringContaining('At most 2 ')])
   expect(counted).toEqual(['waiting_runs', 'waiting_runs'])
   waiting.push(send(2), send(2))
-  await until(async () => inside === 4, { what: 'the other user to be inside' })
+  await until('the other user to be inside', async () => inside === 4)
   part = 1
   waiting.push(send(1))
-  await until(async () => inside === 5, { what: 'the third of the first user to be inside' })
+  await until('the third of the first user to be inside', async () => inside === 5)
   resolve()
   for (const { statusCode } of await Promise.all(waiting)) expect(statusCode).toBe(200)
 })
@@ -81,7 +81,7 @@ test('a list takes a place, and one row by a unique field none', async () => {
     return 'done'
   })
   const all = Array.from({ length: 12 }, (_, index) => app.inject(index < 10 ? '/?name=a' : '/?slug=a'))
-  await until(async () => inside === 8 + 2, { what: 'eight lists and both rows to be inside' })
+  await until('eight lists and both rows to be inside', async () => inside === 8 + 2)
   resolve()
   for (const { statusCode } of await Promise.all(all)) expect(statusCode).toBe(200)
 })

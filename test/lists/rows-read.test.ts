@@ -42,7 +42,7 @@ beforeAll(async () => {
       const text = `SELECT FROM pg_class WHERE relname IN ('runs', 'users') AND relallvisible < relpages`
       return (await client.query(text)).rowCount === 0
     }
-    await until(isMarked, { what: 'all rows to be marked as visible' })
+    await until('all rows to be marked as visible', isMarked)
   })
 })
 

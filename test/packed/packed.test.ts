@@ -7,7 +7,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { behindTls } from '../support/behind-tls.ts'
 import { httpProxy } from '../support/http-proxy.ts'
 import { type Installation, installation } from '../support/installation.ts'
-import { adminToken, freshFolder, named, plainEnvironment, run } from '../support/kit.ts'
+import { adminToken, exited, freshFolder, named, plainEnvironment, run } from '../support/kit.ts'
 import { installCli, installNodes, type Nodes } from '../support/packed-cli.ts'
 
 /** The tarball of the command line program, installed by npm in an empty folder, on each Node. It needs the registry. */
@@ -66,18 +66,12 @@ describe.each(['18', '22', '26'])('Node %s', (major) => {
     [
       'validate',
       async () => {
-        expect(await gatewright(major, ['validate', join(root, 'examples')])).toMatchObject({
-          code: 0,
-          output: expect.stringMatching(/^\d+ valid$/m),
-        })
+        await exited(0, gatewright(major, ['validate', join(root, 'examples')]), /^\d+ valid$/m)
         writeFileSync(
           path('bad.yaml'),
           'version: 1\nentries:\n  - { model: service_core.grup, identifiers: { name: x } }\n',
         )
-        expect(await gatewright(major, ['validate', path('bad.yaml')])).toMatchObject({
-          code: 1,
-          output: expect.stringMatching(/entries\.0\.model: /),
-        })
+        await exited(1, gatewright(major, ['validate', path('bad.yaml')]), /entries\.0\.model: /)
       },
     ],
     [
@@ -99,9 +93,7 @@ describe.each(['18', '22', '26'])('Node %s', (major) => {
       async () => {
         const files = [path('app.json'), path('group.yaml')]
         const summary = ['--summary', path('summary.md')]
-        expect(await gatewright(major, ['apply', ...files, '--plan-file', path('plans'), ...summary])).toMatchObject({
-          code: 0,
-        })
+        await exited(0, gatewright(major, ['apply', ...files, '--plan-file', path('plans'), ...summary]))
         expect(await on.db.application.count({ where: { slug: `packed-${major}` } })).toBe(1)
         const { attributes } = await on.db.group.findFirstOrThrow({ where: { name: `packed ${major}` } })
         expect(attributes).toEqual({ note: tokens.OAUTH2_SECRET })
@@ -126,8 +118,7 @@ describe.each(['18', '22', '26'])('Node %s', (major) => {
     [
       'export',
       async () => {
-        const exported = await gatewright(major, ['export', '--out', path('all.yaml')])
-        expect(exported).toMatchObject({ code: 0, output: expect.stringMatching(/^\d+ entries, /) })
+        await exited(0, gatewright(major, ['export', '--out', path('all.yaml')]), /^\d+ entries, /)
         const again = await gatewright(major, ['export', '--only', 'application'])
         expect(again.output).toContain(`slug: packed-${major}`)
       },
@@ -142,10 +133,7 @@ describe.each(['18', '22', '26'])('Node %s', (major) => {
     [
       'logs',
       async () => {
-        expect(await gatewright(major, ['logs', '-f'])).toMatchObject({
-          code: 0,
-          output: expect.stringMatching(/: \w+\n$/),
-        })
+        await exited(0, gatewright(major, ['logs', '-f']), /: \w+\n$/)
         const release = on.hold()
         const recorded = await gatewright(major, ['apply', '--no-wait', path('group.yaml'), '--json'], {
           OAUTH2_SECRET: 'another value',
@@ -167,10 +155,7 @@ describe.each(['18', '22', '26'])('Node %s', (major) => {
         const recorded = await gatewright(major, ['apply', '--no-wait', path('group.yaml'), '--json'], {
           OAUTH2_SECRET: 'a value that is never applied',
         })
-        expect(await gatewright(major, ['cancel', runIn(recorded.output)])).toMatchObject({
-          code: 0,
-          output: expect.stringMatching(/: cancelled by /),
-        })
+        await exited(0, gatewright(major, ['cancel', runIn(recorded.output)]), /: cancelled by /)
         release()
       },
     ],

@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 import { type Blueprint, type Entry, Find, KeyOf } from '../../src/document/document.ts'
 import { loadRegistry, type Registry } from '../../src/models/registry.ts'
 import { compile } from '../../src/plan/compile.ts'
@@ -116,10 +116,8 @@ const documents: Record<string, [Blueprint, Record<string, unknown>]> = {
   ],
 }
 
-describe('compile reports, without the database', () => {
-  test.each(Object.entries(documents))('%s', (_, [blueprint, entries]) => {
-    expect(compile(blueprint, registry).errors.tree()).toEqual({ entries })
-  })
+test.each(Object.entries(documents))('compile reports, without the database: %s', (_, [blueprint, entries]) => {
+  expect(compile(blueprint, registry).errors.tree()).toEqual({ entries })
 })
 
 const otherValue = (entry: string) =>
@@ -181,12 +179,10 @@ const twice: Record<string, [Blueprint, Record<string, unknown>]> = {
   ],
 }
 
-describe('of a row that entries name twice, compile reports', () => {
-  test.each(Object.entries(twice))('%s', (_, [blueprint, entries]) => {
-    const { errors } = compile(blueprint, registry)
-    expect(errors.tree()).toEqual({ entries })
-    expect(JSON.stringify(errors.list)).not.toContain('hidden')
-  })
+test.each(Object.entries(twice))('of a row that entries name twice, compile reports: %s', (_, [blueprint, entries]) => {
+  const { errors } = compile(blueprint, registry)
+  expect(errors.tree()).toEqual({ entries })
+  expect(JSON.stringify(errors.list)).not.toContain('hidden')
 })
 
 const agreeing: Record<string, Blueprint> = {
@@ -213,10 +209,8 @@ const agreeing: Record<string, Blueprint> = {
   'absent twice': of({ ...group, state: 'absent' }, { ...group, state: 'absent' }),
 }
 
-describe('compile lets a row be named twice with', () => {
-  test.each(Object.entries(agreeing))('%s', (_, blueprint) => {
-    expect(compile(blueprint, registry).errors.list).toEqual([])
-  })
+test.each(Object.entries(agreeing))('compile lets a row be named twice with %s', (_, blueprint) => {
+  expect(compile(blueprint, registry).errors.list).toEqual([])
 })
 
 test('ten thousand entries that name one row are compared', () => {

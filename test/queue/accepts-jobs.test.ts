@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { whyNoChanges } from '../../src/db/accepts-changes.ts'
 import { connect } from '../../src/db/client.ts'
 import { whyNoJobs } from '../../src/queue/accepts-jobs.ts'
@@ -7,21 +7,19 @@ import { atEnd, freePort, freshDatabase, needs, ownRedis, queueOn } from '../sup
 
 /** A store that answers questions, and takes nothing. Full disks are tested by `npm run faults`. */
 
-describe.runIf(needs('redis-server'))('a queue on Redis', () => {
-  test('says why it takes no jobs', async () => {
-    const server = await ownRedis()
-    const { queue } = await queueOn({ redisUrl: server.url, databaseUrl: (await freshDatabase()).url })
-    const redis = new Redis(server.url)
-    atEnd(() => redis.disconnect())
-    expect(await whyNoJobs(queue)).toBeNull()
-    await redis.config('SET', 'maxmemory', '1')
-    expect(await whyNoJobs(queue)).toMatch(/is full/)
-    await redis.config('SET', 'maxmemory', '0')
-    await redis.replicaof('127.0.0.1', await freePort())
-    expect(await whyNoJobs(queue)).toMatch(/is a replica/)
-    await redis.replicaof('NO', 'ONE')
-    expect(await whyNoJobs(queue)).toBeNull()
-  })
+test.runIf(needs('redis-server'))('a queue on Redis: says why it takes no jobs', async () => {
+  const server = await ownRedis()
+  const { queue } = await queueOn({ redisUrl: server.url, databaseUrl: (await freshDatabase()).url })
+  const redis = new Redis(server.url)
+  atEnd(() => redis.disconnect())
+  expect(await whyNoJobs(queue)).toBeNull()
+  await redis.config('SET', 'maxmemory', '1')
+  expect(await whyNoJobs(queue)).toMatch(/is full/)
+  await redis.config('SET', 'maxmemory', '0')
+  await redis.replicaof('127.0.0.1', await freePort())
+  expect(await whyNoJobs(queue)).toMatch(/is a replica/)
+  await redis.replicaof('NO', 'ONE')
+  expect(await whyNoJobs(queue)).toBeNull()
 })
 
 test('a queue on PostgreSQL leaves that to the database', async () => {

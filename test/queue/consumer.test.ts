@@ -4,7 +4,7 @@ import { uuid7 } from '../../src/ids.ts'
 import { jobId } from '../../src/queue/define.ts'
 import { cancelRun } from '../../src/runs/ledger.ts'
 import { late } from '../../src/runs/why.ts'
-import { type Installation, installation, lockedOut, needs, type QueueKind, until } from '../support/kit.ts'
+import { applied, type Installation, installation, lockedOut, needs, type QueueKind, until } from '../support/kit.ts'
 
 /** The result of a job is that of its run. */
 
@@ -17,13 +17,10 @@ function claims(queue: QueueKind): void {
   /** The job of this attempt with its log, after it has ended. */
   const ended = (run: string, attempt = 1) => endedJob(jobId(run, attempt))
   async function endedJob(id: string) {
-    const job = await until(
-      async () => {
-        const found = await there.queue.getJob(id)
-        return found?.finishedOn === undefined ? null : found
-      },
-      { what: 'the job to end', withinMs: 15_000 },
-    )
+    const job = await until('the job to end', async () => {
+      const found = await there.queue.getJob(id)
+      return found?.finishedOn === undefined ? null : found
+    })
     const { logs } = await there.queue.getJobLogs(id)
     return { state: await job.getState(), result: job.returnvalue, failure: job.failedReason, log: logs.join('\n') }
   }
@@ -31,8 +28,7 @@ function claims(queue: QueueKind): void {
   const runOf = (slug: string) => there.db.run.findFirstOrThrow({ where: { slug } })
 
   test('of an applied run: its result, without its sentences', async () => {
-    const answer = await there.admin.submit('radius', 'shown')
-    expect(answer).toMatchObject({ status: 200, json: { applied: true } })
+    await applied(there.admin.submit('radius', 'shown'))
     const { id } = await runOf('shown')
     const run = `/api/v3/blueprints/runs/${id}/`
     expect(await ended(id)).toEqual({
@@ -78,8 +74,7 @@ function claims(queue: QueueKind): void {
       attrs: { name: 'Entry', title: 'Entry', designation: 'recovery' },
     }))
     const document = { version: 1, metadata: { name: 'many' }, entries }
-    const answer = await there.admin.put('/api/v3/blueprints/', document)
-    expect(answer).toMatchObject({ status: 200, json: { applied: true } })
+    await applied(there.admin.put('/api/v3/blueprints/', document))
     const { id } = await there.db.run.findFirstOrThrow({ where: { kind: 'blueprint' } })
     await ended(id)
     const shown = async () => {
@@ -87,7 +82,7 @@ function claims(queue: QueueKind): void {
       expect(job?.progress).toEqual({ done: total, total, progress: 100 })
       return true
     }
-    await until(shown, { what: 'the last progress' })
+    await until('the last progress', shown)
   })
 
   test('of a cancelled run: it failed, and nothing was applied', async () => {
@@ -126,8 +121,8 @@ function claims(queue: QueueKind): void {
     const letIn = await lockedOut(there.db, '57014')
     const failOnce = async (slug: string) => {
       const sending = there.admin.submit('radius', slug)
-      const { id } = await until(() => there.db.run.findFirst({ where: { slug } }), { what: 'the run' })
-      await until(async () => (await stateOf(id)) === 'delayed', { what: 'the attempt to fail' })
+      const { id } = await until('the run', () => there.db.run.findFirst({ where: { slug } }))
+      await until('the attempt to fail', async () => (await stateOf(id)) === 'delayed')
       return { id, sending }
     }
     const [done, cancelled] = await Promise.all([failOnce('locked-out'), failOnce('given-up')])
@@ -151,9 +146,10 @@ function claims(queue: QueueKind): void {
     async (data) => {
       const jobId = `made-by-hand-${JSON.stringify(data).length}`
       await there.queue.add('apply', data as never, { jobId })
-      const job = await until(async () => (await there.queue.getJob(jobId))?.finishedOn && there.queue.getJob(jobId), {
-        what: 'the job to end',
-      })
+      const job = await until(
+        'the job to end',
+        async () => (await there.queue.getJob(jobId))?.finishedOn && there.queue.getJob(jobId),
+      )
       expect(job).toMatchObject({ returnvalue: { state: 'gone', applied: false, reason: null } })
     },
   )

@@ -39,7 +39,7 @@ async function jobsAreTakenInOrder(queue: 'redis' | 'postgres'): Promise<void> {
     return undefined
   })
   atEnd(() => consumer.close())
-  await until(() => taken.length >= names.size, { what: 'all jobs to be taken' })
+  await until('all jobs to be taken', () => taken.length >= names.size)
   const ofAda = Array.from({ length: 12 }, (_, index) => `ada ${index + 1}`)
   expect(taken).toEqual([
     // The first of each, then those with few in front of them, then the others. What is large is last, with its followers.

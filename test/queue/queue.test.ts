@@ -39,10 +39,10 @@ function claims(redis: () => Promise<string | null>): void {
   test('a job names its run; one with a known id is not added again', async () => {
     await runQueue(queue).enqueue(run, 1)
     await runQueue(queue).enqueue(run, 1)
-    await until(() => taken.length === 1, { what: 'the job to be taken' })
+    await until('the job to be taken', () => taken.length === 1)
     await runQueue(queue).enqueue(run, 1)
     await runQueue(queue).enqueue(run, 2)
-    await until(() => taken.length === 2, { what: 'the second job to be taken' })
+    await until('the second job to be taken', () => taken.length === 2)
     expect(taken.map(({ name, id, data }) => [name, id, data])).toEqual([
       [run.title, `run-${run.id}-1`, { run: run.id }],
       [run.title, `run-${run.id}-2`, { run: run.id }],
@@ -50,13 +50,10 @@ function claims(redis: () => Promise<string | null>): void {
   })
 
   test('a finished job is kept for the dashboard', async () => {
-    const job = await until(
-      async () => {
-        const found = await queue.getJob(jobId(run.id, 2))
-        return found?.returnvalue === undefined || found.returnvalue === null ? null : found
-      },
-      { what: 'the job to end' },
-    )
+    const job = await until('the job to end', async () => {
+      const found = await queue.getJob(jobId(run.id, 2))
+      return found?.returnvalue === undefined || found.returnvalue === null ? null : found
+    })
     expect(job).toMatchObject({ name: run.title, returnvalue: { applied: true } })
   })
 
@@ -69,7 +66,7 @@ function claims(redis: () => Promise<string | null>): void {
     const numbers = [101, 102, 103, 104, 105, 106]
     for (const number of numbers) {
       await runQueue(queue).enqueue(run, number)
-      await until(async () => (await completed()).includes(jobId(run.id, number)), { what: 'the job to end' })
+      await until('the job to end', async () => (await completed()).includes(jobId(run.id, number)))
     }
     const failed = applyQueue.kept.failed
     await cleanUp(queue)
@@ -86,8 +83,8 @@ function claims(redis: () => Promise<string | null>): void {
     await Promise.all([addProbe(queue), addProbe(queue)])
     await addProbe(queue)
     await queue.resume()
-    await until(() => probes().length === 1, { what: 'the probe' })
-    await until(() => addProbe(queue).then(() => probes().length >= 2), { what: 'the next probe', everyMs: 50 })
+    await until('the probe', () => probes().length === 1)
+    await until('the next probe', () => addProbe(queue).then(() => probes().length >= 2), { everyMs: 50 })
     expect(probes()[0]?.data).toEqual({ run: '' })
   })
 
@@ -116,12 +113,12 @@ describe("on PostgreSQL's", () => {
   test('a first connection that fails is tried again, and then works', async () => {
     const { backend, turnedAway, letIn } = await closedQueue()
     const opening = Promise.all([backend.openQueue(), consume(backend)])
-    await until(() => turnedAway() > 0, { what: 'a connection to be refused' })
+    await until('a connection to be refused', () => turnedAway() > 0)
     letIn()
     const [queue, taken] = await opening
     atEnd(() => queue.close())
     await runQueue(queue).enqueue(run, 1)
-    await until(() => taken.length > 0, { what: 'the job to be taken' })
+    await until('the job to be taken', () => taken.length > 0)
     expect(taken[0]).toMatchObject({ name: run.title, data: { run: run.id } })
   })
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { startConsumer } from '../../src/queue/consumer.ts'
 import { runQueue } from '../../src/queue/enqueue.ts'
 import { startReconciler } from '../../src/runs/reconcile.ts'
@@ -62,9 +62,7 @@ test.each([
   ['one worker', [4]],
 ] as const)("%s on PostgreSQL's queue", (_, slots) => othersGoFirst('postgres', slots))
 
-describe.runIf(needs('redis-server'))('on Redis', () => {
-  test('two workers', () => othersGoFirst('redis', [2, 2]))
-})
+test.runIf(needs('redis-server'))('on Redis: two workers', () => othersGoFirst('redis', [2, 2]))
 
 test('what one user may have waiting is counted in entries', async () => {
   const there = await installation({ workers: 'none', queuedEntries: 10_000 })

@@ -27,7 +27,7 @@ describe('of a worker process', () => {
     expect((await stack.put(await example('radius'))).status).toBe(200)
     const done = 'gatewright_worker_runs_ended_total{mode="apply",kind="radius",outcome="applied",reason="none"}'
     const read = async () => samplesOf(await (await get(port)).text())
-    await until(async () => (await read()).get(done) === 1, { what: 'the run to be counted' })
+    await until('the run to be counted', async () => (await read()).get(done) === 1)
     const samples = await read()
     expect(counted(samples, 'gatewright_worker_runs_ended_total')).toEqual({ [done]: 1 })
     expect(samples.get('gatewright_worker_run_work_seconds_count')).toBe(1)
@@ -42,9 +42,9 @@ describe('of a worker process', () => {
       ['workers', 3],
       ['servers', expect.any(Number)],
     ] as const) {
-      const known = await until(async () => (await readProcesses(db, table)).find(({ takenAt }) => takenAt !== null), {
-        what: `the last that one of the ${table} took`,
-      })
+      const known = await until(`the last that one of the ${table} took`, async () =>
+        (await readProcesses(db, table)).find(({ takenAt }) => takenAt !== null),
+      )
       expect([table, known]).toEqual([table, expect.objectContaining({ slots, version: manifest.version })])
     }
 
@@ -99,14 +99,12 @@ async function socketsOf(pid: number): Promise<Set<string>> {
   return new Set(links.flatMap((link) => /^socket:\[(\d+)\]$/.exec(link)?.[1] ?? []))
 }
 
-describe.runIf(needs('promtool'))('promtool', () => {
-  test("finds nothing to say about a worker's scrape", async () => {
-    const { url } = await freshDatabase()
-    const stack = await startStack({ databaseUrl: url, redisUrl: null })
-    const port = await freePort()
-    const worker = await stack.startWorker({ WORKER_METRICS_PORT: String(port) })
-    const input = await (await get(port)).text()
-    expect(await promtool(['check', 'metrics'], { input })).toEqual({ code: 0, output: '' })
-    await worker.stop()
-  })
+test.runIf(needs('promtool'))("promtool: finds nothing to say about a worker's scrape", async () => {
+  const { url } = await freshDatabase()
+  const stack = await startStack({ databaseUrl: url, redisUrl: null })
+  const port = await freePort()
+  const worker = await stack.startWorker({ WORKER_METRICS_PORT: String(port) })
+  const input = await (await get(port)).text()
+  expect(await promtool(['check', 'metrics'], { input })).toEqual({ code: 0, output: '' })
+  await worker.stop()
 })

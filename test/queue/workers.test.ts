@@ -15,7 +15,7 @@ const announced = async (slots: number) => {
   const before = new Set((await readProcesses(there.db, 'workers')).map(({ id }) => id))
   const worker = registerProcess(there.db, 'workers', runFormat, { ...load, slots: () => slots })
   const added = async () => (await readProcesses(there.db, 'workers')).find(({ id }) => !before.has(id))
-  const { id } = await until(added, { what: 'the worker to be heard' })
+  const { id } = await until('the worker to be heard', added)
   return { id, stop: () => worker.stop() }
 }
 const silence = (id: string, seconds: number) =>
@@ -29,14 +29,11 @@ const readiness = async () => {
 }
 /** The metrics come to have these lines: what was read is kept for a second. */
 const metricsHave = (name: string, lines: unknown[]) =>
-  until(
-    async () => {
-      const { text } = await there.as('').get('/-/metrics/')
-      expect(text.split('\n').filter((line) => line.startsWith(`${name}{`))).toEqual(lines)
-      return true
-    },
-    { what: `${name} in the metrics` },
-  )
+  until(`${name} in the metrics`, async () => {
+    const { text } = await there.as('').get('/-/metrics/')
+    expect(text.split('\n').filter((line) => line.startsWith(`${name}{`))).toEqual(lines)
+    return true
+  })
 const page = async (url = '/admin/workers/') => {
   const viewer = await there.make.user({ permissions: ['view_queue'] })
   return (await dashboardOf(there).get(viewer, url)).body
@@ -54,7 +51,7 @@ test('a worker is known with its version and jobs, until it stops', async () => 
     takenAt: null,
   })
   Object.assign(jobs, { busy: 3, took: true })
-  await until(async () => (await readProcesses(there.db, 'workers'))[0]?.busy === 3, { what: 'its jobs' })
+  await until('its jobs', async () => (await readProcesses(there.db, 'workers'))[0]?.busy === 3)
   expect((await readProcesses(there.db, 'workers'))[0]?.takenAt).toBeInstanceOf(Date)
   await worker.stop()
   expect(await readProcesses(there.db, 'workers')).toEqual([])
@@ -66,7 +63,7 @@ test('of two workers, the silent one is named by readiness, metrics and the page
   const other = await announced(4)
   // The worker of this process takes it.
   await there.admin.put(applyPath, await example('ldap'))
-  await until(async () => (await readiness()).status === 200, { what: 'readiness' })
+  await until('readiness', async () => (await readiness()).status === 200)
   expect((await readiness()).detail).toBe('A worker takes jobs.')
   const all = await page()
   expect(all).toContain('All are heard. They have 0 of 12 jobs.')
@@ -79,10 +76,8 @@ test('of two workers, the silent one is named by readiness, metrics and the page
   // It is not stopped: it says nothing for the rest of this test.
   await rows(there.db, sql`CREATE RULE silent AS ON UPDATE TO workers DO INSTEAD NOTHING`)
   const { status, detail } = await readiness()
-  expect([status, detail]).toEqual([
-    200,
-    expect.stringMatching(/^A worker takes jobs\. 1 of 2 workers is silent, for \d+ s: /),
-  ])
+  expect(status).toBe(200)
+  expect(detail).toMatch(/^A worker takes jobs\. 1 of 2 workers is silent, for \d+ s: /)
   const heardAndSilent = ['heard', 'silent'].map((state) => expect.stringMatching(`state="${state}"} 1$`))
   await metricsHave('gatewright_workers', heardAndSilent)
   await metricsHave('gatewright_worker_slots', [
@@ -104,9 +99,7 @@ test('of two workers, the silent one is named by readiness, metrics and the page
 test('a server of the API is known with its version and submissions, until it stops', async () => {
   const load = { slots: () => 128, busy: () => 5, hasTaken: () => true }
   const server = registerProcess(there.db, 'servers', 9, load)
-  const known = await until(async () => (await readProcesses(there.db, 'servers'))[0], {
-    what: 'the server to be heard',
-  })
+  const known = await until('the server to be heard', async () => (await readProcesses(there.db, 'servers'))[0])
   expect(known).toMatchObject({ processId: process.pid, version: manifest.version, format: 9, slots: 128, busy: 5 })
   expect(await page()).toContain('All are heard. They wait for 5 submissions.')
   await rows(there.db, sql`CREATE RULE silent AS ON UPDATE TO servers DO INSTEAD NOTHING`)
@@ -135,7 +128,7 @@ test('a worker that was killed is forgotten after a quarter of an hour', async (
   )
   const next = await announced(1)
   const hosts = async () => (await readProcesses(there.db, 'workers')).map(({ host }) => host)
-  await until(async () => !(await hosts()).includes('gone'), { what: 'it to be forgotten' })
+  await until('it to be forgotten', async () => !(await hosts()).includes('gone'))
   expect(await hosts()).toHaveLength(1)
   await next.stop()
 })

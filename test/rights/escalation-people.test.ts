@@ -195,19 +195,17 @@ describe('a TOTP device', () => {
   })
 })
 
-describe('while impersonating', () => {
-  test('a caller delegates only what both users hold, because it outlasts the impersonation', async () => {
-    const permissions = ['change_group', 'add_user_to_group', 'view_user']
-    const bob = await crowd.user({ permissions })
-    const ada = await crowd.user({ permissions: ['impersonate'] })
-    const asBob: Actor = { ...bob, impersonator: ada }
-    const group = await crowd.group({ permissions: ['view_user'] })
-    const join = groupEntry(group, { users: [(await crowd.user()).pk] })
-    await crowd.refused(asBob, join, 'the group has the permission view_user, and the caller has not')
-    await crowd.refused(asBob, groupEntry(bob.own, { name: 'taken' }), 'and the caller has not')
-    const root = await crowd.user({ superuser: true })
-    await crowd.allowed({ ...bob, impersonator: root }, join)
-  })
+test('while impersonating, a caller delegates only what both users hold, because it outlasts the impersonation', async () => {
+  const permissions = ['change_group', 'add_user_to_group', 'view_user']
+  const bob = await crowd.user({ permissions })
+  const ada = await crowd.user({ permissions: ['impersonate'] })
+  const asBob: Actor = { ...bob, impersonator: ada }
+  const group = await crowd.group({ permissions: ['view_user'] })
+  const join = groupEntry(group, { users: [(await crowd.user()).pk] })
+  await crowd.refused(asBob, join, 'the group has the permission view_user, and the caller has not')
+  await crowd.refused(asBob, groupEntry(bob.own, { name: 'taken' }), 'and the caller has not')
+  const root = await crowd.user({ superuser: true })
+  await crowd.allowed({ ...bob, impersonator: root }, join)
 })
 
 test('rights that were revoked since the caller was authenticated do not count', async () => {

@@ -134,7 +134,7 @@ describe('what was executed takes what both may do', () => {
     await there.db.membership.deleteMany({ where: { userPk: mallory.pk } })
     release()
     const ended = async () => Object((await there.admin.get(pathOf(waiting))).json)
-    await until(async () => (await ended()).state === 'done', { what: 'the run to end' })
+    await until('the run to end', async () => (await ended()).state === 'done')
     expect(await ended()).toMatchObject({ applied: false, reason: 'permission_denied' })
   })
 
@@ -180,9 +180,8 @@ describe('is refused, with what to do instead', () => {
     const run = pathOf(await send(mallory, group(`${name}-plain`)))
     await change()
     for (const query of ['', '?dry_run=true'])
-      expect(await again(operator, run, query)).toMatchObject({
-        status: 409,
-        json: { detail: expect.stringMatching(/gone or no longer active.* send the document yourself\.$/) },
+      await answered(409, again(operator, run, query), {
+        detail: expect.stringMatching(/gone or no longer active.* send the document yourself\.$/),
       })
     expect((await send(operator, group(`${name}-plain`))).json).toMatchObject({ applied: true })
   })

@@ -56,9 +56,8 @@ describe('a look-up of users without view_user', () => {
 ${entry(username)}`
     for (const of of [entry, skipped])
       for (const username of [root.username, randomUUID()])
-        expect(await send(who, of(username))).toMatchObject({
-          status: 403,
-          json: { detail: 'You may not look up user: the permission view_user is missing.' },
+        await answered(403, send(who, of(username)), {
+          detail: 'You may not look up user: the permission view_user is missing.',
         })
   })
 
@@ -66,12 +65,11 @@ ${entry(username)}`
     const who = await on.make.user({ permissions: ['change_group', 'add_user_to_group'] })
     const group = await on.make.group({})
     for (const username of [root.username, randomUUID()])
-      expect(
-        await who.send({ method: 'PATCH', url: `/api/v3/core/groups/${group.pk}/`, payload: { users: [username] } }),
-      ).toMatchObject({
-        status: 403,
-        json: { detail: 'You may not look up user: the permission view_user is missing.' },
-      })
+      await answered(
+        403,
+        who.send({ method: 'PATCH', url: `/api/v3/core/groups/${group.pk}/`, payload: { users: [username] } }),
+        { detail: 'You may not look up user: the permission view_user is missing.' },
+      )
   })
 
   test('is free for the caller itself, and for a row that the document writes by the same identifiers', async () => {
@@ -105,14 +103,11 @@ test('a name that a row had is not looked up by the runs that changed the row', 
   }
   expect((await change(on.admin, { username: `now-${before}` })).json).toMatchObject({ applied: true })
   const runsOf = async (by: Asker, name: string) => {
-    const { status, json } = await by.get(`/api/v3/blueprints/runs/?object=user:${name}`)
-    expect(status).toBe(200)
+    const { json } = await answered(200, by.get(`/api/v3/blueprints/runs/?object=user:${name}`))
     return Object(json).results.length
   }
-  const [blind, viewer] = [
-    await on.make.user({ permissions: ['change_user'] }),
-    await on.make.user({ permissions: ['change_user', 'view_user'] }),
-  ]
+  const blind = await on.make.user({ permissions: ['change_user'] })
+  const viewer = await on.make.user({ permissions: ['change_user', 'view_user'] })
   for (const by of [blind, viewer])
     expect((await change(by, { email: `${randomUUID()}@example.com` })).status).toBe(200)
   expect([await runsOf(blind, before), await runsOf(blind, `now-${before}`)]).toEqual([0, 0])
@@ -123,9 +118,7 @@ test('names of flows, mappings and certificates are free, and other fields of th
   const who = await on.make.user({ permissions: ['add_group'] })
   const entry = (find: string) =>
     `  - { model: service_core.group, identifiers: { name: "${randomUUID()}" }, attrs: { attributes: { a: !If [!Find ${find}, 1, 2] } } }`
-  expect(await send(who, entry('[service_flows.flow, { slug: default-provider-invalidation }]'))).toMatchObject({
-    status: 200,
-  })
+  await answered(200, send(who, entry('[service_flows.flow, { slug: default-provider-invalidation }]')))
   expect(await send(who, entry('[service_flows.flow, { designation: invalidation }]'))).toMatchObject({ status: 403 })
 })
 

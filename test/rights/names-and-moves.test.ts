@@ -38,10 +38,8 @@ describe('a name by which rights are given', () => {
 
   test('of a group changes only for a caller with rename_group, by whatever identifiers, and nothing else needs it', async () => {
     const permissions = ['add_group', 'change_group', 'delete_group', 'view_group']
-    const [ada, renamer] = [
-      await crowd.user({ permissions }),
-      await crowd.user({ permissions: [...permissions, 'rename_group'] }),
-    ]
+    const ada = await crowd.user({ permissions })
+    const renamer = await crowd.user({ permissions: [...permissions, 'rename_group'] })
     const group = await crowd.group()
     const called = (await there.db.group.findUniqueOrThrow({ where: { pk: group } })).name
     const byName = { model: 'service_core.group', identifiers: { name: called } }

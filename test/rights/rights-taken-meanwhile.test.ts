@@ -30,7 +30,7 @@ async function meanwhile(hold: (tx: EngineTx) => void, work: () => Promise<unkno
     await withEngine(tx, async (engineTx) => hold(engineTx))
     before.push(work().catch((error: unknown) => error))
     const waiting = sql`SELECT 1 FROM pg_stat_activity WHERE wait_event = 'advisory' AND datname = current_database()`
-    await until(async () => (await rows(there.db, waiting)).length > 0, { what: 'the write to wait' })
+    await until('the write to wait', async () => (await rows(there.db, waiting)).length > 0)
     await execute(tx, change)
   })
   const [outcome] = await Promise.all(before)

@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { atEnd, freshRedis, type Installation, installation, needs, recordStatements, until } from '../support/kit.ts'
 import { type Written, watchLog } from '../support/wal.ts'
 
@@ -48,13 +48,14 @@ async function applyOnce({ admin }: Installation, name: string): Promise<void> {
 async function quiet(counts: readonly (readonly unknown[])[]): Promise<void> {
   let known = -1
   await until(
+    'what an earlier apply caused to end',
     () => {
       const count = counts.reduce((sum, { length }) => sum + length, 0)
       const isSame = count === known
       known = count
       return isSame
     },
-    { what: 'what an earlier apply caused to end', everyMs: 200 },
+    { everyMs: 200 },
   )
 }
 
@@ -99,31 +100,29 @@ test("on PostgreSQL's queue", async () => {
   await expectCost(await installation({ queue: 'postgres' }))
 })
 
-describe.runIf(needs('redis-server'))('on Redis', () => {
-  test('the same, and few commands', async () => {
-    const ratesUrl = await freshRedis()
-    const rates = new Redis(ratesUrl)
-    atEnd(() => rates.disconnect())
-    const there = await installation({ queue: 'redis', rateStore: rates })
-    const databases = new Set([ratesUrl, there.redisUrl].map((url) => url?.split('/').at(-1)))
-    const monitor = await rates.duplicate().monitor()
-    atEnd(() => monitor.disconnect())
-    const commands: string[] = []
-    monitor.on('monitor', (_at: string, [command = '']: string[], source: string, database: string) => {
-      // What a script does is part of it.
-      if (source !== 'lua' && databases.has(database)) commands.push(command)
-    })
-    await expectCost(there, commands)
-    // The rate, the job, its end, and what a worker asks that waits for jobs. Some have what is done at intervals beside them.
-    const sent: string[][] = []
-    for (let time = 0; time < times; time += 1) {
-      const before = commands.length
-      await applyOnce(there, `commands-${time}`)
-      await quiet([commands])
-      sent.push(commands.slice(before))
-    }
-    const least = Math.min(...sent.map(({ length }) => length))
-    expect(least, sent.join('\n')).toBeGreaterThanOrEqual(5)
-    expect(least, sent.join('\n')).toBeLessThanOrEqual(8)
+test.runIf(needs('redis-server'))('on Redis: the same, and few commands', async () => {
+  const ratesUrl = await freshRedis()
+  const rates = new Redis(ratesUrl)
+  atEnd(() => rates.disconnect())
+  const there = await installation({ queue: 'redis', rateStore: rates })
+  const databases = new Set([ratesUrl, there.redisUrl].map((url) => url?.split('/').at(-1)))
+  const monitor = await rates.duplicate().monitor()
+  atEnd(() => monitor.disconnect())
+  const commands: string[] = []
+  monitor.on('monitor', (_at: string, [command = '']: string[], source: string, database: string) => {
+    // What a script does is part of it.
+    if (source !== 'lua' && databases.has(database)) commands.push(command)
   })
+  await expectCost(there, commands)
+  // The rate, the job, its end, and what a worker asks that waits for jobs. Some have what is done at intervals beside them.
+  const sent: string[][] = []
+  for (let time = 0; time < times; time += 1) {
+    const before = commands.length
+    await applyOnce(there, `commands-${time}`)
+    await quiet([commands])
+    sent.push(commands.slice(before))
+  }
+  const least = Math.min(...sent.map(({ length }) => length))
+  expect(least, sent.join('\n')).toBeGreaterThanOrEqual(5)
+  expect(least, sent.join('\n')).toBeLessThanOrEqual(8)
 })

@@ -79,7 +79,7 @@ describe('expired secrets are erased', () => {
     await there.db.run.update({ where: { id }, data: done })
     const queue = { wake: async () => {}, enqueue: async () => {}, isQueued: async () => true }
     const reconciler = startReconciler(there.db, queue, there.worker)
-    const erased = await until(async () => (await there.run(id)).generated === null, { what: 'them to be erased' })
+    const erased = await until('them to be erased', async () => (await there.run(id)).generated === null)
     await reconciler.stop()
     expect(erased).toBe(true)
   })

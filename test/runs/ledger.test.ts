@@ -46,7 +46,7 @@ test('a cancel waits for a record that is not committed yet', async () => {
     await tx.run.create({ data: { id, title, kind, requestId, blueprint: 'v1.sealed' } })
     cancelled = cancel(run)
     const waiting = sql`SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`
-    await until(async () => (await rows(on.db, waiting)).length === 1, { what: 'the cancel to wait for the record' })
+    await until('the cancel to wait for the record', async () => (await rows(on.db, waiting)).length === 1)
   })
   expect(await cancelled).toBe(true)
   expect(await on.run(run.id)).toMatchObject({ state: 'cancelled', reason: 'cancelled' })

@@ -53,7 +53,7 @@ function claims(kind: QueueKind, redis: () => Promise<string | null>): void {
       return null
     }
     worker = await backend.openWorker(work, { concurrency: 1 })
-    await until(async () => (await queue.getJobState(jobId(run.id, 1))) === state, { what: `the job to be ${state}` })
+    await until(`the job to be ${state}`, async () => (await queue.getJobState(jobId(run.id, 1))) === state)
   }
 
   const add = (run: Run, options: { delay?: number; priority?: number }) =>
@@ -109,9 +109,10 @@ function claims(kind: QueueKind, redis: () => Promise<string | null>): void {
     await Promise.all(runs.map((run) => there.enqueue(run, maxAttempts)))
     await rows(there.db, sql`UPDATE runs SET attempts = ${maxAttempts}, enqueued_at = now() - interval '1 minute'`)
     const waiting = sql`SELECT count(*) AS runs FROM runs WHERE enqueued_at > now() - interval '10 seconds' OR state <> 'queued'`
-    await until(async () => (await rows<{ runs: number }>(there.db, waiting))[0]?.runs === 2, {
-      what: 'the reconciler to ask about both',
-    })
+    await until(
+      'the reconciler to ask about both',
+      async () => (await rows<{ runs: number }>(there.db, waiting))[0]?.runs === 2,
+    )
     await there.queue.resume()
     expect((await answers).map(({ status, json }) => [status, json])).toEqual([
       [200, expect.objectContaining({ applied: true })],
@@ -137,9 +138,7 @@ describe.runIf(needs('redis-server'))('on Redis', () => {
     expect(await there.run(fresh.id)).toMatchObject({ state: 'queued', attempts: 1 })
     expect(await there.run(last.id)).toMatchObject({ state: 'queued', attempts: maxAttempts - 1 })
     await redis.start()
-    await until(() => reconcile(reconcilerLedger(there.db), runQueue(queue), there.worker).then(() => true), {
-      what: 'Redis',
-    })
+    await until('Redis', () => reconcile(reconcilerLedger(there.db), runQueue(queue), there.worker).then(() => true))
     expect(await queue.getJobState(jobId(fresh.id, 2))).toBe('waiting')
     expect(await queue.getJobState(jobId(last.id, maxAttempts))).toBe('waiting')
   })

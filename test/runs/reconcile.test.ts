@@ -105,9 +105,9 @@ describe('a queued run that no worker has', () => {
       cause: 'a lock that was not given',
     })
     expect(run.finishedAt).not.toBeNull()
-    await until(() => heard.map(notifiedRun).some((end) => typeof end === 'object' && end.id === id), {
-      what: 'the notification',
-    })
+    await until('the notification', () =>
+      heard.map(notifiedRun).some((end) => typeof end === 'object' && end.id === id),
+    )
     expect(await there.work(id)).toMatchObject({ state: 'failed', applied: false })
     expect(await there.run(early)).toMatchObject({ state: 'queued', attempts: 5 })
   })
@@ -281,7 +281,7 @@ describe('the reconciler of a worker', () => {
       { enqueue, isQueued: async () => false, wake: async () => {} },
       there.worker,
     )
-    await until(() => applied.length === 2, { what: 'both runs to be applied', withinMs: 8_000 })
+    await until('both runs to be applied', () => applied.length === 2, { withinMs: 8_000 })
     await reconciler.stop()
     expect(applied.sort()).toEqual([first, second].sort())
   })

@@ -67,16 +67,14 @@ test('every column that holds sealed values is known', async () => {
   )
 })
 
-describe('another SECRET_KEY', () => {
-  test('is refused in one sentence, and the right one is not', async () => {
-    await requireSecretKey(there.db, old)
-    expect(await judgeSecretKey(there.db, old)).toBeNull()
-    await expect(requireSecretKey(there.db, anew)).rejects.toThrow(StartError)
-    await expect(requireSecretKey(there.db, anew)).rejects.toThrow(
-      /^SECRET_KEY is not the key of this database .*SECRET_KEY_PREVIOUS\.$/,
-    )
-    expect(await judgeSecretKey(there.db, both)).toBeNull()
-  })
+test('another SECRET_KEY is refused in one sentence, and the right one is not', async () => {
+  await requireSecretKey(there.db, old)
+  expect(await judgeSecretKey(there.db, old)).toBeNull()
+  await expect(requireSecretKey(there.db, anew)).rejects.toThrow(StartError)
+  await expect(requireSecretKey(there.db, anew)).rejects.toThrow(
+    /^SECRET_KEY is not the key of this database .*SECRET_KEY_PREVIOUS\.$/,
+  )
+  expect(await judgeSecretKey(there.db, both)).toBeNull()
 })
 
 describe('all is sealed anew', () => {

@@ -107,7 +107,7 @@ describe('runs and audit rows are kept for some time', () => {
     await deleteOld(there.db, keep)
     expect(await left()).toBe(5_000)
     const retention = startRetention(there.db, there.engine.registry, keep, there.worker.log)
-    expect(await until(async () => (await left()) === 0, { what: 'old runs to be deleted' })).toBe(true)
+    expect(await until('old runs to be deleted', async () => (await left()) === 0)).toBe(true)
     await retention.stop()
   })
 })
@@ -196,7 +196,7 @@ describe('a run that was queued for more than an hour is cancelled', () => {
       wake: async () => {},
     }
     const reconciler = startReconciler(there.db, queue, there.worker)
-    await until(async () => (await there.run(id)).state !== 'queued', { what: 'the run to be cancelled' })
+    await until('the run to be cancelled', async () => (await there.run(id)).state !== 'queued')
     await reconciler.stop()
     expect(await there.run(id)).toMatchObject(cancelled)
     expect(enqueued).not.toContain(id)

@@ -68,7 +68,7 @@ const readsUntilRare = 6
 async function readsUntilEnd(runs: Watched): Promise<number[]> {
   const recorded = await Promise.all(Array.from({ length: 3 }, () => there.recorded()))
   const answers = recorded.map(({ id }) => ended(runs, id, 60_000))
-  await until(() => recorded.every(({ id }) => runs.reads(id) >= readsUntilRare), { what: 'polls to become rare' })
+  await until('polls to become rare', () => recorded.every(({ id }) => runs.reads(id) >= readsUntilRare))
   const reads: number[] = []
   for (const [index, { id }] of recorded.entries()) {
     await there.work(id)
@@ -83,7 +83,7 @@ async function readsUntilEnd(runs: Watched): Promise<number[]> {
 async function endWithoutReads(runs: Watched): Promise<void> {
   const recorded = await Promise.all([there.recorded(), there.recorded(), there.recorded()])
   const answers = recorded.map(({ id }) => runs.untilEnd(id, { budgetMs: 60_000 }))
-  await until(() => recorded.every(({ id }) => runs.reads(id) >= 1), { what: 'the first reads' })
+  await until('the first reads', () => recorded.every(({ id }) => runs.reads(id) >= 1))
   const release = runs.holdReads()
   for (const { id } of recorded) await there.work(id)
   expect(await Promise.all(answers)).toMatchObject(recorded.map(({ id }) => ({ id, state: 'done', applied: true })))
@@ -101,7 +101,7 @@ async function waitingForLocks(): Promise<number> {
 describe('the end of a run is reported', () => {
   test('because of NOTIFY', async () => {
     const runs = following({ listens: true })
-    await until(async () => (await listeners()).length > 0, { what: 'it to listen' })
+    await until('it to listen', async () => (await listeners()).length > 0)
     await endWithoutReads(runs)
   })
 
@@ -113,13 +113,11 @@ describe('the end of a run is reported', () => {
   // Not beside another that listens: it ends every listening connection.
   test('because of NOTIFY again, after its connection was lost', async () => {
     const runs = following({ listens: true })
-    const before = await until(async () => ((await listeners()).length > 0 ? listeners() : null), {
-      what: 'it to listen',
-    })
+    const before = await until('it to listen', async () => ((await listeners()).length > 0 ? listeners() : null))
     await within(there.url, (client) =>
       client.query('SELECT pg_terminate_backend(pid) FROM unnest($1::int[]) pid', [before]),
     )
-    await until(async () => (await listeners()).some((pid) => !before.includes(pid)), { what: 'it to listen again' })
+    await until('it to listen again', async () => (await listeners()).some((pid) => !before.includes(pid)))
     await endWithoutReads(runs)
   })
 })
@@ -130,7 +128,7 @@ describe('all that wait for a run', () => {
     const { id } = await there.recorded()
     const wait = () => runs.untilEnd(id, { budgetMs: 60_000 })
     const early = [wait(), wait()]
-    await until(() => runs.reads(id) >= 1, { what: 'the first read' })
+    await until('the first read', () => runs.reads(id) >= 1)
     const late = wait()
     await there.work(id)
     const end = { id, state: 'done' }
@@ -185,7 +183,7 @@ describe('after the wait', () => {
     const release = await there.lock(id)
     const working = there.work(id)
     const answer = ended(runs, id, 100)
-    await until(async () => (await waitingForLocks()) === 2, { what: 'both to wait for the run' })
+    await until('both to wait for the run', async () => (await waitingForLocks()) === 2)
     await release()
     expect(await working).toMatchObject({ applied: true })
     expect(await answer).toMatchObject({ id, applied: true })
@@ -216,7 +214,7 @@ test('a run that a crash of PostgreSQL lost is not waited for', async () => {
   const [answer, kept] = [ended(runs, id, 60_000), ended(runs, other, 60_000)]
   await there.db.run.delete({ where: { id } })
   expect(await answer).toBe('vanished')
-  await until(() => runs.reads(other) >= readsUntilRare, { what: 'it to have read the other one too' })
+  await until('it to have read the other one too', () => runs.reads(other) >= readsUntilRare)
   await there.work(other)
   expect(await kept).toMatchObject({ id: other, applied: true })
 })
@@ -234,7 +232,7 @@ test('many wait at once, and finished runs are not read again', async () => {
   const stop = new AbortController()
   const waiting = runs.untilEnd(another, { budgetMs: 60_000, stop: stop.signal })
   const readAgain = (times: number) =>
-    until(() => runs.reads(another) >= times, { what: `another run to be read ${times} times` })
+    until(`another run to be read ${times} times`, () => runs.reads(another) >= times)
   // Reads that were under way when the last run ended are over by then.
   await readAgain(2)
   const before = reads()

@@ -73,7 +73,7 @@ describe('duplicates are harmless', () => {
     await there.work(id)
     const heard = await listen(there.url, runChannel)
     expect(await there.work(id)).toEqual(applied)
-    await until(() => heard.length > 0, { what: 'the notification' })
+    await until('the notification', () => heard.length > 0)
     expect(heard.map(notifiedRun)).toEqual(await readRuns(there.db, [id]))
   })
 
@@ -162,7 +162,7 @@ describe('a lock is waited for, and a lost connection is tried again', () => {
     const { id } = await there.recorded()
     const release = await there.lock(id)
     const working = there.work(id)
-    await until(async () => (await waiting()) > 0, { what: 'the worker to wait' })
+    await until('the worker to wait', async () => (await waiting()) > 0)
     expect((await there.run(id)).state).toBe('queued')
     await release()
     expect(await working).toEqual(applied)
@@ -172,7 +172,7 @@ describe('a lock is waited for, and a lost connection is tried again', () => {
     const { id, name } = await there.recorded()
     const release = await there.lock(id)
     const working = there.work(id)
-    await until(async () => (await waiting()) > 0, { what: 'the worker to wait' })
+    await until('the worker to wait', async () => (await waiting()) > 0)
     const setActive = (isActive: boolean) => there.db.user.update({ where: { pk: there.adminPk }, data: { isActive } })
     await setActive(false)
     try {
@@ -190,7 +190,7 @@ describe('a lock is waited for, and a lost connection is tried again', () => {
     const key = nameLock('applications', [name])
     const release = await held(there, (tx) => execute(tx, sql`SELECT pg_advisory_xact_lock(${key}::bigint)`))
     const working = there.work(id)
-    await until(async () => (await waiting()) > 0, { what: 'the worker to wait' })
+    await until('the worker to wait', async () => (await waiting()) > 0)
     await release()
     expect(await working).toEqual(applied)
   })
@@ -199,7 +199,7 @@ describe('a lock is waited for, and a lost connection is tried again', () => {
     const { id, name } = await there.recorded()
     const release = await there.lock(id)
     const working = there.work(id)
-    await until(async () => (await waiting()) > 0, { what: 'the worker to wait' })
+    await until('the worker to wait', async () => (await waiting()) > 0)
     const killed = await within(there.url, (client) =>
       client.query(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",

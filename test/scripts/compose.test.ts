@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Redis } from 'ioredis'
 import { CORE_SCHEMA, load, mergeTag } from 'js-yaml'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { readConfig } from '../../src/config.ts'
 import { connectionsOfApi, connectionsOfWorker } from '../../src/db/connections.ts'
 import { atEnd, emptyDatabase, findProgram, freePort, freshFolder, needs, run, until } from '../support/kit.ts'
@@ -160,22 +160,20 @@ test('the command of `database` prepares PostgreSQL with them', async () => {
   expect(command.output()).toMatch(/compose_owner and compose_service are ready\.\n\d+ migrations/)
 })
 
-describe.runIf(needs('redis-server'))('Redis', () => {
-  test('takes the password of redis-url, and no connection without it', async () => {
-    const port = await freePort()
-    const [, config = '', ...flags] = services.redis?.command ?? []
-    const path = config.replace('/run/secrets', join(folder, '.secrets'))
-    expect(existsSync(path)).toBe(true)
-    const server = spawn(findProgram('redis-server') ?? '', [path, ...flags, '--port', String(port)], { cwd: folder })
-    atEnd(() => void server.kill('SIGKILL'))
-    const client = (url: string) => {
-      const redis = new Redis(url, { lazyConnect: true, maxRetriesPerRequest: 1 })
-      redis.on('error', () => {})
-      atEnd(() => redis.disconnect())
-      return redis
-    }
-    const withPassword = client(locally('redis-url', `127.0.0.1:${port}`))
-    await until(async () => (await withPassword.ping().catch(() => null)) === 'PONG', { what: 'Redis to answer' })
-    await expect(client(`redis://127.0.0.1:${port}`).get('a')).rejects.toThrow(/NOAUTH/)
-  })
+test.runIf(needs('redis-server'))('Redis: takes the password of redis-url, and no connection without it', async () => {
+  const port = await freePort()
+  const [, config = '', ...flags] = services.redis?.command ?? []
+  const path = config.replace('/run/secrets', join(folder, '.secrets'))
+  expect(existsSync(path)).toBe(true)
+  const server = spawn(findProgram('redis-server') ?? '', [path, ...flags, '--port', String(port)], { cwd: folder })
+  atEnd(() => void server.kill('SIGKILL'))
+  const client = (url: string) => {
+    const redis = new Redis(url, { lazyConnect: true, maxRetriesPerRequest: 1 })
+    redis.on('error', () => {})
+    atEnd(() => redis.disconnect())
+    return redis
+  }
+  const withPassword = client(locally('redis-url', `127.0.0.1:${port}`))
+  await until('Redis to answer', async () => (await withPassword.ping().catch(() => null)) === 'PONG')
+  await expect(client(`redis://127.0.0.1:${port}`).get('a')).rejects.toThrow(/NOAUTH/)
 })

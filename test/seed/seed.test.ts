@@ -148,7 +148,7 @@ test('one seed is written at a time', async () => {
   const seeding = await transaction(house.db, async (tx) => {
     await execute(tx, sql`SELECT pg_advisory_xact_lock(${locks.seed})`)
     const promise = again(8)
-    await until(async () => (await rows(house.db, waiting)).length === 1, { what: 'the seed to wait' })
+    await until('the seed to wait', async () => (await rows(house.db, waiting)).length === 1)
     return { promise }
   })
   expect((await seeding.promise)?.get('users')).toBe(500)

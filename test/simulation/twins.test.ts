@@ -204,10 +204,8 @@ const scenarios: Record<string, Steps> = {
   },
   'runs that are queued for an hour': {
     steps: async (twin) => {
-      const [young, old] = [
-        await twin.add({ createdS: staleAfterS - 5 }),
-        await twin.add({ createdS: staleAfterS + 5 }),
-      ]
+      const young = await twin.add({ createdS: staleAfterS - 5 })
+      const old = await twin.add({ createdS: staleAfterS + 5 })
       const seen: unknown[] = []
       for (const id of [young, old])
         await twin.until(twin.worker.transaction(id, async (tx) => seen.push((await tx.lock())?.isStale)))

@@ -33,7 +33,7 @@ test('without a worker for ten seconds, a submission is refused at once, and not
   // The next sample notices a worker that is back.
   await heartbeat(0)
   const worker = await stack.startWorker()
-  await until(async () => (await stack.put(example)).status === 200, { what: 'submissions to be applied' })
+  await until('submissions to be applied', async () => (await stack.put(example)).status === 200)
   await worker.stop()
 })
 
@@ -84,9 +84,9 @@ test('requests that are refused, slow or cut off before their submission is admi
     await expect(stack.get(path, init)).rejects.toThrow(/abort/)
   }
   const first = Array.from({ length: 70 }, slow)
-  await until(async () => (await stack.put(example)).status === 200, { what: 'a submission beside slow ones' })
+  await until('a submission beside slow ones', async () => (await stack.put(example)).status === 200)
   const second = Array.from({ length: 70 }, slow)
-  await until(async () => (await stack.put(example)).status === 200, { what: 'a submission beside more of them' })
+  await until('a submission beside more of them', async () => (await stack.put(example)).status === 200)
   controller.abort()
   await Promise.all([...first, ...second])
   expect((await stack.put(example)).status).toBe(200)

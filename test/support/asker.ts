@@ -75,18 +75,17 @@ export type Asker = {
   runOf(answer: Answer): Promise<Run>
 }
 
-/** Expects this status. */
-export async function answered(status: number, asked: Answer | Promise<Answer>): Promise<Answer> {
+/** Expects this status, and a body with these fields. */
+export async function answered(status: number, asked: Answer | Promise<Answer>, json?: object): Promise<Answer> {
   const answer = await asked
   expect(answer.status, answer.text).toBe(status)
+  if (json !== undefined) expect(answer.json).toMatchObject(json)
   return answer
 }
 
 /** Expects that a document or a submission is applied. */
 export async function applied(asked: Answer | Promise<Answer>): Promise<Answer> {
-  const answer = await answered(200, asked)
-  expect(answer.json, answer.text).toMatchObject({ applied: true })
-  return answer
+  return answered(200, asked, { applied: true })
 }
 
 export const applyPath = '/api/v3/core/transactional/applications/'

@@ -1,3 +1,4 @@
+import { expect } from 'vitest'
 import { type Installation, installation } from './installation.ts'
 import { type Running, run } from './processes.ts'
 
@@ -30,4 +31,16 @@ export async function listening(env: Env, program = 'bin/gatewright.mjs'): Promi
       return { code, output: running.output() }
     },
   }
+}
+
+/** Expects that a program ends with this code, and that its output has this text, or matches. */
+export async function exited(
+  code: number,
+  ending: Outcome | Promise<Outcome>,
+  output: string | RegExp = '',
+): Promise<Outcome> {
+  const outcome = await ending
+  expect(outcome.code, outcome.output).toBe(code)
+  expect(outcome.output).toMatch(output)
+  return outcome
 }

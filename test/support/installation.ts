@@ -171,7 +171,7 @@ export async function installation({
     },
     queued: async (count) => {
       const reached = async () => (await db.run.count({ where: { state: 'queued' } })) === count
-      await until(reached, { what: `${count} runs to be queued` })
+      await until(`${count} runs to be queued`, reached)
     },
   }
 }

@@ -25,13 +25,10 @@ export async function isThere({ db }: Installation, name: string): Promise<boole
 
 /** The job of an attempt, when it has ended. */
 export async function endedJob({ queue }: Installation, id: string, attempt = 1) {
-  const job = await until(
-    async () => {
-      const found = await queue.getJob(jobId(id, attempt))
-      return found?.finishedOn === undefined ? null : found
-    },
-    { what: 'the job to end', withinMs: 20_000 },
-  )
+  const job = await until('the job to end', async () => {
+    const found = await queue.getJob(jobId(id, attempt))
+    return found?.finishedOn === undefined ? null : found
+  })
   const { logs } = await queue.getJobLogs(job.id ?? '')
   return { state: await job.getState(), result: job.returnvalue, failure: job.failedReason, log: logs.join('\n') }
 }
@@ -56,10 +53,7 @@ export function statesOf(service: Installation) {
     }
   }
   const untilState = (name: string, state: string) =>
-    until(async () => (await runOf(service, name)).state === state, {
-      what: `the run to be ${state}`,
-      withinMs: 15_000,
-    })
+    until(`the run to be ${state}`, async () => (await runOf(service, name)).state === state)
   return {
     heldUp,
     cancelled: (name: string) => heldUp(name, () => untilState(name, 'cancelled')),

@@ -83,7 +83,7 @@ export async function startBouncer(
     if (server.pid === undefined) throw new Error(`${program} could not be started`)
     pid = server.pid
     release = guard({ pid, signal: 'KILL', folder })
-    await until(() => answers(url.href), { what: `PgBouncer before ${pathname}`, withinMs: 10_000 }).catch(
+    await until(`PgBouncer before ${pathname}`, () => answers(url.href), { withinMs: 10_000 }).catch(
       (error: unknown) => {
         throw new Error(readFileSync(join(folder, 'log'), 'utf8'), { cause: error })
       },
@@ -94,7 +94,7 @@ export async function startBouncer(
     const ended = pid
     // The other signals wait for clients, in one version or another.
     process.kill(ended, 'SIGKILL')
-    await until(() => !isAlive(ended), { what: `PgBouncer (${ended}) to stop`, withinMs: 10_000 })
+    await until(`PgBouncer (${ended}) to stop`, () => !isAlive(ended), { withinMs: 10_000 })
     pid = 0
     release()
   }

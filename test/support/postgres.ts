@@ -114,7 +114,7 @@ export async function startPostgres({
     if (server.pid === undefined) throw new Error(`${bin}/postgres could not be started`)
     pid = server.pid
     release = guard({ pid, signal: 'QUIT', ...(at === undefined && { folder }) })
-    await until(() => answers(url()), { what: 'PostgreSQL to answer', withinMs: 20_000 }).catch((error: unknown) => {
+    await until('PostgreSQL to answer', () => answers(url()), { withinMs: 20_000 }).catch((error: unknown) => {
       throw new Error(readFileSync(join(folder, 'log'), 'utf8'), { cause: error })
     })
   }
@@ -122,7 +122,7 @@ export async function startPostgres({
     if (pid === 0 || !isAlive(pid)) return release()
     const stopped = pid
     process.kill(stopped, mode === 'fast' ? 'SIGINT' : 'SIGQUIT')
-    await until(() => !isAlive(stopped), { what: `PostgreSQL (${stopped}) to stop`, withinMs: 20_000 })
+    await until(`PostgreSQL (${stopped}) to stop`, () => !isAlive(stopped), { withinMs: 20_000 })
     pid = 0
     release()
   }

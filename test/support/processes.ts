@@ -72,7 +72,7 @@ export function run(
     })
   })
   const named = `${file} (${pid})`
-  const ended = (withinMs: number) => until(() => end, { what: `${named} to end`, withinMs })
+  const ended = (withinMs: number) => until(`${named} to end`, () => end, { withinMs })
 
   atEnd(async () => {
     if (end !== undefined) return
@@ -89,7 +89,7 @@ export function run(
     line: async (pattern, { withinMs = 60_000 } = {}) => {
       const found = () =>
         text.match(new RegExp(pattern, pattern.flags.includes('m') ? pattern.flags : `${pattern.flags}m`))
-      await until(() => found() ?? end, { what: `${named} to write ${pattern}`, withinMs }).catch((error: unknown) => {
+      await until(`${named} to write ${pattern}`, () => found() ?? end, { withinMs }).catch((error: unknown) => {
         throw new Error(`${(error as Error).message}. Its last output:\n${text.slice(-2_000)}`)
       })
       const match = found()

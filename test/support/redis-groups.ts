@@ -82,5 +82,5 @@ async function asked<Answer>(port: number, ask: (redis: Redis) => Promise<Answer
 
 async function untilSaid(port: number, ask: (redis: Redis) => Promise<unknown>, pattern: RegExp): Promise<void> {
   const said = () => asked(port, ask).then((answer) => pattern.test(String(answer)))
-  await until(said, { what: `Redis on port ${port} to know the others`, withinMs: 20_000, everyMs: 100 })
+  await until(`Redis on port ${port} to know the others`, said, { withinMs: 20_000, everyMs: 100 })
 }

@@ -61,7 +61,7 @@ export async function startRedis({
     if (server.pid === undefined) throw new Error(`${program} could not be started`)
     pid = server.pid
     release = guard({ pid, signal: 'KILL', folder })
-    await until(() => pongs(listens), { what: 'Redis to answer', withinMs: 10_000 }).catch((error: unknown) => {
+    await until('Redis to answer', () => pongs(listens), { withinMs: 10_000 }).catch((error: unknown) => {
       throw new Error(readFileSync(join(folder, 'log'), 'utf8'), { cause: error })
     })
   }
@@ -69,7 +69,7 @@ export async function startRedis({
     if (pid === 0 || !isAlive(pid)) return release()
     const ended = pid
     process.kill(ended, signal)
-    await until(() => !isAlive(ended), { what: `Redis (${ended}) to stop`, withinMs: 10_000 })
+    await until(`Redis (${ended}) to stop`, () => !isAlive(ended), { withinMs: 10_000 })
     pid = 0
     release()
   }

@@ -30,7 +30,7 @@ test('an ended process is not alive, even before its parent has reaped it', asyn
   const ended = Number(line)
   // It counts as alive until it is reaped where there is no /proc.
   const isKnown = existsSync('/proc/self/stat')
-  await until(() => isAlive(ended) !== isKnown, { what: 'the child to end' })
+  await until('the child to end', () => isAlive(ended) !== isKnown)
   expect(isAlive(parent.pid ?? 0)).toBe(true)
   // The id is still in use.
   expect(process.kill(ended, 0)).toBe(true)

@@ -4,13 +4,14 @@ import { setTimeout as delay } from 'node:timers/promises'
 /**
  * Waits until `condition` gives something other than false, null or undefined, and returns that.
  *
- * @param withinMs generous, for a busy machine: only a test that fails waits for so long
  * @param what what is awaited, for the message: `the run to finish`
+ * @param withinMs generous, for a busy machine: only a test that fails waits for so long
  * @throws when it did not come within `withinMs`; the cause is what the condition last threw
  */
 export async function until<Result>(
+  what: string,
   condition: () => Result | Promise<Result>,
-  { what, withinMs = 45_000, everyMs = 10 }: { what: string; withinMs?: number; everyMs?: number },
+  { withinMs = 45_000, everyMs = 10 }: { withinMs?: number; everyMs?: number } = {},
 ): Promise<NonNullable<Exclude<Result, false>>> {
   const deadline = performance.now() + withinMs
   let seen: unknown

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { connect, transaction } from '../../src/db/client.ts'
 import { openRateStore } from '../../src/http/rate-store.ts'
 import { startStack } from '../api/stack.ts'
@@ -63,23 +63,21 @@ test('a database that is away is reported within a second', async () => {
   await db.$disconnect()
 })
 
-describe.runIf(needs('redis-server'))('rates in Redis', () => {
-  test('are waited for little while it is stuck or away', async () => {
-    const redis = await ownRedis()
-    const rateStore = openRateStore(redis.url)
-    atEnd(() => rateStore?.disconnect())
-    await until(() => rateStore?.status === 'ready', { what: 'the connection to Redis' })
-    const there = await installation({ workers: 'none', rateStore })
-    const ask = async () => {
-      for (let count = 0; count < 3; count += 1) {
-        const { status } = await there.admin.get('/api/v3/core/users/me/')
-        expect(status).toBe(200)
-      }
+test.runIf(needs('redis-server'))('rates in Redis: are waited for little while it is stuck or away', async () => {
+  const redis = await ownRedis()
+  const rateStore = openRateStore(redis.url)
+  atEnd(() => rateStore?.disconnect())
+  await until('the connection to Redis', () => rateStore?.status === 'ready')
+  const there = await installation({ workers: 'none', rateStore })
+  const ask = async () => {
+    for (let count = 0; count < 3; count += 1) {
+      const { status } = await there.admin.get('/api/v3/core/users/me/')
+      expect(status).toBe(200)
     }
-    process.kill(redis.pid, 'SIGSTOP')
-    expect(await msOf(ask)).toBeLessThan(2_000)
-    process.kill(redis.pid, 'SIGCONT')
-    await redis.kill()
-    expect(await msOf(ask)).toBeLessThan(2_000)
-  })
+  }
+  process.kill(redis.pid, 'SIGSTOP')
+  expect(await msOf(ask)).toBeLessThan(2_000)
+  process.kill(redis.pid, 'SIGCONT')
+  await redis.kill()
+  expect(await msOf(ask)).toBeLessThan(2_000)
 })

@@ -19,8 +19,7 @@ const serving = { database: true, migrations: true, secrets: true, versions: tru
 const allHealthy = { ...serving, changes: true, queue: true, pause: true, worker: true }
 
 const untilStatus = (stack: Stack, status: number, withinMs: number) =>
-  until(async () => ((await applies(stack)).status === status ? true : null), {
-    what: `the probe to answer ${status}`,
+  until(`the probe to answer ${status}`, async () => ((await applies(stack)).status === status ? true : null), {
     withinMs,
     everyMs: 100,
   })
@@ -93,8 +92,7 @@ function claims(queue: () => Promise<string | null>): void {
     expect(frozen.ms).toBeLessThan(1_000)
     expect((await live(stack)).status).toBe(200)
     proxy.freeze(false)
-    await until(async () => healthOf(await applies(stack)).database === true, {
-      what: 'the database to be healthy',
+    await until('the database to be healthy', async () => healthOf(await applies(stack)).database === true, {
       withinMs: 5_000,
     })
 
@@ -102,8 +100,7 @@ function claims(queue: () => Promise<string | null>): void {
     proxy.cut()
     expectUnhealthy(await applies(stack), without)
     proxy.accept(true)
-    await until(async () => healthOf(await applies(stack)).queue === true, {
-      what: 'the queue to be healthy',
+    await until('the queue to be healthy', async () => healthOf(await applies(stack)).queue === true, {
       withinMs: 5_000,
     })
     expect(healthOf(await applies(stack))).toEqual({ ...allHealthy, worker: false })
@@ -122,10 +119,7 @@ test('a worker that takes no jobs is logged once, and not while it may be starti
   expect(logged()).toEqual([])
 
   await rows(db, sql`UPDATE worker_formats SET consumed_at = now() - interval '1 minute'`)
-  await until(async () => (await status()) === 503 && logged().length > 0, {
-    what: 'it to be logged',
-    withinMs: 15_000,
-  })
+  await until('it to be logged', async () => (await status()) === 503 && logged().length > 0, { withinMs: 15_000 })
   expect(await status()).toBe(503)
   await beat(db)
   expect(await status()).toBe(200)

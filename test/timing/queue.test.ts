@@ -5,26 +5,24 @@ import { freshDatabase, needs, ownRedis, proxyTo, queueOn, until } from '../supp
 
 const run = { id: '01a1fd79-0573-7eeb-91d6-996288491dcb', title: 'apply oauth2 grafana' }
 
-describe("on PostgreSQL's queue", () => {
-  test('a store that hangs, and one that is away, are reported within a second; then it serves again', {
-    timeout: 60_000,
-  }, async () => {
-    const { url } = await freshDatabase()
-    const proxy = await proxyTo(url)
-    const { queue } = await queueOn({ redisUrl: null, databaseUrl: proxy.url })
-    await runQueue(queue).enqueue(run, 1)
-    proxy.freeze(true)
-    await refusedSoon(queue, 2)
-    await awaySoon(runQueue(queue).isQueued(run, 1))
-    proxy.freeze(false)
-    proxy.accept(false)
-    proxy.cut()
-    await refusedSoon(queue, 3)
-    await awaySoon(runQueue(queue).isQueued(run, 1))
-    proxy.accept(true)
-    await until(async () => [await runQueue(queue).enqueue(run, 4)], { what: 'a job to be added again' })
-    expect(await runQueue(queue).isQueued(run, 4)).toBe(true)
-  })
+test("on PostgreSQL's queue, a store that hangs, and one that is away, are reported within a second; then it serves again", {
+  timeout: 60_000,
+}, async () => {
+  const { url } = await freshDatabase()
+  const proxy = await proxyTo(url)
+  const { queue } = await queueOn({ redisUrl: null, databaseUrl: proxy.url })
+  await runQueue(queue).enqueue(run, 1)
+  proxy.freeze(true)
+  await refusedSoon(queue, 2)
+  await awaySoon(runQueue(queue).isQueued(run, 1))
+  proxy.freeze(false)
+  proxy.accept(false)
+  proxy.cut()
+  await refusedSoon(queue, 3)
+  await awaySoon(runQueue(queue).isQueued(run, 1))
+  proxy.accept(true)
+  await until('a job to be added again', async () => [await runQueue(queue).enqueue(run, 4)])
+  expect(await runQueue(queue).isQueued(run, 4)).toBe(true)
 })
 
 describe.runIf(needs('redis-server'))('on Redis', () => {
@@ -43,7 +41,7 @@ describe.runIf(needs('redis-server'))('on Redis', () => {
     await refusedSoon(queue, 3)
     await awaySoon(runQueue(queue).isQueued(run, 1))
     await redis.start()
-    await until(async () => [await runQueue(queue).enqueue(run, 4)], { what: 'a job to be added again' })
+    await until('a job to be added again', async () => [await runQueue(queue).enqueue(run, 4)])
     expect(await runQueue(queue).isQueued(run, 4)).toBe(true)
   })
 })

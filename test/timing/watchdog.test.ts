@@ -32,11 +32,11 @@ function claims(redis: () => Promise<string | null>): void {
     const watchdog = startWatchdog(db, queue, consumer, pino({ level: 'silent' }))
     atEnd(() => watchdog.stop())
     await runQueue(queue).enqueue(run, 1)
-    await until(() => taken.length === 1, { what: 'the first job' })
+    await until('the first job', () => taken.length === 1)
     // BullMQ's loop ends, and the process lives on.
     await opened[0]?.close()
     await runQueue(queue).enqueue(run, 2)
-    await until(() => taken.length === 2, { what: 'the second job', withinMs: 15_000 })
+    await until('the second job', () => taken.length === 2, { withinMs: 15_000 })
     expect(opened).toHaveLength(2)
   })
 }

@@ -65,7 +65,7 @@ async function mixed() {
   }
   const readiness = (api: Api) => get(api, '/-/health/ready/')
   const untilReady = (api: Api) =>
-    until(async () => (await readiness(api)).status === 200, { what: 'the API to be ready', withinMs: 30_000 })
+    until('the API to be ready', async () => (await readiness(api)).status === 200, { withinMs: 30_000 })
   /** One of each kind, and again with another secret, so that all that is sealed is written by both. */
   const putAll = async ({ url }: Api, prefix: string) => {
     const statuses: string[] = []
@@ -132,9 +132,9 @@ describe.runIf(needs('history'))('the last release beside this version', () => {
     const oldWorker = await startWorker(released)
     await putAll(oldApi, 'before')
     const newWorker = await startWorker(root, /waiting for the migrations of this version/)
-    await until(async () => (await readiness(oldApi)).text.includes('replace an API first'), {
-      what: 'readiness to name the API',
-    })
+    await until('readiness to name the API', async () =>
+      (await readiness(oldApi)).text.includes('replace an API first'),
+    )
     expect((await readiness(oldApi)).status).toBe(200)
     await putAll(oldApi, 'meanwhile')
     const newApi = await startApi(root)

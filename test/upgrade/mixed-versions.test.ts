@@ -38,11 +38,11 @@ test('a worker of version 0.1.0 is noticed, alone and beside a new one', async (
   expect(await db.run.count()).toBe(0)
 
   const worker = await stack.startWorker()
-  await until(async () => /^Beside/.test((await readiness(stack)).worker), { what: 'both workers to be noticed' })
+  await until('both workers to be noticed', async () => /^Beside/.test((await readiness(stack)).worker))
   expect(await readiness(stack)).toEqual({ status: 503, worker: replaceWorkers })
   // It has stopped: the workers of this version go on.
   await rows(db, sql`UPDATE worker_formats SET consumed_at = consumed_at - interval '11 seconds' WHERE format = 1`)
-  await until(async () => (await readiness(stack)).status === 200, { what: 'readiness' })
+  await until('readiness', async () => (await readiness(stack)).status === 200)
   expect(await readiness(stack)).toEqual({ status: 200, worker: 'A worker takes jobs.' })
   expect((await stack.put(await example('radius'))).status).toBe(200)
   await worker.stop()
@@ -59,7 +59,7 @@ test('a run of a newer version is left to its worker, and no attempt is counted'
   release()
   const left = () => there.log.map((line) => JSON.parse(line)).filter(({ msg }) => /newer version/.test(msg))
   // The reconciler would count an attempt for each time that the job comes back.
-  await until(() => left().length >= 4, { what: 'the worker to leave it four times', withinMs: 30_000 })
+  await until('the worker to leave it four times', () => left().length >= 4, { withinMs: 30_000 })
   expect(await db.run.findFirstOrThrow()).toMatchObject({ state: 'queued', attempts: 1, applied: null })
   expect(left()[0]).toMatchObject({ level: 40, msg: expect.stringMatching(/of format \d+, and this worker knows \d+/) })
   expect(await db.application.count()).toBe(0)

@@ -151,7 +151,7 @@ test('a queued run is applied, and sealed secrets are opened: what is sent again
   })
   atEnd(async () => void (await worker.stop()))
   const path = `/api/v3/blueprints/runs/${queued}/`
-  await until(async () => (await ask(path)).json.state === 'done', { what: 'the queued run', withinMs: 30_000 })
+  await until('the queued run', async () => (await ask(path)).json.state === 'done', { withinMs: 30_000 })
   expect((await ask(path)).json).toMatchObject({
     applied: true,
     generated: { provider: { client_id: expect.any(String) } },

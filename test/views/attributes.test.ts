@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { installation, rows, sql } from '../support/kit.ts'
+import { answered, installation, rows, sql } from '../support/kit.ts'
 
 /** Attributes are the users' own JSON: none of it may mean something to what reads it. */
 
@@ -26,8 +26,7 @@ const flat = (value: unknown): unknown =>
 const shown = z.object({ results: z.array(z.record(z.string(), z.unknown())) })
 
 async function ask(path: string): Promise<Record<string, unknown>> {
-  const { status, text } = await on.admin.get(`/api/v3${path}`)
-  expect(status, text).toBe(200)
+  const { text } = await answered(200, on.admin.get(`/api/v3${path}`))
   return shown.parse(JSON.parse(text)).results[0] ?? {}
 }
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { describe, test } from 'vitest'
+import { test } from 'vitest'
 import { example, type Installation, installation, kinds } from '../../support/kit.ts'
 import { toldApplied } from './apply-cases.ts'
 import { type Row, rowsOf } from './matrix.ts'
@@ -62,12 +62,10 @@ async function entryFor({ whose, member, value }: Row) {
   }
 }
 
-describe('who may apply blueprints', async () => {
-  test.each(await rowsOf('PUT /api/v3/blueprints/'))('%s', (_, row) =>
-    on.try(row, async (row) => {
-      const entries = [await entryFor(row)]
-      const body = { version: 1, metadata: { name: 'matrix' }, entries }
-      return { method: 'PUT', url: '/api/v3/blueprints/', body }
-    }),
-  )
-})
+test.each(await rowsOf('PUT /api/v3/blueprints/'))('who may apply blueprints: %s', (_, row) =>
+  on.try(row, async (row) => {
+    const entries = [await entryFor(row)]
+    const body = { version: 1, metadata: { name: 'matrix' }, entries }
+    return { method: 'PUT', url: '/api/v3/blueprints/', body }
+  }),
+)

@@ -77,15 +77,13 @@ describe.each(['GET', 'HEAD'])('%s', async (method) => {
   })
 })
 
-describe('who may delete applications', async () => {
-  test.each(await rowsOf('DELETE /api/v3/core/applications/'))('%s', (_, row) =>
-    on.try(row, async () => {
-      const name = row.whose === 'there' ? await deletable() : 'not-there'
-      const query = row.member === 'with_provider' ? '?with_provider=true' : ''
-      return { method: 'DELETE', url: `/api/v3/core/applications/${name}/${query}` }
-    }),
-  )
-})
+test.each(await rowsOf('DELETE /api/v3/core/applications/'))('who may delete applications: %s', (_, row) =>
+  on.try(row, async () => {
+    const name = row.whose === 'there' ? await deletable() : 'not-there'
+    const query = row.member === 'with_provider' ? '?with_provider=true' : ''
+    return { method: 'DELETE', url: `/api/v3/core/applications/${name}/${query}` }
+  }),
+)
 
 /** A new application with a provider of the kind ldap. */
 async function deletable(): Promise<string> {

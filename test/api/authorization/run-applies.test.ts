@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { describe, test } from 'vitest'
+import { test } from 'vitest'
 import { uuid7 } from '../../../src/ids.ts'
 import { type Answer, installation, type Made } from '../../support/kit.ts'
 import { toldApplied } from './apply-cases.ts'
@@ -33,17 +33,15 @@ async function runOf(value: string, self?: Made): Promise<string> {
   return id
 }
 
-describe('who may apply a former run again', async () => {
-  test.each(await rowsOf(operation))('%s', (_, row) =>
-    on.try(row, async ({ whose, value }, { self, asker, headers: own }) => {
-      const path = (id: string) => operation.replace(/^POST /, '').replace(':id', id)
-      const isThere = whose !== 'not there'
-      const id = isThere ? await runOf(value, whose === 'own' ? self : undefined) : randomUUID()
-      // The run of another is applied from a plan only.
-      if (whose !== "another's") return { method: 'POST', url: path(id), missing: path(uuid7()) }
-      const plan = await asker.send({ method: 'POST', url: `${path(id)}?dry_run=true`, headers: own ?? {} })
-      const headers = { 'if-match': plan.headers.etag ?? `"${'A'.repeat(22)}"` }
-      return { method: 'POST', url: path(id), missing: path(uuid7()), headers }
-    }),
-  )
-})
+test.each(await rowsOf(operation))('who may apply a former run again: %s', (_, row) =>
+  on.try(row, async ({ whose, value }, { self, asker, headers: own }) => {
+    const path = (id: string) => operation.replace(/^POST /, '').replace(':id', id)
+    const isThere = whose !== 'not there'
+    const id = isThere ? await runOf(value, whose === 'own' ? self : undefined) : randomUUID()
+    // The run of another is applied from a plan only.
+    if (whose !== "another's") return { method: 'POST', url: path(id), missing: path(uuid7()) }
+    const plan = await asker.send({ method: 'POST', url: `${path(id)}?dry_run=true`, headers: own ?? {} })
+    const headers = { 'if-match': plan.headers.etag ?? `"${'A'.repeat(22)}"` }
+    return { method: 'POST', url: path(id), missing: path(uuid7()), headers }
+  }),
+)

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { describe, test } from 'vitest'
+import { test } from 'vitest'
 import { uuid7 } from '../../../src/ids.ts'
 import { installation, type Made } from '../../support/kit.ts'
 import { rowsOf } from './matrix.ts'
@@ -19,13 +19,11 @@ async function waiting(self?: Made): Promise<string> {
   return id
 }
 
-describe('who may cancel a run', async () => {
-  test.each(await rowsOf(operation))('%s', (_, row) =>
-    on.try(row, async ({ whose }, { self }) => {
-      const path = (id: string) => operation.replace(/^POST /, '').replace(':id', id)
-      const known = { 'not there': randomUUID(), 'no uuid': 'no-uuid' }[whose]
-      const id = known ?? (await waiting(whose === 'own' ? self : undefined))
-      return { method: 'POST', url: path(id), ...(whose !== 'no uuid' && { missing: path(uuid7()) }) }
-    }),
-  )
-})
+test.each(await rowsOf(operation))('who may cancel a run: %s', (_, row) =>
+  on.try(row, async ({ whose }, { self }) => {
+    const path = (id: string) => operation.replace(/^POST /, '').replace(':id', id)
+    const known = { 'not there': randomUUID(), 'no uuid': 'no-uuid' }[whose]
+    const id = known ?? (await waiting(whose === 'own' ? self : undefined))
+    return { method: 'POST', url: path(id), ...(whose !== 'no uuid' && { missing: path(uuid7()) }) }
+  }),
+)

@@ -27,8 +27,6 @@ describe('who may read a token', async () => {
   )
 })
 
-describe('who may view a key', async () => {
-  test.each(await rowsOf('GET /api/v3/core/tokens/:identifier/view_key/'))('%s', (_, row) =>
-    on.try(row, viewed(there, crowd)),
-  )
-})
+test.each(await rowsOf('GET /api/v3/core/tokens/:identifier/view_key/'))('who may view a key: %s', (_, row) =>
+  on.try(row, viewed(there, crowd)),
+)

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { applicationView } from '../../../src/views/application.ts'
-import { type AskOptions, applied, applyPath, example, installation, named } from '../../support/kit.ts'
+import { type AskOptions, answered, applied, applyPath, example, installation, named } from '../../support/kit.ts'
 import { column, type Listed, read, testPages, testRefusals, testStatements } from './listing.ts'
 
 /** GET /api/v3/core/applications/, GET /api/v3/core/applications/{slug}/ */
@@ -75,10 +75,7 @@ describe('an application', () => {
   })
 
   test('takes no query', async () => {
-    expect(await on.admin.get(`${path}wiki/?page=1`)).toMatchObject({
-      status: 400,
-      json: { page: ['Unknown parameter.'] },
-    })
+    await answered(400, on.admin.get(`${path}wiki/?page=1`), { page: ['Unknown parameter.'] })
   })
 })
 

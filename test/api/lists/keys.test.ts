@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { installation } from '../../support/kit.ts'
+import { answered, installation } from '../../support/kit.ts'
 import { readDescription } from '../../support/openapi.ts'
 
 /** A key in a path, and in `?pk=`, means the row with this key. */
@@ -31,8 +31,7 @@ describe('in a path', () => {
     ['rbac/roles/', 'name'],
   ])('%s', async (path, by) => {
     const [row] = (await list(path)).results
-    const { status, json } = await on.admin.get(`/api/v3/${path}${String(row?.pk).toUpperCase()}/`)
-    expect([status, json]).toEqual([200, row])
+    expect((await answered(200, on.admin.get(`/api/v3/${path}${String(row?.pk).toUpperCase()}/`))).json).toEqual(row)
     expect((await on.admin.get(`/api/v3/${path}${encodeURIComponent(String(row?.[by]))}/`)).json).toEqual(row)
     const other = typeof row?.pk === 'number' ? '2147483647' : randomUUID()
     expect(await on.admin.get(`/api/v3/${path}${other}/`)).toMatchObject({ status: 404 })

@@ -33,8 +33,7 @@ const sendable = (model: Model, found: object) =>
   Object.fromEntries(Object.entries(found).filter(([name]) => model.fields.has(name) && !isSecret(model, name)))
 
 const bodyOf = async (path: string) => {
-  const { status, json, text } = await on.admin.get(`/api/v3${path}`)
-  expect(status, `${path}: ${text}`).toBe(200)
+  const { json } = await answered(200, on.admin.get(`/api/v3${path}`))
   return Object(json)
 }
 
@@ -57,10 +56,8 @@ describe.each(kinds)('%s', (kind) => {
   test('a PUT of what was read changes nothing, with its read-only fields and without', async () => {
     const { app, provider_model, provider } = await example(kind)
     const model = modelOf({ app, provider_model, provider })
-    const [foundApp, found] = [
-      await bodyOf(`/core/applications/${app.slug}/`),
-      await bodyOf(`/providers/${kind}/${provider.name}/`),
-    ]
+    const foundApp = await bodyOf(`/core/applications/${app.slug}/`)
+    const found = await bodyOf(`/providers/${kind}/${provider.name}/`)
     const unchanged = [expect.stringMatching(/ unchanged$/), expect.stringMatching(/ unchanged$/)]
     expect(
       await put({ app: sendable(application, foundApp), provider_model, provider: sendable(model, found) }),
@@ -142,10 +139,7 @@ describe('names in a path', () => {
 
   test.each(['nothing', 'x'.repeat(256), '%00', encodeURIComponent('漢'.repeat(256))])('%s is a 404', async (name) => {
     for (const path of ['all', 'rac'])
-      expect(await on.admin.get(`/api/v3/providers/${path}/${name}/`)).toMatchObject({
-        status: 404,
-        json: { code: 'not_found' },
-      })
+      await answered(404, on.admin.get(`/api/v3/providers/${path}/${name}/`), { code: 'not_found' })
   })
 
   test('of another kind is a 404', async () => {

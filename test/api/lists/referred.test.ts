@@ -61,8 +61,7 @@ const apply = async (all: readonly object[]) => Object((await on.admin.apply(all
 expect(await apply(entries)).toMatchObject({ applied: true })
 
 const one = async ({ path }: Listed, name: string, query = '') => {
-  const { status, json, text, headers } = await on.admin.get(`${path}${encodeURIComponent(name)}/${query}`)
-  expect(status, text).toBe(200)
+  const { json, headers } = await answered(200, on.admin.get(`${path}${encodeURIComponent(name)}/${query}`))
   expect(headers.etag).toMatch(/^"[\w-]{43}"$/)
   return Object(json)
 }
@@ -135,20 +134,18 @@ describe('a property mapping', () => {
   })
 })
 
-describe('are narrowed and searched', () => {
-  test.each<[string, () => Listed, Parameters<typeof read>[1], string[]]>([
-    ['flows by designation', () => flows, { designation: ['recovery', 'enrollment'] }, ['Enroll', 'Recover']],
-    ['flows by name', () => flows, { name: 'Enroll' }, ['Enroll']],
-    ['flows by text', () => flows, { search: 'TWICE welcome' }, ['Log in, twice']],
-    ['mappings by kind', () => mappings, { kind: 'scim', search: 'user' }, ['SCIM user']],
-    ['mappings by text', () => mappings, { search: 'test/tw' }, ['twice/it']],
-    ['key pairs by name', () => keyPairs, { name: 'pair/ü' }, ['pair/ü']],
-    ['key pairs by text', () => keyPairs, { search: 'PAIR' }, ['pair/ü']],
-    ['roles by name', () => roles, { name: role.name }, [role.name]],
-    ['roles by text', () => roles, { search: 'auditor 100%' }, [role.name]],
-  ])('%s', async (_, list, parameters, expected) => {
-    expect((await column(list(), 'name', parameters)).toSorted()).toEqual(expected)
-  })
+test.each<[string, () => Listed, Parameters<typeof read>[1], string[]]>([
+  ['flows by designation', () => flows, { designation: ['recovery', 'enrollment'] }, ['Enroll', 'Recover']],
+  ['flows by name', () => flows, { name: 'Enroll' }, ['Enroll']],
+  ['flows by text', () => flows, { search: 'TWICE welcome' }, ['Log in, twice']],
+  ['mappings by kind', () => mappings, { kind: 'scim', search: 'user' }, ['SCIM user']],
+  ['mappings by text', () => mappings, { search: 'test/tw' }, ['twice/it']],
+  ['key pairs by name', () => keyPairs, { name: 'pair/ü' }, ['pair/ü']],
+  ['key pairs by text', () => keyPairs, { search: 'PAIR' }, ['pair/ü']],
+  ['roles by name', () => roles, { name: role.name }, [role.name]],
+  ['roles by text', () => roles, { search: 'auditor 100%' }, [role.name]],
+])('are narrowed and searched: %s', async (_, list, parameters, expected) => {
+  expect((await column(list(), 'name', parameters)).toSorted()).toEqual(expected)
 })
 
 describe('one that is not there is a 404', () => {
@@ -158,37 +155,32 @@ describe('one that is not there is a 404', () => {
   })
 })
 
-describe('callers who may write, but not view', () => {
-  test.each<[string, string]>([
-    [flows.path, 'flow'],
-    [mappings.path, 'propertymapping'],
-    [keyPairs.path, 'certificatekeypair'],
-    [roles.path, 'role'],
-  ])('%s is a 403', async (path, resource) => {
-    const permissions = ['add', 'change', 'delete'].map((action) => `${action}_${resource}`)
-    const caller = await on.make.user({ permissions })
-    expect((await caller.get(path)).status).toBe(403)
-    expect((await caller.get(`${path}nothing/`)).status).toBe(403)
-  })
+test.each<[string, string]>([
+  [flows.path, 'flow'],
+  [mappings.path, 'propertymapping'],
+  [keyPairs.path, 'certificatekeypair'],
+  [roles.path, 'role'],
+])('callers who may write, but not view: %s is a 403', async (path, resource) => {
+  const permissions = ['add', 'change', 'delete'].map((action) => `${action}_${resource}`)
+  const caller = await on.make.user({ permissions })
+  expect((await caller.get(path)).status).toBe(403)
+  expect((await caller.get(`${path}nothing/`)).status).toBe(403)
 })
 
-describe('a token', () => {
-  test('is read by its identifier, without its key, with an ETag that follows its changes', async () => {
-    const identifier = `read-${randomUUID()}`
-    const owner = await on.make.user()
-    const secret = await on.make.token(owner.pk, { identifier })
-    const url = `/api/v3/core/tokens/${identifier}/`
-    const first = await owner.get(url)
-    expect(first).toMatchObject({ status: 200, json: { identifier, user: owner.pk, user_obj: { pk: owner.pk } } })
-    expect(first.text).not.toContain(secret)
-    const conditional = () => owner.get(url, { headers: { 'if-none-match': first.headers.etag ?? '' } })
-    expect((await conditional()).status).toBe(304)
-    const changed = await answered(200, owner.patch(url, { description: 'later' }))
-    const second = await conditional()
-    expect(second).toMatchObject({ status: 200, json: changed.json })
-    const stranger = await on.make.user({ permissions: ['change_token'] })
-    expect(await stranger.get(url)).toMatchObject({ status: 404, json: { detail: 'There is no such token.' } })
-  })
+test('a token is read by its identifier, without its key, with an ETag that follows its changes', async () => {
+  const identifier = `read-${randomUUID()}`
+  const owner = await on.make.user()
+  const secret = await on.make.token(owner.pk, { identifier })
+  const url = `/api/v3/core/tokens/${identifier}/`
+  const first = await answered(200, owner.get(url), { identifier, user: owner.pk, user_obj: { pk: owner.pk } })
+  expect(first.text).not.toContain(secret)
+  const conditional = () => owner.get(url, { headers: { 'if-none-match': first.headers.etag ?? '' } })
+  expect((await conditional()).status).toBe(304)
+  const changed = await answered(200, owner.patch(url, { description: 'later' }))
+  const second = await conditional()
+  expect(second).toMatchObject({ status: 200, json: changed.json })
+  const stranger = await on.make.user({ permissions: ['change_token'] })
+  expect(await stranger.get(url)).toMatchObject({ status: 404, json: { detail: 'There is no such token.' } })
 })
 
 testRefusals(flows, { 'an unknown designation': ['?designation=x', { designation: { 0: [expect.any(String)] } }] })

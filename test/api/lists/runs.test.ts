@@ -206,24 +206,22 @@ describe('whose runs are listed', () => {
   })
 })
 
-describe('is narrowed by', () => {
-  test.each<[Parameters<typeof read>[1], number[]]>([
-    [{}, [5, 4, 3, 2, 1]],
-    [{ state: ['queued', 'failed'] }, [5, 2]],
-    [{ reason: 'taken' }, [4]],
-    [{ kind: 'oauth2', state: 'done' }, [1]],
-    [{ slug: 'wiki-3' }, [3]],
-    [{ submitter: 1 }, [4, 3]],
-    [{ request_id: 'request 5' }, [5]],
-    [{ created_after: '2026-11-01T12:03:00Z' }, [5, 4, 3]],
-    [{ created_before: '2026-11-01T12:03:00Z' }, [2, 1]],
-    [{ created_after: '2026-11-01T14:02:00+02:00', created_before: '2026-11-01T12:03:00.001Z' }, [3, 2]],
-    [{ search: 'WIKI' }, [5, 3, 2, 1]],
-    [{ search: '100%' }, [4]],
-  ])('%j', async (parameters, expected) => {
-    expect(await numbered(parameters)).toEqual(expected)
-    expect((await read(runs, parameters)).pagination.count).toBe(expected.length)
-  })
+test.each<[Parameters<typeof read>[1], number[]]>([
+  [{}, [5, 4, 3, 2, 1]],
+  [{ state: ['queued', 'failed'] }, [5, 2]],
+  [{ reason: 'taken' }, [4]],
+  [{ kind: 'oauth2', state: 'done' }, [1]],
+  [{ slug: 'wiki-3' }, [3]],
+  [{ submitter: 1 }, [4, 3]],
+  [{ request_id: 'request 5' }, [5]],
+  [{ created_after: '2026-11-01T12:03:00Z' }, [5, 4, 3]],
+  [{ created_before: '2026-11-01T12:03:00Z' }, [2, 1]],
+  [{ created_after: '2026-11-01T14:02:00+02:00', created_before: '2026-11-01T12:03:00.001Z' }, [3, 2]],
+  [{ search: 'WIKI' }, [5, 3, 2, 1]],
+  [{ search: '100%' }, [4]],
+])('is narrowed by %j', async (parameters, expected) => {
+  expect(await numbered(parameters)).toEqual(expected)
+  expect((await read(runs, parameters)).pagination.count).toBe(expected.length)
 })
 
 const noTime = ['Must be a date-time such as 2026-11-20T08:15:00Z.']

@@ -52,12 +52,13 @@ const portions = () => recorder.sent.filter((text) => /^SELECT .* FROM users WHE
 async function stalled(): Promise<void> {
   let known = -1
   await until(
+    'the answer to wait without a transaction',
     async () => {
       const isSame = portions() === known
       known = portions()
       return isSame && (await open()).length === 0
     },
-    { what: 'the answer to wait without a transaction', everyMs: 200 },
+    { everyMs: 200 },
   )
 }
 
@@ -127,15 +128,12 @@ test('a client that leaves gives its place to another', async () => {
   const asked = await Promise.all(Array.from({ length: maxStreams }, () => ask('GET', path)))
   expect((await on.admin.get(path)).status).toBe(503)
   for (const answer of asked) answer.destroy()
-  const { users } = await until(
-    async () => {
-      const answer = await ask('GET', path)
-      if (answer.statusCode === 200) return alone(answer)
-      answer.resume()
-      return false
-    },
-    { what: 'a place' },
-  )
+  const { users } = await until('a place', async () => {
+    const answer = await ask('GET', path)
+    if (answer.statusCode === 200) return alone(answer)
+    answer.resume()
+    return false
+  })
   expect(users).toHaveLength(count)
 })
 

@@ -176,18 +176,16 @@ describe('is narrowed by', () => {
   })
 })
 
-describe('is ordered by', () => {
-  test.each<[string, string[]]>([
-    ['-username', ['robot', 'probe', 'guest', 'grace', 'alan', 'admin', 'ada']],
-    ['is_active,-username', ['grace', 'robot', 'probe', 'guest', 'alan', 'admin', 'ada']],
-    [' -is_active , username ', ['ada', 'admin', 'alan', 'guest', 'probe', 'robot', 'grace']],
-    ['pk', ['admin', 'ada', 'alan', 'grace', 'robot', 'probe', 'guest']],
-    ['last_login,username', ['ada', 'admin', 'alan', 'grace', 'guest', 'probe', 'robot']],
-    ['-last_login,username', ['admin', 'alan', 'grace', 'guest', 'probe', 'robot', 'ada']],
-    ['username,-username', ['ada', 'admin', 'alan', 'grace', 'guest', 'probe', 'robot']],
-  ])('%s', async (ordering, expected) => {
-    expect(await named({ ordering })).toEqual(expected)
-  })
+test.each<[string, string[]]>([
+  ['-username', ['robot', 'probe', 'guest', 'grace', 'alan', 'admin', 'ada']],
+  ['is_active,-username', ['grace', 'robot', 'probe', 'guest', 'alan', 'admin', 'ada']],
+  [' -is_active , username ', ['ada', 'admin', 'alan', 'guest', 'probe', 'robot', 'grace']],
+  ['pk', ['admin', 'ada', 'alan', 'grace', 'robot', 'probe', 'guest']],
+  ['last_login,username', ['ada', 'admin', 'alan', 'grace', 'guest', 'probe', 'robot']],
+  ['-last_login,username', ['admin', 'alan', 'grace', 'guest', 'probe', 'robot', 'ada']],
+  ['username,-username', ['ada', 'admin', 'alan', 'grace', 'guest', 'probe', 'robot']],
+])('is ordered by %s', async (ordering, expected) => {
+  expect(await named({ ordering })).toEqual(expected)
 })
 
 const mustBeObject = ['Must be a JSON object, such as {"department": "it"}.']

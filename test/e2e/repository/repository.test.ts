@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { adminToken, applyPath, freshFolder, type Installation, installation, run } from '../../support/kit.ts'
+import { adminToken, applyPath, exited, freshFolder, type Installation, installation, run } from '../../support/kit.ts'
 import { installCli, installNodes, type Nodes } from '../../support/packed-cli.ts'
 import {
   applications,
@@ -88,10 +88,7 @@ describe('on Node 18', () => {
     const owners = await here.on.db.application.groupBy({ by: ['owner'], where: { slug: { startsWith: 't' } } })
     expect(owners).toHaveLength(20)
     expect(await here.on.db.run.count({ where: { mode: 'apply', submitterPk: { not: null } } })).toBe(1)
-    expect(await gatewright('plan', repository.folder)).toMatchObject({
-      code: 0,
-      output: expect.stringContaining(`0 to add, 0 to change, 0 to delete, ${objects} unchanged`),
-    })
+    await exited(0, gatewright('plan', repository.folder), `0 to add, 0 to change, 0 to delete, ${objects} unchanged`)
     expect(await applyPlan()).toMatchObject({ code: 0, output: expect.stringContaining(`${objects} unchanged`) })
   })
 
@@ -116,8 +113,7 @@ describe('on Node 18', () => {
       { headers: { 'gatewright-owner': 'team-20' } },
     )
     const before = await contents(here)
-    const refused = await applyPlan()
-    expect(refused.code, refused.output).toBe(1)
+    const refused = await exited(1, applyPlan())
     expect(refused.output).toMatch(new RegExp(`application "${slug}" changed after the plan: run \\S+ of admin`))
     expect(await contents(here)).toEqual(before)
     await plan()
@@ -130,10 +126,7 @@ describe('on Node 18', () => {
     const text = repository.read(fileOf(4, 1))
     const kept = text.split('\n').filter((line) => !line.includes(`"${slug}"`))
     repository.write(fileOf(4, 1), kept.join('\n'))
-    expect(await gatewright('apply', repository.folder)).toMatchObject({
-      code: 1,
-      output: expect.stringContaining('--allow-deletes 2'),
-    })
+    await exited(1, gatewright('apply', repository.folder), '--allow-deletes 2')
     const { output } = await plan()
     expect(output).toContain(`0 to add, 0 to change, 2 to delete, ${objects - 2} unchanged`)
     const written = readFileSync(summary, 'utf8')
@@ -160,8 +153,7 @@ describe('on Node 18', () => {
     await here.on.db.application.update({ where: { slug }, data: { metaPublisher: 'By hand' } })
     const { metaPublisher } = await here.on.db.application.findUniqueOrThrow({ where: { slug: slugOf(6, 2) } })
     expect(metaPublisher).toBe('By hand')
-    const differs = await gatewright('diff', repository.folder, '--all')
-    expect(differs.code, differs.output).toBe(2)
+    const differs = await exited(2, gatewright('diff', repository.folder, '--all'))
     expect(differs.output).toContain('By hand')
     expect(await gatewright('apply', repository.folder, '--reset')).toMatchObject({ code: 0 })
     expect((await application(slug))?.metaPublisher).not.toBe('By hand')
@@ -203,8 +195,7 @@ describe('on Node 18', () => {
     repository.edit(sharedFile, '"cost_centre":2', '"cost_centre":3')
     expect(await gatewright('apply', repository.folder)).toMatchObject({ code: 0 })
     expect(await contents(here)).not.toEqual(before)
-    const back = await gatewright('apply', '--run', id)
-    expect(back.code, back.output).toBe(0)
+    await exited(0, gatewright('apply', '--run', id))
     expect(await contents(here)).toEqual(before)
   })
 
@@ -212,10 +203,8 @@ describe('on Node 18', () => {
     const other = await there('18')
     const exported = await folderOf(here)
     const env = variablesOf(exported)
-    const planned = await other.gatewright(['plan', exported], env)
-    expect(planned.code, planned.output).toBe(2)
-    const applied = await other.gatewright(['apply', exported], env)
-    expect(applied.code, applied.output).toBe(0)
+    await exited(2, other.gatewright(['plan', exported], env))
+    await exited(0, other.gatewright(['apply', exported], env))
     expect(textsBelow(await folderOf(other))).toEqual(textsBelow(exported))
     expect(await other.gatewright(['plan', exported], env)).toMatchObject({ code: 0 })
   })
