@@ -35,7 +35,7 @@ export type Standing = {
   readonly owner: string | null
   /** Whether it was deleted past the service. */
   readonly isGone: boolean
-  /** Its fields, but for those in tables of their own, with secrets masked, and references by their names where these are recorded. */
+  /** Its fields as they are, but for those in tables of their own, with secrets masked, and references as keys. */
   readonly values: Fields
   /** The fields that were changed outside, each from what was recorded to what is there; null when no change of it is known. */
   readonly outside: Readonly<Record<string, { readonly from: unknown; readonly to: unknown }>> | null
@@ -75,13 +75,10 @@ function standingOf({ model: name, present, recorded, isGone }: ComparedRow, reg
   if (present === null) return { model: name, owner: null, isGone, values: {}, outside: {} }
   const values = toMaskedValues(model, present)
   const outside = recorded && differing(model, values, recorded)
-  const shown = [...model.fields.values()].flatMap(({ name: field, reference, storage }) => {
-    if (storage.in === 'link') return []
-    const isNamed = reference !== undefined && recorded?.[field] !== undefined && !Object.hasOwn(outside ?? {}, field)
-    return [[field, isNamed ? recorded?.[field] : values[field]] as const]
-  })
+  const own = [...model.fields.values()].filter(({ storage }) => storage.in !== 'link')
+  const shown = Object.fromEntries(own.map(({ name: field }) => [field, values[field]]))
   const owner = typeof present.owner === 'string' ? present.owner : null
-  return { model: name, owner, isGone: false, values: Object.fromEntries(shown), outside }
+  return { model: name, owner, isGone: false, values: shown, outside }
 }
 
 type Fields = Readonly<Record<string, unknown>>

@@ -85,6 +85,28 @@ test('one shows the names of what it refers to, compares each entry with before,
   expect(textOf((await get(blind, page('by-key'))).body)).toContain(`provider: ${application.providerPk}`)
 })
 
+test('one stands with what it refers to now, and not with what was recorded', async () => {
+  for (const slug of ['portal', 'wiki']) await put(slug)
+  const standing = async (slug: string) => {
+    const [, text = ''] = textOf((await get(operator, page(slug))).body).split('As it stands')
+    return text.split('What was done to it')[0]
+  }
+  const [flow, wiki] = await Promise.all([
+    service.db.flow.findUniqueOrThrow({ where: { slug: 'default-authorization-explicit' } }),
+    service.db.provider.findUniqueOrThrow({ where: { name: 'wiki' } }),
+  ])
+  expect(await standing('portal')).not.toContain(flow.slug)
+  await service.db.provider.update({ where: { name: 'portal' }, data: { authorizationFlowPk: flow.pk } })
+  expect(await standing('portal')).toContain(`authorization_flow: ${flow.slug}`)
+  await service.db.application.update({ where: { slug: 'wiki' }, data: { providerPk: null } })
+  await service.db.application.update({ where: { slug: 'portal' }, data: { providerPk: wiki.pk } })
+  expect(await standing('portal')).toContain('provider: wiki')
+  await put('chat')
+  await put('talk', { app: { was: 'chat' }, provider: { was: 'chat' } })
+  expect(await standing('talk')).toContain('provider: talk')
+  for (const slug of ['portal', 'wiki']) await service.db.application.delete({ where: { slug } })
+})
+
 const rowOf = (body: string, owner: string) =>
   textOf(body.match(new RegExp(`<tr id="team-${owner}".*?</tr>`, 's'))?.[0] ?? '')
 
