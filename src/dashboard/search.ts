@@ -3,6 +3,7 @@ import type { Db } from '../db/client.ts'
 import type { Api } from '../http/api.ts'
 import { type Html, html } from '../http/html.ts'
 import { requestIdForm } from '../ids.ts'
+import { readErased } from '../lists/application-states.ts'
 import { applicationList } from '../lists/applications.ts'
 import { auditList, auditOfOperators } from '../lists/audit.ts'
 import { findPage } from '../lists/list.ts'
@@ -55,11 +56,14 @@ export function searchRoute(app: Api, { db, registry, runs }: SearchSources): vo
     return one.length > 0 ? one : find(spec, actor, {}, text.split(/\s+/u).slice(0, mostWords))
   }
 
-  /** The page of a slug that no application has now: its history, and the runs that name it. */
+  /** Slugs that no application has now: this one, with a history or runs that name it, and those of deletions past the service. */
   async function missingHits(actor: Actor, text: string): Promise<readonly Hit[]> {
     if (!allowsSome(actor, 'view_application')) return []
-    const isThere = (await hadSlug(db, registry, text, actor)) || (await find(runs, actor, { slug: text })).length > 0
-    return isThere ? [{ text, href: at.applicationPath(text), note: 'not there' }] : []
+    const isKnown = (await hadSlug(db, registry, text, actor)) || (await find(runs, actor, { slug: text })).length > 0
+    const erased = isKnown ? [] : await readErased(db, actor, null, text.split(/\s+/u).slice(0, mostWords))
+    return (isKnown ? [text] : erased.slice(0, most + 1)).map((slug) => {
+      return { text: slug, href: at.applicationPath(slug), note: 'not there' }
+    })
   }
 
   const kinds: Readonly<Record<string, Search>> = {

@@ -3,8 +3,8 @@ import type { Db } from '../db/client.ts'
 import { query, Values } from '../db/raw.ts'
 import { withExample } from '../example.ts'
 import { oneOf } from '../models/fields.ts'
-import { type Actor, allows } from '../permissions.ts'
-import { fieldsOutside, isOutside, type Standing } from '../runs/outside.ts'
+import { type Actor, allows, ownersShown } from '../permissions.ts'
+import { erasedSql, fieldsOutside, isOutside, type Standing } from '../runs/outside.ts'
 import { logNotShown, runsWithHiddenLogs } from '../views/former-owner.ts'
 import { narrows } from './filters.ts'
 import type { ListSpec } from './listed.ts'
@@ -22,7 +22,7 @@ const waiting = `SELECT slug FROM runs WHERE state = 'queued' AND mode = 'apply'
 
 /** The state of a row of `applications`, in SQL. */
 export const stateSql = `CASE WHEN applications.slug IN (${waiting}) THEN 'waiting' ELSE coalesce((
-  SELECT CASE WHEN s.failing_since IS NOT NULL THEN 'failing' WHEN s.outside <> '{}' THEN 'changed_outside' END
+  SELECT CASE WHEN s.failing_since IS NOT NULL THEN 'failing' WHEN s.outside NOT IN ('{}', '{deleted}') THEN 'changed_outside' END
   FROM application_states s WHERE s.slug = applications.slug), 'applied') END`
 
 const title = 'ApplicationStateWord'
@@ -96,6 +96,19 @@ export function compared(of: ApplicationState, standing: readonly Standing[]): A
   const outside = fieldsOutside(standing)
   const isUrgent = of.state === 'waiting' || of.state === 'failing'
   return { ...of, outside, state: isUrgent ? of.state : outside.length > 0 ? 'changed_outside' : 'applied' }
+}
+
+const mostErased = 50
+
+/**
+ * @param owner only those of this one; null: all @param terms parts of the slug
+ * @returns the slugs of applications that were deleted past the service, as workers last found
+ */
+export async function readErased(db: Db, actor: Actor, owner: string | null, terms: readonly string[]) {
+  const text = `SELECT slug FROM ${erasedSql} e WHERE ($1::text IS NULL OR owner = $1) AND ($2::text[] IS NULL OR owner = ANY ($2::text[]))
+    AND NOT EXISTS (SELECT FROM unnest($3::text[]) term WHERE strpos(lower(slug), lower(term)) = 0) ORDER BY slug LIMIT ${mostErased}`
+  const rows = await query(db, row.pick({ slug: true }), { text, values: [owner, ownersShown(actor), terms] })
+  return rows.map(({ slug }) => slug)
 }
 
 /** @returns the oldest run that an application waits for */

@@ -4,6 +4,7 @@ import { query, unprepared, Values } from '../db/raw.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Actor } from '../permissions.ts'
 import { outcomeSql, outcomes } from '../runs/outcome.ts'
+import { erasedSql } from '../runs/outside.ts'
 import { type State, stateSql, states } from './application-states.ts'
 import { applicationList } from './applications.ts'
 import { conditionsOf } from './conditions.ts'
@@ -61,7 +62,8 @@ export async function readOwners(
       stateRow,
       unprepared({
         text: `SELECT owner, ${counts.join(', ')} FROM (
-            SELECT owner, ${stateSql} AS state FROM applications WHERE ${among.join(' AND ')}) each
+            SELECT owner, ${stateSql} AS state FROM applications WHERE ${among.join(' AND ')}
+            UNION ALL SELECT owner, 'changed_outside' FROM ${erasedSql} applications WHERE ${among.join(' AND ')}) each
           GROUP BY owner ORDER BY failing DESC, changed_outside DESC, owner`,
         values: seen.list,
       }),

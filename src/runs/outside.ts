@@ -128,26 +128,30 @@ const portion = 500
 
 const keyRow = z.object({ pk: z.guid() })
 
+/** Applications that are gone, until their deletion is found recorded. */
+const gone = '(SELECT gone_pk AS pk, slug FROM application_states WHERE gone_pk IS NOT NULL)'
+
 /**
  * Compares all applications with their recorded changes, and keeps the names of the fields that differ in `application_states`,
- * and the time.
+ * or that one was deleted, and the time.
  *
  * @param onError gets the error of a portion; the others are compared all the same
  */
 export async function compareAll(db: Db, registry: Registry, onError: (error: unknown) => void): Promise<void> {
-  for (let after = '00000000-0000-0000-0000-000000000000'; ; ) {
-    const keys = await portionOf(db, 'a.pk > $1::uuid', [after])
-    if (keys.length > 0) await compare(db, registry, keys).catch(onError)
-    const last = keys.at(-1)
-    if (last === undefined || keys.length < portion) break
-    after = last
-  }
+  for (const from of [gone, 'applications'])
+    for (let after = '00000000-0000-0000-0000-000000000000'; ; ) {
+      const keys = await portionOf(db, from, 'a.pk > $1::uuid', [after])
+      if (keys.length > 0) await compare(db, registry, keys).catch(onError)
+      const last = keys.at(-1)
+      if (last === undefined || keys.length < portion) break
+      after = last
+    }
   await execute(db, { text: 'UPDATE installation SET compared_at = now()', values: [] })
 }
 
-/** The keys of some applications. @param among a condition on `applications a`, in SQL */
-async function portionOf(db: Db, among: string, values: readonly unknown[]): Promise<readonly string[]> {
-  const text = `SELECT a.pk FROM applications a WHERE ${among} ORDER BY a.pk LIMIT ${portion}`
+/** The keys of some applications. @param from a table of applications, in SQL @param among a condition on it, as `a` */
+async function portionOf(db: Db, from: string, among: string, values: readonly unknown[]): Promise<readonly string[]> {
+  const text = `SELECT a.pk FROM ${from} a WHERE ${among} ORDER BY a.pk LIMIT ${portion}`
   return (await query(db, keyRow, { text, values })).map(({ pk }) => pk)
 }
 
@@ -158,13 +162,24 @@ async function compare(db: Db, registry: Registry, keys: readonly string[]): Pro
     const fields = fieldsOutside(all.flatMap((each) => standingOf(each, registry) ?? []))
     return slug === null || fields.length === 0 ? [] : [{ slug, outside: fields }]
   })
-  await execute(db, { text: keptText, values: [JSON.stringify(outside), keys] })
+  const erased = rows.flatMap(({ application, isGone }) => (isGone ? application : []))
+  await execute(db, { text: keptText, values: [JSON.stringify(outside), keys, erased] })
 }
+
+const erased = "'{deleted}'::text[]"
+
+/** What was deleted past the service, as workers last found, in SQL: `slug` and `owner`. */
+export const erasedSql = `(SELECT slug, owner FROM application_states s WHERE outside = ${erased}
+  AND NOT EXISTS (SELECT FROM applications a WHERE a.slug = s.slug))`
 
 const keptText = `WITH found AS (SELECT slug, outside FROM jsonb_to_recordset($1::jsonb) AS f(slug text, outside text[])),
     kept AS (
       INSERT INTO application_states AS s (slug, outside) SELECT slug, outside FROM found
       ON CONFLICT (slug) DO UPDATE SET outside = excluded.outside WHERE s.outside <> excluded.outside
+    ), erased AS (UPDATE application_states SET outside = ${erased} WHERE gone_pk = ANY ($3::uuid[]) AND outside <> ${erased}),
+    forgotten AS (
+      UPDATE application_states SET outside = array_remove(outside, 'deleted'), gone_pk = NULL
+      WHERE gone_pk = ANY ($2::uuid[]) AND gone_pk <> ALL ($3::uuid[])
     )
   UPDATE application_states s SET outside = '{}' FROM applications a
     WHERE a.pk = ANY ($2::uuid[]) AND s.slug = a.slug AND s.outside <> '{}' AND s.slug NOT IN (SELECT slug FROM found)`
@@ -174,8 +189,8 @@ const dueText = `UPDATE installation SET compared_at = now()
   WHERE compared_at IS NULL OR compared_at < now() - interval '${allEveryS} s' RETURNING singleton`
 
 /** States that say nothing any more. */
-const endedText = `DELETE FROM application_states s WHERE (failing_run IS NULL AND outside = '{}')
-  OR ((failing_since IS NULL OR failing_since < now() - interval '30 days') AND NOT EXISTS (SELECT FROM applications a WHERE a.slug = s.slug))`
+const endedText = `DELETE FROM application_states s WHERE gone_pk IS NULL AND ((failing_run IS NULL AND outside = '{}')
+  OR ((failing_since IS NULL OR failing_since < now() - interval '30 days') AND NOT EXISTS (SELECT FROM applications a WHERE a.slug = s.slug)))`
 
 /** Compares all applications every ten minutes, and a portion of those that differ every few seconds, until it is stopped. */
 export function startComparing(db: Db, registry: Registry, log: Logger): { stop(): Promise<void> } {
@@ -186,7 +201,7 @@ export function startComparing(db: Db, registry: Registry, log: Logger): { stop(
       await compareAll(db, registry, warn)
       await execute(db, { text: endedText, values: [] })
     } else {
-      const keys = await portionOf(db, isOutsideNow, [])
+      const keys = await portionOf(db, 'applications', isOutsideNow, [])
       if (keys.length > 0) await compare(db, registry, keys)
     }
   }

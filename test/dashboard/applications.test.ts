@@ -234,3 +234,42 @@ test('the list has the state of each, as a filter too, and the page of an owner 
   const failing = (await get(operator, page('broken'))).body
   expect(failing).toMatch(/failing<\/span> since/)
 })
+
+test('one that was deleted past the service is counted and listed until it is put back', async () => {
+  const chief = await service.make.user({ permissions: [...permissions, 'manage_queue'] })
+  const other = await service.make.user({ permissions, owners: ['team-a'] })
+  const compare = () => dashboard.post(chief, list, {})
+  await compare()
+  const countOf = async (as = chief) =>
+    textOf((await get(as, '/admin/')).body).match(/(\d+) applications? changed outside/)?.[1] ?? '0'
+  const before = Number(await countOf())
+  for (const slug of ['Lost-fax', 'kept-fax', 'ended-fax']) await put(slug, { owner: 'team-lost' })
+  await service.db.application.deleteMany({ where: { slug: 'Lost-fax' } })
+  await answered(
+    204,
+    service.admin.delete('/api/v3/core/applications/ended-fax/', { headers: { 'gatewright-owner': 'team-lost' } }),
+  )
+  const says = 'Deleted past the service: Lost-fax'
+  const shown = async (query: string, as = chief) => textOf((await get(as, `${list}${query}`)).body).includes(says)
+  expect([await countOf(), await shown('')]).toEqual([String(before), false])
+  await compare()
+  expect([await countOf(), await countOf(other)]).toEqual([String(before + 1), '0'])
+  expect(rowOf((await get(chief, '/admin/')).body, 'team-lost')).toMatch(/team-lost applied [\d:]+ all runs 1 0 0 1/)
+  for (const query of ['', '?state=changed_outside&owner=team-lost', '?text=fax+lost'])
+    expect([query, await shown(query), await shown(query, other)]).toEqual([query, true, false])
+  for (const query of ['?state=applied', '?owner=team-a', '?text=kept-fax'])
+    expect([query, await shown(query)]).toEqual([query, false])
+  expect((await get(chief, '/admin/search/?q=lost')).headers.location).toBe(page('Lost-fax'))
+  expect((await get(other, '/admin/search/?q=lost')).body).toContain('Nothing is found')
+
+  await put('Lost-fax', { owner: 'team-lost' })
+  expect([await countOf(), await shown('')]).toEqual([String(before), false])
+  await compare()
+  expect([await countOf(), await shown('')]).toEqual([String(before), false])
+  expect(
+    await service.db.applicationState.findMany({ where: { OR: [{ slug: 'Lost-fax' }, { slug: 'ended-fax' }] } }),
+  ).toEqual([
+    expect.objectContaining({ outside: [], gonePk: null }),
+    expect.objectContaining({ outside: [], gonePk: null }),
+  ])
+})

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { requireAccess } from '../../http/access.ts'
 import type { Api } from '../../http/api.ts'
 import { type Html, html } from '../../http/html.ts'
-import { readStates, states } from '../../lists/application-states.ts'
+import { readErased, readStates, states } from '../../lists/application-states.ts'
 import { queryInteger } from '../../lists/filters.ts'
 import { readOwners } from '../../lists/owner-states.ts'
 import { comparedName } from '../../names.ts'
@@ -14,7 +14,7 @@ import { filters, sentText } from '../filter-fields.ts'
 import { page, pageRoute, sendPage } from '../frame.ts'
 import { ifInTime } from '../late.ts'
 import { moves, table } from '../table.ts'
-import { count, nameText, notKnown, number, shortTime, time, titleText, whole } from '../words.ts'
+import { count, mark, nameText, notKnown, number, shortTime, time, titleText, whole } from '../words.ts'
 import {
   type ApplicationSources,
   mostCounted,
@@ -76,12 +76,14 @@ ${teams?.[0] !== undefined && teamTable([teams[0]])}
     const found = await read(actor, { sent, terms: terms.slice(0, mostWords), page, size: rowsOfPage })
     const [pks, slugs] = [found.rows.map(({ pk }) => pk), found.rows.map(({ slug }) => slug)]
     const asked = text !== null && page === 1 && !slugs.includes(text)
-    const [changes, states, isFormer] = await Promise.all([
+    const isWithErased = page === 1 && (state === '' || state === 'changed_outside')
+    const [changes, states, isFormer, erased] = await Promise.all([
       ifInTime(readLastChanges(db, registry, actor, pks)),
       ifInTime(readStates(db, runs, actor, { slugs })),
       asked && ifInTime(hadSlug(db, registry, text, actor)),
+      isWithErased && ifInTime(readErased(db, actor, owner === null ? null : comparedName(owner), terms)),
     ])
-    return { ...found, changes, states, former: isFormer === true ? text : null }
+    return { ...found, changes, states, former: isFormer === true ? text : null, erased: erased || [] }
   }
 }
 
@@ -89,11 +91,13 @@ type FoundApplications = Awaited<ReturnType<ReadApplications>> & {
   readonly changes: ReadonlyMap<string, LastChange> | null
   readonly states: Awaited<ReturnType<typeof readStates>> | null
   readonly former: string | null
+  readonly erased: readonly string[]
 }
 
 const results = (found: FoundApplications, asked: Question): Html =>
   html`<h2>${found.isCut ? `${number(mostCounted)}+ applications` : count(found.count, 'application')}</h2>
 ${found.former !== null && formerly(found.former)}
+${found.erased.length > 0 && html`<p>${mark('warn', 'changed outside')} Deleted past the service: ${found.erased.map((slug, index) => html`${index > 0 && ', '}<a href="${applicationPath(slug)}">${slug}</a>`)}</p>`}
 ${found.rows.length > 0 && list(found)}
 ${moves({
   Before: asked.page > 1 && withQuery(applicationsPath, { ...asked, page: asked.page - 1 }),
