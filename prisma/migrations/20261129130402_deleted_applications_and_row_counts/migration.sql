@@ -1,6 +1,6 @@
 -- AlterTable
-ALTER TABLE "application_states" ADD COLUMN     "gone_pk" UUID,
-ADD COLUMN     "owner" TEXT;
+ALTER TABLE "application_states" ADD COLUMN "gone_pk" UUID,
+ADD COLUMN "owner" TEXT;
 
 -- A deletion leaves the key and the owner of the application: workers look whether the service recorded it.
 CREATE OR REPLACE FUNCTION "move_application_state"() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -15,3 +15,7 @@ BEGIN
   END IF;
   RETURN NULL;
 END $$;
+
+-- AlterTable
+ALTER TABLE "row_counts" DROP CONSTRAINT "row_counts_pkey",
+DROP COLUMN "pk";
