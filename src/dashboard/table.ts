@@ -7,7 +7,7 @@ type Columns = Readonly<Record<string, 'number' | 'text' | 'name' | 'plain'>>
 export type TableRow = {
   /** An id that stays the same from one answer to the next: the script keeps the state that a person changed in the row. */
   readonly id?: string
-  readonly look?: 'bad' | 'quiet' | undefined
+  readonly look?: 'quiet' | undefined
   /** The first cell names the row. */
   readonly cells: readonly HtmlValue[]
 }

@@ -15,9 +15,10 @@ export function workersPage(app: Api, db: Db): void {
     const [workers, servers] = await inTime(reading)
     const heard = [...workers, ...servers].filter((each) => !isSilent(each))
     const versions = new Set(heard.map(({ version }) => version)).size
-    const content = html`${summary('worker', workers, 'No worker is heard: start one.')}
-${versions > 1 && html`<p class="summary bad">${mark('warn', `The processes are of ${versions} versions: an upgrade is not complete.`)}</p>`}
-${workers.length > 0 && list('Workers', workers, { busy: 'Jobs', taken: 'Last job' })}
+    const content = html`${versions > 1 && html`<p class="summary warn">${mark('warn', `The processes are of ${versions} versions: an upgrade is not complete.`)}</p>`}
+<section><h2>Workers of the queue</h2>
+${summary('worker', workers, 'No worker is heard: start one.')}
+${workers.length > 0 && list('Workers', workers, { busy: 'Jobs', taken: 'Last job' })}</section>
 <section><h2>Servers of the API</h2>
 ${summary('server', servers, 'No server is heard.')}
 ${servers.length > 0 && list('Servers of the API', servers, { busy: 'Submissions', taken: 'Last submission' })}</section>
@@ -32,7 +33,7 @@ ${servers.length > 0 && list('Servers of the API', servers, { busy: 'Submissions
 function summary(what: 'worker' | 'server', all: readonly KnownProcess[], none: string) {
   if (all.length === 0) return html`<p class="summary bad">${mark('bad', none)}</p>`
   const silent = silentOnes(all, what)
-  if (silent !== '') return html`<p class="summary bad">${mark('bad', cutTo(1_000, silent))}</p>`
+  if (silent !== '') return html`<p class="summary warn">${mark('warn', cutTo(1_000, silent))}</p>`
   const sum = (of: (each: KnownProcess) => number) => number(all.reduce((total, each) => total + of(each), 0))
   const [busy, slots] = [sum((each) => each.busy), sum((each) => each.slots)]
   const work = what === 'worker' ? `They have ${busy} of ${slots} jobs.` : `They wait for ${busy} submissions.`
@@ -68,11 +69,10 @@ function rowOf(each: KnownProcess): TableRow {
   const { id, host, processId, version, slots, busy, startedAt, takenAt, seenS } = each
   return {
     id: `process-${id}`,
-    look: isSilent(each) ? 'bad' : undefined,
     cells: [
       nameText(host),
       String(processId),
-      isSilent(each) ? mark('bad', `silent for ${duration(seenS * 1_000)}`) : mark('good', 'heard'),
+      isSilent(each) ? mark('warn', `silent for ${duration(seenS * 1_000)}`) : mark('good', 'heard'),
       isSilent(each) ? 'not known' : `${busy} of ${slots}`,
       nameText(version),
       takenAt === null ? 'none yet' : time(takenAt),

@@ -10,11 +10,21 @@ const refusals: Readonly<Record<string, string>> = {
 }
 
 /** @returns why Redis took no command; undefined for another error */
-export const whyRefused = (error: unknown): string | undefined =>
+const whyRefused = (error: unknown): string | undefined =>
   refusals[error instanceof Error ? (error.message.split(' ', 1)[0] ?? '') : '']
+
+/** The sentence about a queue that does not answer. */
+export const queueSilent =
+  'The queue does not answer: does its server run, and is REDIS_URL, or else DATABASE_URL, right?'
 
 /** A sentence about a queue that answers, and takes no job. @param why that of `whyNoJobs` */
 export const acceptsNone = (why: string): string => `The queue answers, but accepts no jobs: ${why}.`
+
+/** The sentence of readiness about a queue of which a call failed. */
+export function queueFailed(error: unknown): string {
+  const why = whyRefused(error)
+  return why === undefined ? queueSilent : acceptsNone(why)
+}
 
 /** Seconds; longer than the time between two calls. */
 const keptS = 60

@@ -3,6 +3,7 @@ import type { JobState } from 'bullmq'
 import { Problem } from '../errors.ts'
 import { limitTime } from '../time-limit.ts'
 import { contextOf, currentHeaders, inSpan, type TraceHeaders } from '../tracing.ts'
+import { queueFailed } from './accepts-jobs.ts'
 import type { ApplyQueue } from './backend.ts'
 import { applyQueue, jobId, type Progress, progress } from './define.ts'
 
@@ -71,7 +72,7 @@ export const messageAttributes = (operation: 'send' | 'process', run: string, jo
 /** Limits the time of a call to the queue. @throws {Problem} `unavailable` for every failure */
 export async function answered<Result>(call: Promise<Result>): Promise<Result> {
   const away = (cause?: unknown): never => {
-    throw new Problem('unavailable', 'The queue is away. Try again shortly.', { retryAfterS: 1, cause })
+    throw new Problem('unavailable', `${queueFailed(cause)} Try again shortly.`, { retryAfterS: 1, cause })
   }
   return await limitTime(call.catch(away), answersWithinMs, away)
 }

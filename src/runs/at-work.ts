@@ -5,7 +5,7 @@ import { query } from '../db/raw.ts'
 /** Runs that a worker is at work on, and what blocks them. */
 
 /** Seconds; shorter work is not listed. */
-export const atWorkFromS = 1
+const atWorkFromS = 1
 
 /** The most runs that are listed. */
 const most = 50
@@ -74,6 +74,13 @@ export async function readAtWork(db: Db, only?: readonly string[]): Promise<AtWo
     blocker: blocker && { ...blocker, statement: startOf(blocker.statement ?? '') },
   }))
 }
+
+/** The session of a worker: by its address, the page of the workers has its host. */
+export const workerText = ({ pid, address }: NonNullable<AtWork['worker']>): string =>
+  `process ${pid} of PostgreSQL${address === null ? '' : `, from ${address}`}`
+
+/** The words about a run between two attempts whose blocker is not known. */
+export const notGiven = 'its locks were not given in time'
 
 /** `process 4711 (psql), idle in transaction for 12 s, holds it` */
 export function blockerSentence({ pid, run, program, state, openS }: Blocker): string {

@@ -37,8 +37,12 @@ export const cancelledBy = (user: string): Why => why('user', `cancelled by ${us
 export const databaseAway = why('database', 'the database went away')
 
 /** `Not applied: the queue is paused. Nothing was changed; try again shortly.` */
-export const notApplied = ({ sentence }: Pick<Why, 'sentence'>): string =>
-  `Not applied: ${sentence}${/[.?!]$/.test(sentence) ? '' : '.'} Nothing was changed; try again shortly.`
+export const notApplied = (why: Pick<Why, 'sentence'>): string =>
+  `Not applied: ${ended(why)} Nothing was changed; try again shortly.`
+
+/** With its full stop, unless it has a mark of its own. */
+export const ended = ({ sentence }: Pick<Why, 'sentence'>): string =>
+  /[.?!]$/.test(sentence) ? sentence : `${sentence}.`
 
 /** The parts, from those that the others need. */
 const parts = [

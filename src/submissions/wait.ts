@@ -1,6 +1,6 @@
 import { Problem } from '../errors.ts'
 import { causeOf } from '../log.ts'
-import { acceptsNone, whyRefused } from '../queue/accepts-jobs.ts'
+import { queueFailed } from '../queue/accepts-jobs.ts'
 import { cancelRun, type NewRun } from '../runs/ledger.ts'
 import { cancelOrRead, longestCancelMs, type WaitResult } from '../runs/subscribe.ts'
 import { notApplied, ofPart, unknown, type Why } from '../runs/why.ts'
@@ -82,10 +82,8 @@ export function outcome(id: string, run: WaitResult | 'waiting', why: Why, cause
 const crashed = { sentence: 'the database crashed and lost it' }
 
 /** A queue that took no job has been waited for already: it is not asked again. */
-function ofQueue(failure: unknown): Why {
-  const refused = whyRefused(failure instanceof Problem ? failure.cause : failure)
-  return ofPart('queue', refused === undefined ? 'The queue is away.' : acceptsNone(refused))
-}
+const ofQueue = (failure: unknown): Why =>
+  ofPart('queue', queueFailed(failure instanceof Problem ? failure.cause : failure))
 
 /** The sentence that another request, or a worker, has recorded. */
 const ofLog = ([line = 'it was cancelled']: readonly string[]): string => line.replace(/^not applied: /, '')

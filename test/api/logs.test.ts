@@ -172,6 +172,7 @@ describe('an expected 503 is one line without a stack', () => {
       code: 'cancelled',
       run: id,
       title: 'apply radius no-queue',
+      detail: expect.stringContaining('the queue does not answer: does its server run'),
       cause: expect.stringMatching(/./),
     })
   })

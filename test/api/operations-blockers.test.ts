@@ -1,4 +1,6 @@
-import { describe, expect } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { uuid7 } from '../../src/ids.ts'
+import { runFormat } from '../../src/runs/format.ts'
 import { dashboardOf, execute, installation, logins, raw, sql, until } from '../support/kit.ts'
 import { claimsOf } from '../support/operations.ts'
 
@@ -58,4 +60,31 @@ describe('A run is blocked', () => {
       }
     },
   )
+})
+
+test('between two attempts, a blocked run keeps its age and names its blocker', async () => {
+  const idle = await installation({ workers: 'none' })
+  const id = uuid7()
+  await execute(
+    idle.db,
+    sql`INSERT INTO worker_formats (format, consumed_at) VALUES (${runFormat}, now() + interval '1 minute')`,
+  )
+  const cause = 'a lock was not given in time: process 4711 (psql), active for 5 s, holds it (SQLSTATE 55P03)'
+  await execute(
+    idle.db,
+    sql`INSERT INTO runs (id, title, request_id, blueprint, created_at, started_at)
+      VALUES (${id}::uuid, 'apply radius held', 'held', 'v1.x', now() - interval '2 h', now() - interval '2 h')`,
+  )
+  await execute(idle.db, sql`INSERT INTO run_attempts (run_id, attempt, cause) VALUES (${id}::uuid, 1, ${cause})`)
+  const dashboard = dashboardOf(idle)
+  const { token } = await idle.make.user({ permissions: ['view_queue', 'view_run'] })
+  const { body } = await dashboard.send({
+    ...{ method: 'GET', url: '/admin/', headers: { cookie: await dashboard.session(token) } },
+  })
+  const row = body.match(new RegExp(`<tr id="work-${id}">.*`))?.[0]
+  expect(row).toContain('>2 h<')
+  expect(row).toContain('none: tried again soon')
+  expect(row).toMatch(/process 4711 \(psql\), active for 5 s, holds it/)
+  const [banner = ''] = body.match(/<div class="summary.*/) ?? []
+  expect(banner).toMatch(/apply radius held is blocked: .*process 4711/)
 })

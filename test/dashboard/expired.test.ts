@@ -25,7 +25,7 @@ async function rowsOf(reader: Made) {
   const { body } = await dashboard.get(reader, '/admin/')
   const table = body.match(/<table[^>]*>(?:(?!<\/table>).)*Access tokens.*?<\/table>/s)?.[0] ?? ''
   const rows = [...table.matchAll(/<tr[^>]*><th scope="row"[^>]*>([^<]+)<\/th>.*?<\/tr>/gs)]
-  return { body, rows: rows.map(([row, name]) => [name, row.includes('class="mark bad">expired<')]) }
+  return { body, rows: rows.map(([row, name]) => [name, row.includes('class="mark warn">expired<')]) }
 }
 
 test('those of the last seven days are shown as expired, and named in the sentence', async () => {

@@ -49,6 +49,11 @@ const sentences: readonly (readonly [string, Partial<Now>, string])[] = [
     { pause, checks: { ...paused, database: { ok: false, detail: 'PostgreSQL does not answer.' } } },
     'Nothing is applied: PostgreSQL does not answer.',
   ],
+  [
+    'a part whose sentence is a question',
+    { checks: { ...checks, queue: { ok: false, detail: 'The queue does not answer: is REDIS_URL right?' } } },
+    'Nothing is applied: the queue does not answer: is REDIS_URL right?',
+  ],
   ['a stopped worker', { checks: noWorker }, 'Nothing is applied: it does not answer.'],
   ['silent workers', { workers: [process(1), process(60), process(90)] }, '2 workers silent'],
   ['a silent server', { servers: [process(1), process(60)] }, '1 server silent'],
@@ -104,7 +109,7 @@ describe('the summary of the first page', () => {
   test('has one line for each, with a link to where it is', () => {
     const blocker = { pid: 4711, run: null, program: 'psql', state: 'active', openS: 12, statement: null }
     const run = { id: 'b7', title: 'apply oauth2 shop' } as NonNullable<Now['atWork']>[number]['run']
-    const atWork = [{ id: 'b7', workS: 12, worker: null, blocker, run }]
+    const atWork = [{ id: 'b7', workS: 12, ageMs: 30_000, worker: null, blocker, run }]
     const teams = [{ owner: 'a', applied: 1, failing: 1, waiting: 0, changed_outside: 0, last: undefined }]
     const all = { pause: { by: { ...pause.by, reason: 'db maintenance' } }, checks: paused, atWork, teams }
     const shown = String(summary({ ...nothing, ...all }, { ...system, isSuperuser: true }))
@@ -118,12 +123,10 @@ describe('the summary of the first page', () => {
 
   test('is as bad as what it names', () => {
     const looks = [{}, { tokens: expiring(1) }, { pause, checks: paused }, { checks: noWorker }]
-    expect(looks.map((found) => evaluate({ ...nothing, ...found }, true)[0]?.[0])).toEqual([
-      'good',
-      'warn',
-      'bad',
-      'bad',
-    ])
+    const lookOf = (found: Partial<Now>) =>
+      String(summary({ ...nothing, ...found }, system)).match(/summary (\w+)/)?.[1]
+    expect(looks.map(lookOf)).toEqual(['good', 'warn', 'warn', 'bad'])
+    expect(lookOf({ pause, checks: paused, failures: failed(3, 2) })).toBe('bad')
   })
 })
 

@@ -180,7 +180,7 @@ describe.runIf(needs('redis-server'))('on Redis', () => {
     const { queue } = await queueOn({ redisUrl: redis.url, databaseUrl: '' })
     await expect(runQueue(queue).enqueue(run, 1)).rejects.toMatchObject({
       code: 'unavailable',
-      message: 'The queue is away. Try again shortly.',
+      message: 'The queue answers, but accepts no jobs: Redis is full (maxmemory). Try again shortly.',
       retryAfterS: 1,
     })
   })

@@ -1,7 +1,8 @@
 import { type Html, type HtmlValue, html } from '../../http/html.ts'
 import type { OwnerStates } from '../../lists/owner-states.ts'
+import type { RunRow } from '../../lists/run-rows.ts'
 import { type Actor, allows } from '../../permissions.ts'
-import { atWorkFromS, type Blocker } from '../../runs/at-work.ts'
+import { type Blocker, notGiven, workerText } from '../../runs/at-work.ts'
 import { type Expiring, expiresWithinDays } from '../../views/expiries.ts'
 import { isCounted } from '../../views/refusal.ts'
 import { actPath, applicationsPath, nowPath, refusalsPath, runPagePath, runsPath } from '../addresses.ts'
@@ -56,7 +57,7 @@ function queue({ backlog, atWork }: Now): Html {
   return html`<dl class="tiles">
 <div><dt>Waiting or running</dt><dd>${backlog === null ? 'not known' : number(backlog.waiting)}</dd></div>
 <div><dt>The oldest waits for</dt><dd>${backlog === null ? 'not known' : oldest === null ? 'none waits' : duration(oldest * 1_000)}</dd></div>
-<div><dt>At work for 1 s or longer</dt><dd>${atWork === null ? 'not known' : number(atWork.filter(({ workS }) => (workS ?? 0) >= atWorkFromS).length)}</dd></div>
+<div><dt>At work for 1 s or longer</dt><dd>${atWork === null ? 'not known' : number(atWork.length)}</dd></div>
 </dl>
 ${atWork === null ? notKnown() : atWork.length > 0 && running(atWork)}`
 }
@@ -64,20 +65,22 @@ ${atWork === null ? notKnown() : atWork.length > 0 && running(atWork)}`
 const running = (atWork: NonNullable<Now['atWork']>): Html =>
   table(
     'Running',
-    { Run: 'name', 'At work for': 'number', Who: 'plain', 'Waits for a lock of': 'text' },
-    atWork.map(({ run, workS, blocker }) => ({
+    { Run: 'name', 'At work for': 'number', Who: 'name', Worker: 'text', 'Waits for a lock of': 'text' },
+    atWork.map(({ run, ageMs, worker, blocker }) => ({
       id: `work-${run.id}`,
       cells: [
         runLink(run),
-        workS === null ? 'gave its slot back' : duration(workS * 1_000),
+        duration(ageMs),
         person(run),
-        blocker !== null ? blockerText(blocker) : workS === null ? betweenAttempts : 'no lock',
+        worker === null ? 'none: tried again soon' : workerText(worker),
+        blocker !== null ? blockerText(blocker) : worker === null ? betweenAttempts(run) : 'no lock',
       ],
     })),
     mostRows,
   )
 
-const betweenAttempts = html`${mark('warn', 'blocked')} and tried again soon: its locks were not given in time`
+const betweenAttempts = ({ cause }: RunRow): Html =>
+  html`${mark('warn', 'blocked')}: ${sentenceText(cause ?? notGiven)}`
 
 function blockerText({ pid, run, program, state, openS, statement }: Blocker): Html {
   const who = html`process ${String(pid)}${program !== '' && ` (${nameText(program)})`}`
@@ -134,7 +137,7 @@ function expiring(what: string, found: readonly Expiring[] | null): Html {
         nameText(name),
         nameText(user ?? ''),
         time(expires),
-        expires.getTime() <= now ? mark('bad', 'expired') : duration(expires.getTime() - now),
+        expires.getTime() <= now ? mark('warn', 'expired') : duration(expires.getTime() - now),
       ],
     })),
     mostRows,

@@ -89,6 +89,7 @@ async function together<Asked extends object>(asked: Asked): Promise<{ [Name in 
   return Object.fromEntries(Object.keys(asked).map((name, index) => [name, answers[index]])) as never
 }
 
+/** The longest at work first. @returns `ageMs`: since the first attempt */
 async function readWork(db: Db, runs: RunList, actor: Actor, working: Promise<AtWork[]>) {
   const found = await working
   const rows = await readRunRows(
@@ -98,14 +99,18 @@ async function readWork(db: Db, runs: RunList, actor: Actor, working: Promise<At
     found.map(({ id }) => id),
   )
   const byId = new Map(rows.map((row) => [row.id, row]))
-  return found.flatMap((each) => {
+  const all = found.flatMap((each) => {
     const run = byId.get(each.id)
     if (run === undefined) return []
+    const workMs = (each.workS ?? 0) * 1_000
+    const ageMs = run.started_at === null ? workMs : Math.max(workMs, Date.now() - Date.parse(run.started_at))
     // The run that blocks it may be one that this caller does not see.
     const { blocker } = each
     const other = blocker?.run ?? null
-    return [{ ...each, run, blocker: blocker && { ...blocker, run: other !== null && byId.has(other) ? other : null } }]
+    const shown = blocker && { ...blocker, run: other !== null && byId.has(other) ? other : null }
+    return [{ ...each, run, ageMs, blocker: shown }]
   })
+  return all.sort((one, other) => other.ageMs - one.ageMs)
 }
 
 async function failuresOf(db: Db, runs: RunList, actor: Actor): Promise<Failures> {

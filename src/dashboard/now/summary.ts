@@ -2,8 +2,8 @@ import { isSilent, type KnownProcess } from '../../db/presence.ts'
 import { type Html, type HtmlValue, html } from '../../http/html.ts'
 import type { Check, Checks } from '../../http/readiness.ts'
 import { type Actor, allows } from '../../permissions.ts'
-import { blockerSentence, isBlocked } from '../../runs/at-work.ts'
-import { judgeParts } from '../../runs/why.ts'
+import { blockerSentence, isBlocked, notGiven } from '../../runs/at-work.ts'
+import { ended, judgeParts } from '../../runs/why.ts'
 import type { Expiring } from '../../views/expiries.ts'
 import { actPath, applicationsPath, runPagePath, runsPath, withQuery, workersPath } from '../addresses.ts'
 import { count, duration, mark, nameText, number, pauseSentence, type Tone } from '../words.ts'
@@ -20,7 +20,8 @@ export function summary(now: Now, actor: Actor): Html {
     ([look, text, href]) => html`<li>${mark(look, href === null ? text : html`<a href="${href}">${text}</a>`)}</li>`,
   )
   const isPaused = now.pause !== null && now.pause !== 'none'
-  return html`<div class="summary ${found[0]?.[0]}"><ul class="lines">${items}</ul>${isPaused && allows(actor, 'manage_queue') && html`<p><a class="button" href="${actPath('resume')}">Resume the queue</a></p>`}</div>`
+  const worst = found.some(([look]) => look === 'bad') ? 'bad' : found[0]?.[0]
+  return html`<div class="summary ${worst}"><ul class="lines">${items}</ul>${isPaused && allows(actor, 'manage_queue') && html`<p><a class="button" href="${actPath('resume')}">Resume the queue</a></p>`}</div>`
 }
 
 const seesAll = (actor: Actor): boolean =>
@@ -29,22 +30,23 @@ const seesAll = (actor: Actor): boolean =>
 /** What is said, and the page that has more of it; null: this one has. */
 type Item = readonly [look: Tone, text: HtmlValue, href: string | null]
 
-/** The items that need attention, the worst first; when there is none, the one item that says so. */
+/** The items that need attention, what stops all first; when there is none, the one item that says so. */
 export function evaluate(now: Now, isAllSeen: boolean): readonly Item[] {
   const { at, atWork, failures, pause } = now
   const stopped = judgeParts(now.checks)
   const isPause = stopped?.code === 'paused' && pause !== null && pause !== 'none'
-  const inState = (state: 'failing' | 'changed_outside', is: string) =>
-    some(inStateOf(now.teams, state), 'application', is, withQuery(applicationsPath, { state }))
+  const stopLook = isPause ? 'warn' : 'bad'
+  const inState = (state: 'failing' | 'changed_outside', is: string, look: Look) =>
+    some(inStateOf(now.teams, state), 'application', is, withQuery(applicationsPath, { state }), look)
   const found: readonly Item[] = [
     ...(stopped === null
       ? []
-      : [['bad', isPause ? pauseSentence(pause) : `Nothing is applied: ${stopped.sentence}.`, null] as const]),
+      : [[stopLook, isPause ? pauseSentence(pause) : `Nothing is applied: ${ended(stopped)}`, null] as const]),
     ...some(missing(now.workers ?? []).length, 'worker', 'silent', workersPath),
     ...some(missing(now.servers ?? []).length, 'server', 'silent', workersPath),
     ...blocked((atWork ?? []).filter(isBlocked)),
-    ...inState('failing', 'failing'),
-    ...inState('changed_outside', 'changed outside'),
+    ...inState('failing', 'failing', 'bad'),
+    ...inState('changed_outside', 'changed outside', 'warn'),
     ...failedRuns(failures),
     ...expiries(now.tokens, 'token', at),
     ...expiries(now.certificates ?? null, 'certificate', at),
@@ -58,15 +60,15 @@ export function evaluate(now: Now, isAllSeen: boolean): readonly Item[] {
 export const inStateOf = (teams: Now['teams'], state: 'failing' | 'changed_outside'): number =>
   (teams ?? []).reduce((sum, each) => sum + each[state], 0)
 
-const some = (of: number, what: string, is: string, href: string | null): readonly Item[] =>
-  of === 0 ? [] : [['warn', `${count(of, what)} ${is}`, href]]
+const some = (of: number, what: string, is: string, href: string | null, look: Look = 'warn'): readonly Item[] =>
+  of === 0 ? [] : [[look, `${count(of, what)} ${is}`, href]]
 
 const mostBlocked = 5
 
 /** Each blocked run with its blocker. */
 const blocked = (all: NonNullable<Now['atWork']>): readonly Item[] => [
   ...all.slice(0, mostBlocked).map(({ run, blocker }): Item => {
-    const by = blocker === null ? 'its locks were not given' : blockerSentence(blocker)
+    const by = blocker === null ? (run.cause ?? notGiven) : blockerSentence(blocker)
     return ['warn', `${nameText(run.title)} is blocked: ${by}`, runPagePath(run.id)]
   }),
   ...some(Math.max(0, all.length - mostBlocked), 'more run', 'blocked', withQuery(runsPath, { outcome: 'unknown' })),
@@ -79,8 +81,8 @@ function failedRuns(failures: Now['failures']): readonly Item[] {
   const unknown = groups.reduce((sum, group) => sum + (group.open === null ? group.runs : 0), 0)
   const href = withQuery(runsPath, { period: 'week', outcome: 'attention' })
   return [
-    ...some(open, 'run', 'not applied and not repaired', href),
-    ...some(unknown, 'run', 'failed within 7 days', href),
+    ...some(open, 'run', 'not applied and not repaired', href, 'bad'),
+    ...some(unknown, 'run', 'failed within 7 days', href, 'bad'),
   ]
 }
 
@@ -113,7 +115,7 @@ function partItem(name: string, { checks, pause }: Now, part: keyof Checks): Htm
   const { ok, detail } = checks[part]
   if (ok) return html`<li id="part-${part}">${mark('good', name)}</li>`
   const isPause = part === 'pause' && pause !== null && pause !== 'none'
-  return html`<li id="part-${part}" class="wide">${mark('bad', name)} ${isPause ? pauseSentence(pause) : detail}</li>`
+  return html`<li id="part-${part}" class="wide">${mark(isPause ? 'warn' : 'bad', name)} ${isPause ? pauseSentence(pause) : detail}</li>`
 }
 
 /** Whether a process that is silent was killed, and another one has begun on its host since then. */

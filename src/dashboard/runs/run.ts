@@ -10,7 +10,7 @@ import type { Registry } from '../../models/registry.ts'
 import { runPath } from '../../paths.ts'
 import { type Actor, allows, allowsSome } from '../../permissions.ts'
 import type { Engine } from '../../plan/engine.ts'
-import { type AtWork, isBlocked, readAtWork } from '../../runs/at-work.ts'
+import { type AtWork, isBlocked, readAtWork, workerText } from '../../runs/at-work.ts'
 import { outcomeOf } from '../../runs/outcome.ts'
 import { mayRollBack } from '../../submissions/access.ts'
 import { readKeyNames } from '../../views/key-names.ts'
@@ -126,7 +126,7 @@ function timeline(run: Run, [look, word]: State, atWork: AtWork | undefined): Ht
     [
       'Now',
       finished_at === null &&
-        html`${mark(look, word)} for ${duration(Date.now() - Date.parse(started_at ?? created_at))}${workerText(atWork)}`,
+        html`${mark(look, word)} for ${duration(Date.now() - Date.parse(started_at ?? created_at))}${workerSays(atWork)}`,
     ],
     [
       finished_at !== null && at(finished_at),
@@ -135,12 +135,10 @@ function timeline(run: Run, [look, word]: State, atWork: AtWork | undefined): Ht
   ])
 }
 
-/** The session of the worker: by its address, the page of the workers has its host. */
-function workerText(atWork: AtWork | undefined): string {
+function workerSays(atWork: AtWork | undefined): string {
   if (atWork === undefined) return ''
   if (atWork.worker === null) return '. No worker has it at the moment: it is tried again soon.'
-  const { pid, address } = atWork.worker
-  return `. Its worker is process ${pid} of PostgreSQL${address === null ? '' : `, from ${address}`}.`
+  return `. Its worker is ${workerText(atWork.worker)}.`
 }
 
 function facts(run: Run, seesApplications: boolean): Html {

@@ -100,7 +100,9 @@ const groupRow = ({ outcome, cause, runs, open, last, submitters, owners }: RunG
     cause === '' ? 'none' : sentenceText(cause),
     open === 0
       ? mark('good', 'repaired')
-      : mark(looks[outcome], open === null ? outcome : `${number(open)} still failing`),
+      : open === null
+        ? mark(looks[outcome], outcome)
+        : mark('bad', `${number(open)} still failing`),
     number(runs),
     names(submitters),
     names(owners),
