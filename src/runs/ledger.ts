@@ -197,10 +197,11 @@ export async function showsGenerated(db: Db, id: string): Promise<boolean> {
 
 const cancelledRow = z.object({ id: z.guid() })
 
-/** The columns of a cancelled run, in SQL. Its cause is that of its last failed attempt, when the judgement has none. */
+/** The columns of a cancelled run, in SQL. When the judgement has no cause, it is that of its last failed attempt, or else the sentence. */
 export const cancelledSet = (sentence: string, cause = 'NULL') =>
   `state = 'cancelled', reason = 'cancelled', logs = ARRAY['not applied: ' || ${sentence}], finished_at = clock_timestamp(),
-    cause = coalesce(${cause}, (SELECT a.cause FROM run_attempts a WHERE a.run_id = runs.id ORDER BY a.attempt DESC LIMIT 1))`
+    cause = coalesce(${cause}, (SELECT a.cause FROM run_attempts a WHERE a.run_id = runs.id ORDER BY a.attempt DESC LIMIT 1),
+      left(${sentence}, 300))`
 
 export const cancellation = (
   id: string,
@@ -269,11 +270,11 @@ export async function takeTurn(tx: EngineTx, { id, options }: WorkerRun): Promis
  */
 export async function recordCancelled(tx: Tx, keyring: Keyring, run: NewRun, { sentence }: Why): Promise<boolean> {
   const rows = await query(tx, cancelledRow, {
-    text: `INSERT INTO runs (${columns}, state, reason, logs, finished_at)
-      VALUES (${placeholders('$9::jsonb')}, 'cancelled', 'cancelled', ARRAY[$10::text], clock_timestamp())
-      ON CONFLICT (id) DO UPDATE SET state = excluded.state, reason = excluded.reason, logs = excluded.logs,
+    text: `INSERT INTO runs (${columns}, state, reason, logs, cause, finished_at)
+      VALUES (${placeholders('$9::jsonb')}, 'cancelled', 'cancelled', ARRAY['not applied: ' || $10::text], $10, clock_timestamp())
+      ON CONFLICT (id) DO UPDATE SET state = excluded.state, reason = excluded.reason, logs = excluded.logs, cause = excluded.cause,
         finished_at = excluded.finished_at WHERE runs.state = 'queued' RETURNING id`,
-    values: [...valuesOf(keyring, run), `not applied: ${sentence}`],
+    values: [...valuesOf(keyring, run), sentence],
   })
   return rows.length > 0
 }
