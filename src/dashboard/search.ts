@@ -13,7 +13,7 @@ import type { RunList } from '../lists/runs.ts'
 import { userList } from '../lists/users.ts'
 import type { Registry } from '../models/registry.ts'
 import { comparedName } from '../names.ts'
-import { type Actor, allowsSome, type Permission } from '../permissions.ts'
+import { type Actor, allows, allowsSome, type Permission } from '../permissions.ts'
 import { hadSlug } from '../views/history.ts'
 import { readRefusals } from '../views/refusal.ts'
 import { inOrder } from '../views/view.ts'
@@ -84,15 +84,16 @@ export function searchRoute(app: Api, { db, registry, runs }: SearchSources): vo
       const [one] = await find(applications, actor, { owner })
       return one === undefined ? [] : [{ text: owner, href: at.withQuery(at.applicationsPath, { owner }) }]
     },
-    // Every operator may open the runs of a user, whom they name exactly. The audit takes view_audit.
+    // The audit has all acts of a user, those on the queue too. Without view_audit, the runs are what there is to see.
     Users: async (actor, text) => {
       const keys = (await named(userList, actor, 'username', text)).map(Number)
       const rows = await db.user.findMany({
         where: { pk: { in: keys } },
         select: { pk: true, username: true, name: true },
       })
+      const path = allows(actor, 'view_audit') ? at.auditPath : at.runsPath
       return inOrder(keys, rows, ({ pk }) => pk).map(({ username, name }) => {
-        return { text: username, href: at.withQuery(at.runsPath, { period: 'month', who: username }), note: name }
+        return { text: username, href: at.withQuery(path, { period: 'month', who: username }), note: name }
       })
     },
     Runs: (actor, text) => {

@@ -48,7 +48,7 @@ const list = (what: string, all: readonly KnownProcess[], heads: { readonly busy
   table(
     what,
     {
-      Host: 'plain',
+      Host: 'name',
       Process: 'number',
       State: 'plain',
       [heads.busy]: 'number',

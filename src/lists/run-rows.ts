@@ -16,6 +16,7 @@ const factRow = z.object({
   outcome: z.enum([...outcomes, 'planned']),
   owners: z.array(z.string()),
   sentence: z.string().nullable(),
+  former: z.string().nullable(),
 })
 
 /**
@@ -23,6 +24,7 @@ const factRow = z.object({
  *
  * @property sentence the first line of the log of a run that was not applied; null for a plan that was made
  * @property outcome `planned`: it was a plan
+ * @property former the run that it rolls back to
  * @property isBlocked a lock is not given to it
  */
 export type RunRow = RunHead & z.output<typeof factRow> & { readonly isBlocked: boolean }
@@ -43,7 +45,7 @@ export async function readRunRows(
   const facts = await query(db, factRow, {
     text: `SELECT runs.id, ${outcomeSql} AS outcome, ${ownersSql} AS owners,
         CASE WHEN runs.applied IS NOT TRUE AND (runs.mode = 'apply' OR runs.reason IS NOT NULL) THEN left(runs.logs[1], 300)
-        END AS sentence
+        END AS sentence, runs.options->>'former' AS former
       FROM runs WHERE runs.id = ANY (${values.bind(ids)}::uuid[]) AND ${seenRuns(spec, actor, values)}`,
     values: values.list,
   })

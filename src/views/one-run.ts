@@ -138,14 +138,15 @@ const wordOf = (word: string, value: boolean | number | null): string[] =>
 function conditionsShown(
   row: Pick<Stored, 'options'>,
   isWhole: boolean,
-): Pick<Run, 'owner' | 'owners' | 'allowed' | 'message' | 'cancelled_by' | 'unreadable'> {
+): Pick<Run, 'owner' | 'owners' | 'allowed' | 'message' | 'former' | 'cancelled_by' | 'unreadable'> {
   const found = optionsOf(row)
-  const { owner = null, owners = [], message = null, cancelled_by = null } = found ?? {}
+  const { owner = null, owners = [], message = null, former = null, cancelled_by = null } = found ?? {}
   return {
     owner,
     owners: [owner, ...owners].filter((label) => label !== null).sort(),
     allowed: Object.entries(found?.allow ?? nothingAllowed).flatMap(([word, value]) => wordOf(word, value)),
     message,
+    former,
     cancelled_by,
     unreadable: [...(isWhole ? [] : ['changes' as const]), ...(found === null ? ['options' as const] : [])],
   }

@@ -132,6 +132,11 @@ export const run = runHead
       [],
       'A plan has: fields that the document before named, and this one does not, of objects that both name. They keep their values, which are others than the defaults. The document before is the last that was applied to the application; for a blueprint, under this name and owner by the submitter. The newest 20 000 runs are searched.',
     ),
+    former: withExample(
+      z.guid().nullable(),
+      null,
+      'The run whose document it plans or applies again: it is a roll back.',
+    ),
     not_put_back: withExample(
       lines,
       ['provider oauth2 "grafana": client_secret'],

@@ -48,7 +48,7 @@ test('a run is shown with every field', async () => {
     owners: [],
     message: null,
     unreadable: [],
-    ...{ unnamed: null, unmanaged: [], not_put_back: [], cancelled_by: null },
+    ...{ unnamed: null, unmanaged: [], not_put_back: [], cancelled_by: null, former: null },
     progress: null,
     allowed: [],
     mode: 'apply',

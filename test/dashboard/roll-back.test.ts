@@ -61,7 +61,13 @@ describe('a roll back', () => {
     expect(ended).toContain('<dt>Message</dt><dd>zurück, „CHG-1042“ &lt;b&gt;</dd>')
     const id = String(done.headers.location).split('/').at(-2) ?? ''
     const { json } = await service.admin.get(`/api/v3/blueprints/runs/${id}/`)
-    expect(json).toMatchObject({ message, applied: true, submitter: operator.pk, mode: 'apply', slug })
+    expect(json).toMatchObject({ message, applied: true, submitter: operator.pk, mode: 'apply', slug, former: first })
+    const former = `back to <a href="/admin/runs/${first}/">run ${first.slice(-8)}</a>.`
+    expect(ended).toContain(`Rolls ${former}`)
+    expect((await get(operator, `/admin/runs/${plan}/`)).body).toContain(`A plan to roll ${former}`)
+    expect((await get(operator, '/admin/runs/')).body).toMatch(
+      new RegExp(`"run-${id}".*<span class="quiet">roll back<`),
+    )
 
     // The same form again is the same run.
     expect((await post(operator, page(first), { plan, message })).headers.location).toBe(done.headers.location)

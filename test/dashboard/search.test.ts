@@ -58,10 +58,13 @@ test('a slug that an application had leads to its history, also beside others th
   expect(await listOf(session)).not.toContain('What was done')
 })
 
-test('an owner opens the list of its applications, and a user the runs of that user', async () => {
+test('an owner opens the list of its applications, and a user the acts of that user, or the runs without view_audit', async () => {
   expect(await search('Team-Docs')).toMatchObject({ status: 303, to: '/admin/applications/?owner=team-docs' })
-  const to = `/admin/runs/?period=month&who=${operator.username}`
+  const to = `/admin/audit/?period=month&who=${operator.username}`
   expect(await search(operator.username)).toMatchObject({ status: 303, to })
+  const other = await there.make.user({ permissions: ['view_queue', 'view_user'] })
+  const runs = `/admin/runs/?period=month&who=${operator.username}`
+  expect(await search(operator.username, await dashboard.session(other.token))).toMatchObject({ status: 303, to: runs })
 })
 
 test('a run is opened by its id, by the end of it as pages show it, and by its request', async () => {

@@ -87,7 +87,7 @@ test('of two workers, the silent one is named by readiness, metrics and the page
   const html = await page()
   expect(html).toContain('1 of 2 workers is silent')
   expect(html).toMatch(
-    /<tr id="[^"]+"><th scope="row">[^<]+<\/th><td class="number" data-label="Process">\d+<\/td>.*silent for \d+ s.*not known/,
+    /<tr id="[^"]+"><th scope="row" class="name" title="[^"]+">[^<]+<\/th><td class="number" data-label="Process">\d+<\/td>.*silent for \d+ s.*not known/,
   )
   const now = await page('/admin/')
   expect(now).toMatch(/class="mark warn">1 worker<.*: not heard for \d+ s/)

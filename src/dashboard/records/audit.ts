@@ -118,7 +118,7 @@ const fields = {
   unchanged: { label: 'Unchanged', words: { '': 'left out', shown: 'shown' } },
 }
 
-const columns = { When: 'plain', Who: 'plain', Action: 'plain', What: 'text', Run: 'plain', Request: 'name' } as const
+const columns = { When: 'plain', Who: 'name', Action: 'plain', What: 'text', Run: 'plain', Request: 'name' } as const
 
 const rowOf = (each: AuditEntry, question: Question, nameOf: NameOf, now: Date): TableRow => ({
   id: `audit-${each.id}`,

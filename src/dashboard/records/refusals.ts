@@ -75,7 +75,7 @@ ${
           Answered: 'plain',
           Status: 'number',
           Reason: 'plain',
-          Who: 'plain',
+          Who: 'name',
           What: 'text',
           Why: 'text',
           Request: 'name',
@@ -112,7 +112,7 @@ function byReason(found: Refusals, now: Date): Html {
     {
       Reason: 'plain',
       Status: 'number',
-      Who: 'plain',
+      Who: 'name',
       [isCounted(found) ? 'Refusals' : 'At least']: 'number',
       Last: 'plain',
     },

@@ -20,7 +20,19 @@ import { applicationPath, documentPath, jobPath, rollBackPath, runPagePath, runs
 import { page, pageRoute, sendPage } from '../frame.ts'
 import { ifInTime } from '../late.ts'
 import { factList, moves } from '../table.ts'
-import { copyButton, count, duration, mark, named, nameText, number, sentenceText, stateOf, time } from '../words.ts'
+import {
+  copyButton,
+  count,
+  duration,
+  mark,
+  named,
+  nameText,
+  number,
+  sentenceText,
+  shortId,
+  stateOf,
+  time,
+} from '../words.ts'
 import { areUnchanged, changeCounts, changesPart, lineList, startOfPart } from './changes.ts'
 
 /** /admin/runs/{id}/: when what happened, and what it changed. */
@@ -89,8 +101,13 @@ ${moves({
 
 type State = ReturnType<typeof stateOf>
 
-function summary({ cause, repaired, repaired_by, finished_at }: Run, [look, word]: State, effect: string): Html {
+function summary(
+  { mode, former, cause, repaired, repaired_by, finished_at }: Run,
+  [look, word]: State,
+  effect: string,
+): Html {
   return html`<div class="summary ${look}"><p>${mark(look, word)} <span class="says">${effect}</span></p>
+${former !== null && html`<p>${mode === 'plan' ? 'A plan to roll' : 'Rolls'} back to <a href="${runPagePath(former)}">run ${shortId(former)}</a>.</p>`}
 ${cause !== null && html`<p>${finished_at === null ? 'Not applied yet' : 'Cause'}: ${sentenceText(cause)}</p>`}
 ${repaired === true && html`<p>Repaired by ${repaired_by === null ? 'a later run' : html`<a href="${runPagePath(repaired_by)}">a later run</a>`}.</p>`}</div>`
 }

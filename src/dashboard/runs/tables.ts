@@ -63,7 +63,7 @@ export const runTable = (caption: string, rows: readonly RunRow[], at: Date): Ht
       id: `run-${row.id}`,
       cells: [
         shortTime(new Date(row.created_at), at),
-        html`${outcomeMark(row)}${row.repaired === true && html` <span class="quiet">repaired</span>`}`,
+        html`${outcomeMark(row)}${row.repaired === true && html` <span class="quiet">repaired</span>`}${row.former !== null && html` <span class="quiet">roll back</span>`}`,
         runLink(row),
         person(row),
         names(row.owners),
