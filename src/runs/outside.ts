@@ -5,7 +5,9 @@ import { execute, query } from '../db/raw.ts'
 import type { Logger } from '../log.ts'
 import type { Field, Model } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
+import { nameColumns } from '../plan/references.ts'
 import { isSame } from '../plan/same-value.ts'
+import { quoted } from '../plan/statements.ts'
 import { toMaskedValues } from '../plan/storage.ts'
 import { markerText } from '../sides.ts'
 import { repeat } from './rounds.ts'
@@ -15,13 +17,17 @@ import { repeat } from './rounds.ts'
  * (docs/adr/0065-changed-outside-is-compared-on-reading.md).
  */
 
-/** @property present the row; null when it is gone @property recorded the last value of each field, where it is known */
+/**
+ * @property present the row; null when it is gone @property recorded the last value of each field, where it is known
+ * @property moved the fields that refer to another row than the recorded one
+ */
 const row = z.object({
   application: z.string(),
   slug: z.string().nullable(),
   model: z.string(),
   present: z.looseObject({ pk: z.union([z.string(), z.int()]) }).nullable(),
   recorded: z.record(z.string(), z.unknown()).nullable(),
+  moved: z.array(z.string()),
   isGone: z.boolean(),
 })
 type ComparedRow = z.output<typeof row>
@@ -53,8 +59,7 @@ export async function readStanding(
 ): Promise<readonly Standing[]> {
   const named = `SELECT key FROM (${objectsNamed('ARRAY[$1]', '$3', '$4', '$5')}) recorded
     UNION SELECT pk::text FROM applications WHERE (slug = $3 OR pk = $5::text::uuid) AND ($4::text[] IS NULL OR owner = ANY ($4::text[]))`
-  const values = [applicationModel, kindsText(registry), slug, owners, key]
-  return (await query(db, row, { text: comparing(named), values })).flatMap((each) => standingOf(each, registry) ?? [])
+  return (await readRows(db, registry, named, [slug, owners, key])).flatMap((each) => standingOf(each, registry) ?? [])
 }
 
 /** @returns whether one of them was changed or deleted outside; null when that is not known of any */
@@ -69,12 +74,12 @@ export const fieldsOutside = (all: readonly Standing[]): string[] =>
     Object.keys(outside ?? {}).map((field) => (model === applicationModel ? field : `provider.${field}`)),
   )
 
-function standingOf({ model: name, present, recorded, isGone }: ComparedRow, registry: Registry): Standing | null {
+function standingOf({ model: name, present, recorded, moved, isGone }: ComparedRow, registry: Registry): Standing | null {
   const model = registry.byName(name)
   if (model === undefined) return null
   if (present === null) return { model: name, owner: null, isGone, values: {}, outside: {} }
   const values = toMaskedValues(model, present)
-  const outside = recorded && differing(model, values, recorded)
+  const outside = recorded && differing(model, values, recorded, moved)
   const own = [...model.fields.values()].filter(({ storage }) => storage.in !== 'link')
   const shown = Object.fromEntries(own.map(({ name: field }) => [field, values[field]]))
   const owner = typeof present.owner === 'string' ? present.owner : null
@@ -83,24 +88,59 @@ function standingOf({ model: name, present, recorded, isGone }: ComparedRow, reg
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** Whether a field has another value than a recorded one. Changes show the names of references: only whether there is one is known. */
+/** Whether a field has another value than a recorded one. Changes show the names of references: only whether there is one is compared. */
 export const differs = (field: Field, now: unknown, recorded: unknown): boolean =>
   field.reference === undefined
     ? !isSame(field, now, recorded)
     : !Array.isArray(recorded) && (now === null) !== (recorded === null)
 
 /** Secrets are not compared. */
-function differing(model: Model, values: Fields, recorded: Fields): NonNullable<Standing['outside']> {
+function differing(model: Model, values: Fields, recorded: Fields, moved: readonly string[]) {
   const changed = Object.entries(recorded).filter(([name, from]) => {
     const field = model.fields.get(name)
     if (field === undefined || field.secret || markerText(from) !== undefined) return false
-    return differs(field, values[name] ?? null, from)
+    return moved.includes(name) || differs(field, values[name] ?? null, from)
   })
   return Object.fromEntries(changed.map(([name, from]) => [name, { from, to: values[name] ?? null }]))
 }
 
+/**
+ * Common table expressions that find `moved`: references to other rows than the recorded ones. Changes show names. A row that has or
+ * had the recorded one counts as the same; so does one whose recorded name no row has now: it was renamed.
+ */
+function movedText({ kinds, targets, byName }: Registry): string {
+  const all = [byName(applicationModel) ?? [], ...kinds.values()].flat().flatMap(({ name: model, fields }) =>
+    [...fields.values()].flatMap(({ name, reference, storage }) => {
+      const target = targets.get(reference?.target ?? '')
+      if (target === undefined || reference?.many === true || storage.in === 'link') return []
+      const column = storage.in === 'column' ? storage.column : ''
+      return [{ target, text: `('${model}', '${name}', '${target.table}', '${column}')` }]
+    }),
+  )
+  const parts = [...new Map(all.map(({ target }) => [target.table, target]))].map(([table, target]) => {
+    const form = keyForms[target.key]
+    const names = nameColumns(target).map(({ column }) => quoted(column))
+    return `SELECT r.model, r.key, r.field FROM refs r JOIN ${quoted(table)} t ON t.pk = CASE WHEN r.target = '${table}' AND r.pk ~ '${form}' THEN r.pk::${target.key} END
+      WHERE lower(r.recorded) NOT IN (t.pk::text, ${names.map((each) => `lower(coalesce(t.${each}, ''))`).join(', ')})
+        AND (r.recorded ~ '${form}' OR EXISTS (SELECT FROM ${quoted(table)} x WHERE ${names.map((each) => `x.${each} = r.recorded`).join(' OR ')}))
+        AND NOT EXISTS (SELECT FROM object_changes c WHERE c.objects && ARRAY[${target.models.map(({ name }) => `'${name} ' || t.pk`).join(', ')}]
+          AND c.key = t.pk::text AND r.recorded IN (c.name, c.was))`
+  })
+  return `refs AS MATERIALIZED (
+    SELECT o.model, o.key, f.field, f.target, coalesce(o.present->>f.col, o.present->'settings'->>f.field) AS pk, k.recorded->>f.field AS recorded
+    FROM objects o JOIN known k USING (model, key) JOIN (VALUES ${all.map(({ text }) => text).join(', ')}) f(model, field, target, col) USING (model)
+  ), moved AS (SELECT model, key, array_agg(field) AS moved FROM (${parts.join(' UNION ALL ')}) each GROUP BY model, key)`
+}
+
+const keyForms = { uuid: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$', integer: '^[0-9]{1,9}$' }
+
+const readRows = (db: Db, registry: Registry, named: string, values: readonly unknown[]) => {
+  const text = comparing(named, movedText(registry))
+  return query(db, row, { text, values: [applicationModel, kindsText(registry), ...values] })
+}
+
 /** @param named the keys of applications, in SQL, as `key` */
-const comparing = (named: string) => `WITH named AS MATERIALIZED (${named}), objects AS MATERIALIZED (
+const comparing = (named: string, moved: string) => `WITH named AS MATERIALIZED (${named}), objects AS MATERIALIZED (
     SELECT $1 AS model, n.key, n.key AS application, to_jsonb(a) AS present FROM named n LEFT JOIN applications a ON a.pk = n.key::uuid
     UNION ALL SELECT k.model, p.pk::text, n.key, to_jsonb(p) FROM named n JOIN applications a ON a.pk = n.key::uuid
       JOIN providers p ON p.pk = a.provider_pk JOIN jsonb_to_recordset($2::jsonb) AS k(kind text, model text) USING (kind)
@@ -116,10 +156,11 @@ const comparing = (named: string) => `WITH named AS MATERIALIZED (${named}), obj
     ) newest GROUP BY model, key
   ), last AS MATERIALIZED (
     SELECT DISTINCT ON (model, key) model, key, action, name FROM changes ORDER BY model, key, audit_pk DESC, position DESC
-  )
+  ), ${moved}
   SELECT o.application, (SELECT slug FROM applications WHERE pk = o.application::uuid) AS slug, o.model, o.present, known.recorded,
+    coalesce(moved.moved, '{}') AS moved,
     coalesce(last.action <> 'delete' AND NOT EXISTS (SELECT FROM applications a WHERE a.slug = last.name), false) AS "isGone"
-  FROM objects o LEFT JOIN last USING (model, key) LEFT JOIN known USING (model, key)`
+  FROM objects o LEFT JOIN last USING (model, key) LEFT JOIN known USING (model, key) LEFT JOIN moved USING (model, key)`
 
 const allEveryS = 600
 const roundMs = 5_000
@@ -157,7 +198,7 @@ async function portionOf(db: Db, from: string, among: string, values: readonly u
 
 async function compare(db: Db, registry: Registry, keys: readonly string[]): Promise<void> {
   const named = 'SELECT unnest($3::uuid[])::text AS key'
-  const rows = await query(db, row, { text: comparing(named), values: [applicationModel, kindsText(registry), keys] })
+  const rows = await readRows(db, registry, named, [keys])
   const outside = [...Map.groupBy(rows, ({ slug }) => slug)].flatMap(([slug, all]) => {
     const fields = fieldsOutside(all.flatMap((each) => standingOf(each, registry) ?? []))
     return slug === null || fields.length === 0 ? [] : [{ slug, outside: fields }]

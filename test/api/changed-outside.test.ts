@@ -1,6 +1,17 @@
 import { describe, expect, test } from 'vitest'
+import { compareAll } from '../../src/runs/outside.ts'
 import { deleteOverlaps } from '../../src/runs/retention.ts'
-import { answered, applied, applyPath, type Entry, installation, kinds, named, name as slug } from '../support/kit.ts'
+import {
+  aKeyPair,
+  answered,
+  applied,
+  applyPath,
+  type Entry,
+  installation,
+  kinds,
+  named,
+  name as slug,
+} from '../support/kit.ts'
 
 /** Applications, with their providers, that were changed past the service, as their histories say. */
 
@@ -15,6 +26,21 @@ async function isOutside(of = slug): Promise<boolean | null> {
 }
 
 describe('nothing that the service does counts:', () => {
+  test('another name of what it refers to, which a new row takes over', async () => {
+    const [key, later] = ['service_crypto.certificatekeypair', `${slug}-later`]
+    await apply([aKeyPair(slug)])
+    await put(await named('oauth2', slug, { provider: { signing_key: slug } }))
+    await apply([{ model: key, identifiers: { name: later }, was: slug }])
+    await apply([aKeyPair(slug)])
+    await put({
+      app: { slug: later, was: slug },
+      provider_model: 'service_providers_oauth2.oauth2provider',
+      provider: { name: later, was: slug },
+    })
+    await put(await named('ldap', slug))
+    expect([await isOutside(later), await isOutside(slug)]).toEqual([false, false])
+  })
+
   test.each(kinds)('applies of %s, whole, again, in part, and taken over', async (kind) => {
     const body = await named(kind, slug)
     await put(body, { 'gatewright-owner': 'team-a' })
@@ -72,10 +98,38 @@ describe('what is changed by SQL counts:', () => {
     `UPDATE providers SET settings = settings || '{"sub_mode": "user_email"}' WHERE name = '$'`,
     `UPDATE providers SET settings = jsonb_set(settings, '{redirect_uris}', '[]') WHERE name = '$'`,
     `UPDATE providers SET authorization_flow = NULL WHERE name = '$'`,
+    `UPDATE providers SET settings = settings || '{"signing_key": "no key", "sub_mode": "user_email"}' WHERE name = '$'`,
   ])('%s', async (text) => {
     await put(await named('oauth2', slug))
     expect(await change(text.replaceAll('$', slug))).toBe(1)
     expect(await isOutside()).toBe(true)
+  })
+
+  const byKey = {}
+  const byName = { authorization_flow: 'default-authorization-implicit', signing_key: 'recorded' }
+  test.each([
+    ['provider.authorization_flow', byKey],
+    ['provider.authorization_flow', byName],
+    ['provider.signing_key', byKey],
+    ['provider.signing_key', byName],
+    ['provider', byKey],
+  ])('another row for %s, which a document names as %j', async (field, provider) => {
+    await apply([aKeyPair('recorded'), aKeyPair('beside')])
+    await put(await named('ldap', 'beside'))
+    await change(`UPDATE applications SET provider_pk = NULL WHERE slug = 'beside'`)
+    await put(await named('oauth2', slug, { provider }))
+    await change(
+      {
+        provider: `UPDATE applications SET provider_pk = (SELECT pk FROM providers WHERE name = 'beside') WHERE slug = '${slug}'`,
+        'provider.authorization_flow': `UPDATE providers SET authorization_flow = (SELECT pk FROM flows WHERE pk <> authorization_flow LIMIT 1) WHERE name = '${slug}'`,
+        'provider.signing_key': `UPDATE providers SET settings = settings || jsonb_build_object('signing_key',
+          (SELECT pk FROM certificate_key_pairs WHERE name = 'beside')) WHERE name = '${slug}'`,
+      }[field] ?? '',
+    )
+    const { json } = await there.admin.get(`/api/v3/core/applications/${slug}/history/`)
+    expect(json).toMatchObject({ changed_outside: true, state: { changed_outside: [field] } })
+    await compareAll(there.db, there.engine.registry, (error) => expect.unreachable(String(error)))
+    expect(await there.db.applicationState.findUnique({ where: { slug } })).toMatchObject({ outside: [field] })
   })
 
   test('a field, until a document changes it back', async () => {

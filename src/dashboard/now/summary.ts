@@ -36,7 +36,7 @@ export function evaluate(now: Now, isAllSeen: boolean): readonly Item[] {
   const stopped = judgeParts(now.checks)
   const isPause = stopped?.code === 'paused' && pause !== null && pause !== 'none'
   const stopLook = isPause ? 'warn' : 'bad'
-  const inState = (state: 'failing' | 'changed_outside', is: string, look: Look) =>
+  const inState = (state: 'failing' | 'changed_outside', is: string, look: Tone) =>
     some(inStateOf(now.teams, state), 'application', is, withQuery(applicationsPath, { state }), look)
   const found: readonly Item[] = [
     ...(stopped === null
@@ -60,7 +60,7 @@ export function evaluate(now: Now, isAllSeen: boolean): readonly Item[] {
 export const inStateOf = (teams: Now['teams'], state: 'failing' | 'changed_outside'): number =>
   (teams ?? []).reduce((sum, each) => sum + each[state], 0)
 
-const some = (of: number, what: string, is: string, href: string | null, look: Look = 'warn'): readonly Item[] =>
+const some = (of: number, what: string, is: string, href: string | null, look: Tone = 'warn'): readonly Item[] =>
   of === 0 ? [] : [[look, `${count(of, what)} ${is}`, href]]
 
 const mostBlocked = 5
