@@ -74,7 +74,10 @@ export const fieldsOutside = (all: readonly Standing[]): string[] =>
     Object.keys(outside ?? {}).map((field) => (model === applicationModel ? field : `provider.${field}`)),
   )
 
-function standingOf({ model: name, present, recorded, moved, isGone }: ComparedRow, registry: Registry): Standing | null {
+function standingOf(
+  { model: name, present, recorded, moved, isGone }: ComparedRow,
+  registry: Registry,
+): Standing | null {
   const model = registry.byName(name)
   if (model === undefined) return null
   if (present === null) return { model: name, owner: null, isGone, values: {}, outside: {} }

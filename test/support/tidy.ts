@@ -335,7 +335,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/plan': 4426,
   'src/queue': 1257,
   'src/rights': 1333,
-  'src/runs': 3353,
+  'src/runs': 3356,
   'src/standalone': 1281,
   'src/submissions': 1501,
   'src/tracing': 177,
