@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { reasonOf, StartError } from '../../start-error.ts'
@@ -30,7 +30,10 @@ export async function stopOrphanedServer(folder: string): Promise<void> {
     // A frozen child without its parent would keep the shared memory, and the next server would not start.
     const pids = signal === 'SIGKILL' ? [pid, ...childrenOf(pid)] : [pid]
     for (const each of pids) end(each, signal)
-    if ((await Promise.all(pids.map((each) => hasEnded(each, withinMs)))).every(Boolean)) return
+    if (!(await Promise.all(pids.map((each) => hasEnded(each, withinMs)))).every(Boolean)) continue
+    // PostgreSQL takes a killed server for a running one until its parent has asked for its end.
+    if (signal === 'SIGKILL') rmSync(file, { force: true })
+    return
   }
   throw new StartError(
     `A server that an earlier start left behind (process ${pid}) does not stop: end it by hand, then start again.`,
