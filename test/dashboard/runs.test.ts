@@ -326,7 +326,7 @@ test('what holds a run up is named: another session, or another run', async () =
       row(await now(), /blocked<\/span> by another run: <a href="\/admin\/runs\//),
     )
     await until('a run to be shown as blocked between its attempts', async () =>
-      row(await now(), />none: tried again soon<.*blocked<\/span>: a lock was not given in time: process \d+/),
+      row(await now(), />none<.*blocked<\/span>: a lock was not given in time: process \d+/),
     )
     const { id } = await service.db.run.findFirstOrThrow({ where: { slug: 'held', state: 'queued' } })
     const page = async () => (await get(admin, `/admin/runs/${id}/`)).body

@@ -65,14 +65,16 @@ ${atWork === null ? notKnown() : atWork.length > 0 && running(atWork)}`
 const running = (atWork: NonNullable<Now['atWork']>): Html =>
   table(
     'Running',
-    { Run: 'name', 'At work for': 'number', Who: 'name', Worker: 'text', 'Waits for a lock of': 'text' },
+    { Run: 'name', 'At work for': 'number', Who: 'name', Worker: 'plain', 'Waits for a lock of': 'text' },
     atWork.map(({ run, ageMs, worker, blocker }) => ({
       id: `work-${run.id}`,
       cells: [
         runLink(run),
         duration(ageMs),
         person(run),
-        worker === null ? 'none: tried again soon' : workerText(worker),
+        worker === null
+          ? html`<span title="It is tried again soon.">none</span>`
+          : html`<span title="${workerText(worker)}">process ${String(worker.pid)}</span>`,
         blocker !== null ? blockerText(blocker) : worker === null ? betweenAttempts(run) : 'no lock',
       ],
     })),
