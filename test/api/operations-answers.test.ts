@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util'
 import { describe, expect } from 'vitest'
 import { transaction } from '../../src/db/client.ts'
 import { applyQueue, jobId } from '../../src/queue/define.ts'
@@ -130,13 +129,14 @@ describe("The dashboard's failed list is not empty", () => {
       const { completed, failed } = applyQueue.kept
       expect(completed).toEqual({ age: day, count: 1_000 })
       expect(failed).toEqual({ age: 7 * day, count: 5_000 })
-      await put(there, 'kept')
+      for (const slug of ['kept', 'kept-too']) await put(there, slug)
       await make.cancelled('kept-cancelled')
-      for (const slug of ['kept', 'kept-cancelled']) await endedJob(there, (await runOf(there, slug)).id)
-      // The job of an earlier test may end only now.
-      await until('one job of each to be left', async () => {
+      for (const slug of ['kept', 'kept-too', 'kept-cancelled']) await endedJob(there, (await runOf(there, slug)).id)
+      // The job of an earlier test may end only now. That of a cancelled run fails only when a worker takes it.
+      await until('one job of each to be left at most', async () => {
         await cleanUp(there.queue, { completed: { ...completed, count: 1 }, failed: { ...failed, count: 1 } })
-        return isDeepStrictEqual(await there.queue.getJobCounts('completed', 'failed'), { completed: 1, failed: 1 })
+        const left = await there.queue.getJobCounts('completed', 'failed')
+        return left.completed === 1 && (left.failed ?? 0) <= 1
       })
     },
   )
