@@ -145,6 +145,10 @@ export const ownersFor = (actor: Actor, permission: Permission): string[] =>
     .flatMap((right) => ownerOf(right) ?? [])
     .sort()
 
+/** The owners whose objects a permission of the actor is for; null: all. */
+export const ownersWith = (actor: Actor, permission: Permission): string[] | null =>
+  allows(actor, permission) ? null : ownersFor(actor, permission)
+
 /** Whether any right of the actor is bound to an owner. */
 export const isBound = (actor: Actor): boolean =>
   !actor.isSuperuser && [...actor.permissions].some((right) => ownerOf(right) !== null)
@@ -154,7 +158,7 @@ export const isBound = (actor: Actor): boolean =>
  * whose rights are bound needs this permission. Not every object has an owner.
  */
 export const ownersShown = (actor: Actor, permission: Permission = 'view_application'): string[] | null =>
-  allows(actor, permission) || !isBound(actor) ? null : ownersFor(actor, permission)
+  isBound(actor) ? ownersWith(actor, permission) : null
 
 /** Whether the actor sees the runs of all users and owners, and what does not record its owner: refusals. */
 export const seesAllRuns = (actor: Actor): boolean => allows(actor, 'view_run') && ownersShown(actor) === null

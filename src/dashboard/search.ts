@@ -37,6 +37,7 @@ type HitsByKind = readonly (readonly [kind: string, hits: readonly Hit[] | null]
 const most = 10
 const mostCounted = 1_000
 const mostWords = 8
+const wordsOf = (text: string) => text.split(/\s+/u).slice(0, mostWords)
 
 const querystring = z.strictObject({ q: sentText })
 type SearchSources = { readonly db: Db; readonly registry: Registry; readonly runs: RunList }
@@ -53,14 +54,14 @@ export function searchRoute(app: Api, { db, registry, runs }: SearchSources): vo
   /** The row with this name, or else those that have its words. */
   async function named(spec: ListSpec, actor: Actor, field: string, text: string): Promise<string[]> {
     const one = await find(spec, actor, { [field]: text })
-    return one.length > 0 ? one : find(spec, actor, {}, text.split(/\s+/u).slice(0, mostWords))
+    return one.length > 0 ? one : find(spec, actor, {}, wordsOf(text))
   }
 
   /** Slugs that no application has now: this one, with a history or runs that name it, and those of deletions past the service. */
   async function missingHits(actor: Actor, text: string): Promise<readonly Hit[]> {
     if (!allowsSome(actor, 'view_application')) return []
     const isKnown = (await hadSlug(db, registry, text, actor)) || (await find(runs, actor, { slug: text })).length > 0
-    const erased = isKnown ? [] : await readErased(db, actor, null, text.split(/\s+/u).slice(0, mostWords))
+    const erased = isKnown ? [] : await readErased(db, actor, null, wordsOf(text))
     return (isKnown ? [text] : erased.slice(0, most + 1)).map((slug) => {
       return { text: slug, href: at.applicationPath(slug), note: 'not there' }
     })
@@ -68,7 +69,7 @@ export function searchRoute(app: Api, { db, registry, runs }: SearchSources): vo
 
   const kinds: Readonly<Record<string, Search>> = {
     Applications: async (actor, text) => {
-      const [keys, missing] = await Promise.all([named(applications, actor, 'slug', text), missingHits(actor, text)])
+      const keys = await named(applications, actor, 'slug', text)
       const rows = await db.application.findMany({ where: { pk: { in: keys } } })
       const hits = inOrder(keys, rows, ({ pk }) => pk).map(({ name, slug, owner }) => {
         return {
@@ -77,7 +78,7 @@ export function searchRoute(app: Api, { db, registry, runs }: SearchSources): vo
           note: `${slug}${owner === null ? '' : `, owner ${owner}`}`,
         }
       })
-      return [...(rows.some(({ slug }) => slug === text) ? [] : missing), ...hits]
+      return rows.some(({ slug }) => slug === text) ? hits : [...(await missingHits(actor, text)), ...hits]
     },
     Owners: async (actor, text) => {
       const owner = comparedName(text)

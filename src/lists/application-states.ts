@@ -4,7 +4,7 @@ import { query, Values } from '../db/raw.ts'
 import { withExample } from '../example.ts'
 import { oneOf } from '../models/fields.ts'
 import { type Actor, allows, ownersShown } from '../permissions.ts'
-import { erasedSql, fieldsOutside, isOutside, type Standing } from '../runs/outside.ts'
+import { deletedMark, erasedSql, fieldsOutside, isOutside, type Standing } from '../runs/outside.ts'
 import { logNotShown, runsWithHiddenLogs } from '../views/former-owner.ts'
 import { narrows } from './filters.ts'
 import type { ListSpec } from './listed.ts'
@@ -22,7 +22,7 @@ const waiting = `SELECT slug FROM runs WHERE state = 'queued' AND mode = 'apply'
 
 /** The state of a row of `applications`, in SQL. */
 export const stateSql = `CASE WHEN applications.slug IN (${waiting}) THEN 'waiting' ELSE coalesce((
-  SELECT CASE WHEN s.failing_since IS NOT NULL THEN 'failing' WHEN s.outside NOT IN ('{}', '{deleted}') THEN 'changed_outside' END
+  SELECT CASE WHEN s.failing_since IS NOT NULL THEN 'failing' WHEN s.outside NOT IN ('{}', ${deletedMark}) THEN 'changed_outside' END
   FROM application_states s WHERE s.slug = applications.slug), 'applied') END`
 
 const title = 'ApplicationStateWord'

@@ -6,7 +6,7 @@ import type { Model } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Mode } from './engine.ts'
 import { type LinkLook, type Look, questionOf, scopeOf } from './look.ts'
-import { columnsOf, keysIn, linksOf, nextKey, quoted } from './statements.ts'
+import { asKey, columnsOf, keysIn, linksOf, nextKey, ownRows, quoted } from './statements.ts'
 import type { Identity } from './storage.ts'
 import { World } from './world.ts'
 
@@ -155,7 +155,10 @@ function partOf(registry: Registry, group: Group, part: number, name: Name): str
   const where =
     field === undefined
       ? columns.map((column, index) => comparison(registry, model, column, `n.v${index}`, folded))
-      : [`${value} = ${asKey(registry.targets.get(field.reference?.target ?? '')?.key, 'n.v0')}`, ...ownRows(model)]
+      : [
+          `${value} = ${asKey(registry.targets.get(field.reference?.target ?? '')?.key ?? 'uuid', 'n.v0')}`,
+          ...ownRows(model),
+        ]
   if (until !== undefined) where.push(`(t.${quoted(until)} IS NULL OR t.${quoted(until)} > now())`)
   if (group.is === 'keys')
     return `SELECT ${part} AS part, n.at::integer AS at, NULL::jsonb AS row, to_jsonb(ARRAY[${nextKey(model.table)}]) AS keys
@@ -185,14 +188,6 @@ function comparison(registry: Registry, model: Model, column: string, value: str
   const type = column === 'pk' ? model.key : registry.targets.get(field?.reference?.target ?? '')?.key
   return type === undefined ? `${name}::text = ${value}` : `${name} = ${asKey(type, value)}`
 }
-
-const asKey = (type: string | undefined, value: string): string =>
-  type === 'integer'
-    ? `CASE WHEN ${value} ~ '^[0-9]{1,9}$' THEN ${value}::integer END`
-    : `CASE WHEN ${value} ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN ${value}::uuid END`
-
-const ownRows = ({ discriminator }: Model): string[] =>
-  Object.entries(discriminator).map(([column, value]) => `t.${quoted(column)} = '${value}'`)
 
 const ofTable = ({ models }: Registry, { table }: Model): Model[] => models.filter((each) => each.table === table)
 

@@ -26,6 +26,14 @@ export const isRowOf = (
 
 export const quoted = (column: string) => `"${column}"`
 
+/** The conditions of {@link isRowOf} in SQL, on the table as `t`. Their values come from model files, too. */
+export const ownRows = ({ discriminator }: Pick<Model, 'discriminator'>): string[] =>
+  Object.entries(discriminator).map(([column, value]) => `t.${quoted(column)} = '${value}'`)
+
+/** A text as a key, in SQL: NULL when it has not the form of one. */
+export const asKey = (type: Model['key'], text: string): string =>
+  `CASE WHEN ${text} ~ '${type === 'integer' ? '^[0-9]{1,9}$' : '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'}' THEN ${text}::${type} END`
+
 /** The next number of a table's sequence, in SQL. Prisma names a sequence after its table. */
 export const nextKey = (table: string) => `nextval('${quoted(`${table}_pk_seq`)}')`
 

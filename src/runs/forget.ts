@@ -6,7 +6,7 @@ import { inSessionTransaction } from '../db/session.ts'
 import { sha256, uuid7 } from '../ids.ts'
 import type { Registry } from '../models/registry.ts'
 import { system } from '../permissions.ts'
-import { labelColumn } from '../plan/statements.ts'
+import { labelColumn, ownRows } from '../plan/statements.ts'
 import { groupsOfUser } from '../rights/actor.ts'
 import { newSecret } from '../token-secret.ts'
 import { cancelledSet } from './ledger.ts'
@@ -66,13 +66,12 @@ async function clear(client: Client, { models }: Registry, place: SealedIn, ids:
   const action = table === 'totp_devices' ? 'delete' : 'update'
   const changes: AuditedChange[] = []
   for (const model of models.filter((each) => each.table === table)) {
-    const { name, isLabelled, discriminator } = model
+    const { name, isLabelled } = model
     const field = [...model.fields.values()].find(({ storage }) => storage.in === 'sealed' && storage.column === column)
     const lost = json ? `ARRAY(SELECT each.key FROM ${lostOnes})` : `ARRAY['${field?.name ?? column}']`
-    const own = Object.keys(discriminator).map((each, index) => `${each} = $${index + 2} AND `)
     const text = `SELECT pk AS key, ${labelColumn(model)}::text AS name, ${isLabelled ? 'owner' : 'NULL'} AS owner, ${lost} AS fields
-      FROM ${table} WHERE ${own.join('')}${hasLost(place)} ORDER BY pk LIMIT ${mostNamed}`
-    const { rows } = await client.query<LostOf>(text, [ids, ...Object.values(discriminator)])
+      FROM ${table} t WHERE ${[...ownRows(model), hasLost(place)].join(' AND ')} ORDER BY pk LIMIT ${mostNamed}`
+    const { rows } = await client.query<LostOf>(text, [ids])
     for (const { key, fields, ...named } of rows) {
       const changed = Object.fromEntries(fields.map((each) => [each, 'changed' as const]))
       const object = { ...named, was: null, change: null, fields: changed }

@@ -7,7 +7,7 @@ import type { Field, Model } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import { nameColumns } from '../plan/references.ts'
 import { isSame } from '../plan/same-value.ts'
-import { quoted } from '../plan/statements.ts'
+import { asKey, quoted } from '../plan/statements.ts'
 import { toMaskedValues } from '../plan/storage.ts'
 import { markerText } from '../sides.ts'
 import { repeat } from './rounds.ts'
@@ -121,11 +121,10 @@ function movedText({ kinds, targets, byName }: Registry): string {
     }),
   )
   const parts = [...new Map(all.map(({ target }) => [target.table, target]))].map(([table, target]) => {
-    const form = keyForms[target.key]
     const names = nameColumns(target).map(({ column }) => quoted(column))
-    return `SELECT r.model, r.key, r.field FROM refs r JOIN ${quoted(table)} t ON t.pk = CASE WHEN r.target = '${table}' AND r.pk ~ '${form}' THEN r.pk::${target.key} END
+    return `SELECT r.model, r.key, r.field FROM refs r JOIN ${quoted(table)} t ON t.pk = CASE WHEN r.target = '${table}' THEN ${asKey(target.key, 'r.pk')} END
       WHERE lower(r.recorded) NOT IN (t.pk::text, ${names.map((each) => `lower(coalesce(t.${each}, ''))`).join(', ')})
-        AND (r.recorded ~ '${form}' OR EXISTS (SELECT FROM ${quoted(table)} x WHERE ${names.map((each) => `x.${each} = r.recorded`).join(' OR ')}))
+        AND (${asKey(target.key, 'r.recorded')} IS NOT NULL OR EXISTS (SELECT FROM ${quoted(table)} x WHERE ${names.map((each) => `x.${each} = r.recorded`).join(' OR ')}))
         AND NOT EXISTS (SELECT FROM object_changes c WHERE c.objects && ARRAY[${target.models.map(({ name }) => `'${name} ' || t.pk`).join(', ')}]
           AND c.key = t.pk::text AND r.recorded IN (c.name, c.was))`
   })
@@ -134,8 +133,6 @@ function movedText({ kinds, targets, byName }: Registry): string {
     FROM objects o JOIN known k USING (model, key) JOIN (VALUES ${all.map(({ text }) => text).join(', ')}) f(model, field, target, col) USING (model)
   ), moved AS (SELECT model, key, array_agg(field) AS moved FROM (${parts.join(' UNION ALL ')}) each GROUP BY model, key)`
 }
-
-const keyForms = { uuid: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$', integer: '^[0-9]{1,9}$' }
 
 const readRows = (db: Db, registry: Registry, named: string, values: readonly unknown[]) => {
   const text = comparing(named, movedText(registry))
@@ -210,17 +207,18 @@ async function compare(db: Db, registry: Registry, keys: readonly string[]): Pro
   await execute(db, { text: keptText, values: [JSON.stringify(outside), keys, erased] })
 }
 
-const erased = "'{deleted}'::text[]"
+/** `outside` of one that was deleted, in SQL. */
+export const deletedMark = "'{deleted}'::text[]"
 
 /** What was deleted past the service, as workers last found, in SQL: `slug` and `owner`. */
-export const erasedSql = `(SELECT slug, owner FROM application_states s WHERE outside = ${erased}
+export const erasedSql = `(SELECT slug, owner FROM application_states s WHERE outside = ${deletedMark}
   AND NOT EXISTS (SELECT FROM applications a WHERE a.slug = s.slug))`
 
 const keptText = `WITH found AS (SELECT slug, outside FROM jsonb_to_recordset($1::jsonb) AS f(slug text, outside text[])),
     kept AS (
       INSERT INTO application_states AS s (slug, outside) SELECT slug, outside FROM found
       ON CONFLICT (slug) DO UPDATE SET outside = excluded.outside WHERE s.outside <> excluded.outside
-    ), erased AS (UPDATE application_states SET outside = ${erased} WHERE gone_pk = ANY ($3::uuid[]) AND outside <> ${erased}),
+    ), erased AS (UPDATE application_states SET outside = ${deletedMark} WHERE gone_pk = ANY ($3::uuid[]) AND outside <> ${deletedMark}),
     forgotten AS (
       UPDATE application_states SET outside = array_remove(outside, 'deleted'), gone_pk = NULL
       WHERE gone_pk = ANY ($2::uuid[]) AND gone_pk <> ALL ($3::uuid[])

@@ -5,6 +5,7 @@ import { execute, query } from '../db/raw.ts'
 import type { Logger } from '../log.ts'
 import { expiresOf, previousOf } from '../models/overlap.ts'
 import type { Registry } from '../models/registry.ts'
+import { ownRows, quoted } from '../plan/statements.ts'
 import { notifyEnded } from './ended.ts'
 import { keyHours } from './idempotency.ts'
 import { cancelledSet } from './ledger.ts'
@@ -82,8 +83,8 @@ export async function readDue(db: Db, { models }: Registry, { runDays, auditDays
     one('runs WHERE generated IS NOT NULL', 'generated_until'),
     one('tokens WHERE sealed_key IS NOT NULL', after('created_at', 'hours'), [keyViewHours]),
     one('idempotency_keys', after('created_at', 'hours'), [keyHours]),
-    ...overlapsOf(models).map(({ table, expires, own, values }) =>
-      one(`"${table}" WHERE jsonb_exists(settings, ${expires})${own}`, `(settings->>${expires})::timestamptz`, values),
+    ...overlapsOf(models).map(({ table, expires, holds }) =>
+      one(`${table} t WHERE ${holds}`, `(settings->>${expires})::timestamptz`),
     ),
   ])
   const next = overlaps.flatMap((each) => each.next ?? []).toSorted((one, other) => Number(one) - Number(other))
@@ -93,13 +94,13 @@ export async function readDue(db: Db, { models }: Registry, { runDays, auditDays
 
 /** The fields whose former value ends, in SQL. */
 const overlapsOf = (models: Registry['models']) =>
-  models.flatMap(({ table, discriminator, fields }) =>
-    [...fields.values()]
+  models.flatMap((model) =>
+    [...model.fields.values()]
       .filter(({ overlap }) => overlap)
       .map(({ name }) => {
-        const values: unknown[] = []
-        const own = Object.entries(discriminator).map(([column, value]) => ` AND "${column}" = $${values.push(value)}`)
-        return { table, expires: `'${expiresOf(name)}'`, previous: `'${previousOf(name)}'`, own: own.join(''), values }
+        const expires = `'${expiresOf(name)}'`
+        const holds = [`jsonb_exists(settings, ${expires})`, ...ownRows(model)].join(' AND ')
+        return { table: quoted(model.table), expires, previous: `'${previousOf(name)}'`, holds }
       }),
   )
 
@@ -145,16 +146,15 @@ export async function eraseExpired(db: Db): Promise<void> {
 /** Deletes secrets whose overlap has ended. An index has the rows that hold one; other writers of a row go first. */
 export async function deleteOverlaps(db: Db, { models }: Registry): Promise<number> {
   let deleted = 0
-  for (const { table, expires, previous, own, values } of overlapsOf(models))
+  for (const { table, expires, previous, holds } of overlapsOf(models))
     deleted += await inPortions(() =>
       execute(db, {
         text: `WITH old AS (
-            SELECT pk FROM "${table}" WHERE jsonb_exists(settings, ${expires})
-              AND (settings->>${expires})::timestamptz < now()${own}
+            SELECT pk FROM ${table} t WHERE ${holds} AND (settings->>${expires})::timestamptz < now()
             ORDER BY pk LIMIT ${portion} FOR UPDATE SKIP LOCKED
-          ) UPDATE "${table}" AS t SET settings = t.settings - ${expires}, secrets = t.secrets - ${previous}
+          ) UPDATE ${table} AS t SET settings = t.settings - ${expires}, secrets = t.secrets - ${previous}
             WHERE t.pk = ANY (ARRAY(SELECT pk FROM old))`,
-        values,
+        values: [],
       }),
     )
   return deleted

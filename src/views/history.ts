@@ -4,7 +4,7 @@ import { applicationModel, fieldsOf, isOf, kindsText, objectsNamed } from '../ap
 import type { Db } from '../db/client.ts'
 import { query } from '../db/raw.ts'
 import type { Registry } from '../models/registry.ts'
-import { type Actor, allows, allowsSome, mayNameUser, ownersFor, type Permission } from '../permissions.ts'
+import { type Actor, allows, allowsSome, mayNameUser, ownersWith } from '../permissions.ts'
 import { mayReadRun } from '../runs/options.ts'
 import { wasAnothers, withoutFrom } from './former-owner.ts'
 
@@ -115,11 +115,9 @@ export type SeenObjects = { readonly model: string; readonly owners: readonly st
 
 /** @returns nothing for a model of which the caller sees no object */
 export function seenBy({ models }: Pick<Registry, 'models'>, actor: Actor): SeenObjects[] {
-  return models.flatMap(({ name, resource }): SeenObjects[] => {
-    const permission: Permission = `view_${resource}`
-    const owners = ownersFor(actor, permission)
-    if (allows(actor, permission)) return [{ model: name, owners: null }]
-    return owners.length > 0 ? [{ model: name, owners }] : []
+  return models.flatMap(({ name, resource }) => {
+    const owners = ownersWith(actor, `view_${resource}`)
+    return owners?.length === 0 ? [] : [{ model: name, owners }]
   })
 }
 

@@ -4,8 +4,9 @@ import { query, unprepared } from '../db/raw.ts'
 import { isObject } from '../json-object.ts'
 import type { ReferenceTarget } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
-import { type Actor, allows, ownersFor, type Permission } from '../permissions.ts'
+import { type Actor, ownersWith } from '../permissions.ts'
 import { nameColumns } from '../plan/references.ts'
+import { ownRows, quoted } from '../plan/statements.ts'
 import { keysOf } from '../plan/storage.ts'
 
 /** Fields of an object, or their changes: values, or from -> to. */
@@ -54,13 +55,16 @@ const sidesOf = (value: unknown) => (isObject(value) ? [value.from, value.to] : 
 
 /** A statement for each model of the rows that the caller sees, all of them or those of its owners. Mere configuration is free. */
 const partsOf = (target: ReferenceTarget, keys: readonly unknown[], actor: Actor, values: unknown[]): string[] =>
-  target.models.flatMap(({ table, key, resource, offersNames, discriminator }) => {
-    const permission: Permission = `view_${resource}`
-    const owners = offersNames || allows(actor, permission) ? null : ownersFor(actor, permission)
+  target.models.flatMap((model) => {
+    const { table, key, resource, offersNames } = model
+    const owners = offersNames ? null : ownersWith(actor, `view_${resource}`)
     if (owners?.length === 0) return []
-    const names = nameColumns(target).map(({ column }) => `"${column}"`)
-    const kinds = Object.entries(discriminator).map(([column, value]) => ` AND "${column}" = $${values.push(value)}`)
-    const own = owners === null ? '' : ` AND owner = ANY ($${values.push(owners)}::text[])`
-    return `SELECT '${table} ' || pk AS place, coalesce(${names.join(', ')})::text AS name FROM "${table}"
-      WHERE pk = ANY ($${values.push(keys)}::${key}[])${kinds.join('')}${own}`
+    const names = nameColumns(target).map(({ column }) => quoted(column))
+    const where = [
+      `pk = ANY ($${values.push(keys)}::${key}[])`,
+      ...ownRows(model),
+      ...(owners === null ? [] : [`owner = ANY ($${values.push(owners)}::text[])`]),
+    ]
+    return `SELECT '${table} ' || pk AS place, coalesce(${names.join(', ')})::text AS name FROM ${quoted(table)} t
+      WHERE ${where.join(' AND ')}`
   })

@@ -71,9 +71,9 @@ ${teams?.[0] !== undefined && teamTable([teams[0]])}
 
   /** States and changes are null when they could not be read in time. */
   async function readPage({ text, owner, state, page }: Question, actor: Actor) {
-    const terms = text?.split(/\s+/u) ?? []
+    const terms = text?.split(/\s+/u).slice(0, mostWords) ?? []
     const sent = { owner: owner ?? undefined, state: state === '' ? undefined : state }
-    const found = await read(actor, { sent, terms: terms.slice(0, mostWords), page, size: rowsOfPage })
+    const found = await read(actor, { sent, terms, page, size: rowsOfPage })
     const [pks, slugs] = [found.rows.map(({ pk }) => pk), found.rows.map(({ slug }) => slug)]
     const asked = text !== null && page === 1 && !slugs.includes(text)
     const isWithErased = page === 1 && (state === '' || state === 'changed_outside')

@@ -1,7 +1,9 @@
+import { keyViewHours } from '../../apply/token-key.ts'
 import type { Db } from '../../db/client.ts'
 import type { Api } from '../../http/api.ts'
 import { html } from '../../http/html.ts'
 import type { Registry } from '../../models/registry.ts'
+import { keyHours } from '../../runs/idempotency.ts'
 import { type Due, mostDue, type Retention, readDue } from '../../runs/retention.ts'
 import { refusalsKept } from '../../views/refusal.ts'
 import { retentionPath } from '../addresses.ts'
@@ -27,8 +29,8 @@ export const retentionPage = (app: Api, db: Db, registry: Registry, retention: R
               row('Audit rows', `${count(auditDays, 'day')} (AUDIT_DAYS)`, found.audit),
               row('Secrets that runs generated', 'RUN_SECRETS_HOURS of the worker that applied them', found.secrets),
               row('Former client secrets', 'until their overlap ends', found.former),
-              row('Keys of tokens that were not viewed', '24 hours', found.keys),
-              row('Idempotency keys', '24 hours', found.retries),
+              row('Keys of tokens that were not viewed', count(keyViewHours, 'hour'), found.keys),
+              row('Idempotency keys', count(keyHours, 'hour'), found.retries),
               {
                 cells: [
                   'Refusals',
