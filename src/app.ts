@@ -20,6 +20,7 @@ import { roleRoutes } from './api/roles.ts'
 import { runApplyRoutes } from './api/run-apply.ts'
 import { runCancelRoutes } from './api/run-cancel.ts'
 import { runRoutes } from './api/runs.ts'
+import { stackRoutes } from './api/stacks.ts'
 import { tokenRoutes } from './api/tokens.ts'
 import { totpRoutes } from './api/totp.ts'
 import { transactionalRoutes } from './api/transactional.ts'
@@ -162,6 +163,7 @@ export function buildApp({ submitter, inspect, queue, limits, retention, ...othe
       propertyMappingRoutes(api, db, engine.registry)
       certificateKeyPairRoutes(api, db, engine.registry)
       roleRoutes(api, db, engine.registry)
+      stackRoutes(api, db, engine.registry)
     },
     { prefix: apiPrefix },
   )

@@ -22,7 +22,11 @@ export function certificateKeyPairRoutes(app: Api, db: Db, registry: Registry): 
       search: keyPairName,
       order: { name: 'name', pk: 'pk' },
       defaultOrder: 'name',
-      filters: { name: filter.unique('name'), pk: filter.isOneOfKeys('pk', 'uuid') },
+      filters: {
+        name: filter.unique('name'),
+        stack: filter.isInStack('service_crypto.certificatekeypair'),
+        pk: filter.isOneOfKeys('pk', 'uuid'),
+      },
     },
     { by: 'name', key: 'uuid', displayName: 'certificate key pair' },
   )

@@ -23,6 +23,7 @@ export function flowRoutes(app: Api, db: Db, registry: Registry): void {
       defaultOrder: 'slug',
       filters: {
         pk: filter.isOneOfKeys('pk', 'uuid'),
+        stack: filter.isInStack('service_flows.flow'),
         name: filter.equals('name'),
         slug: filter.unique('slug'),
         designation: filter.isOneOf(

@@ -69,6 +69,7 @@ const groups: ListSpec<'Group'> = {
     is_superuser: filter.isTrue('isSuperuser', 'Whether it makes superusers of its members.'),
     members_by_pk: filter.membersByPk,
     members_by_username: filter.membersByUsername,
+    stack: filter.isInStack('service_core.group'),
     name: filter.unique('name'),
     pk: filter.isOneOfKeys('pk', 'uuid'),
   },

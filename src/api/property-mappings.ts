@@ -27,6 +27,7 @@ export function propertyMappingRoutes(app: Api, db: Db, registry: Registry): voi
       defaultOrder: 'name',
       filters: {
         pk: filter.isOneOfKeys('pk', 'uuid'),
+        stack: filter.isInStack('service_mappings.propertymapping'),
         name: filter.equals('name'),
         kind: filter.equals('kind', 'Of this kind.'),
         scope_name: filter.equals('scopeName', 'Of this scope.'),

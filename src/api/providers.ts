@@ -17,12 +17,17 @@ const providers = {
   defaultOrder: 'name',
 } as const
 
-const filters = {
+/** @param kinds of one list */
+const filtersOf = (kinds: readonly ProviderModel[]) => ({
   pk: filter.isOneOfKeys('pk', 'integer'),
   name: filter.unique('name'),
   owner: filter.hasOwner,
   created_by: filter.hasKey('createdBy', 'Made by the user with this key.'),
-} as const
+  stack: filter.isInStack(
+    kinds.map(({ name }) => name),
+    'integer',
+  ),
+})
 
 const byName = { by: 'name', key: 'integer' } as const
 
@@ -45,7 +50,10 @@ export function providerRoutes(app: Api, db: Db, { kinds }: Registry): void {
     visible: { field: 'kind', owner: 'owner', permissions, others: true },
     view: views.all,
     order: { name: 'name', kind: 'kind', pk: 'pk' },
-    filters: { ...filters, kind: filter.isOneOf('kind', 'text', [first, ...others], 'Of this kind.') },
+    filters: {
+      ...filtersOf([...kinds.values()]),
+      kind: filter.isOneOf('kind', 'text', [first, ...others], 'Of this kind.'),
+    },
   }
   listAndOne(app, db, all, { ...byName, summary: 'Read a provider of any kind', displayName: 'provider' })
 
@@ -60,7 +68,7 @@ export function providerRoutes(app: Api, db: Db, { kinds }: Registry): void {
       visible: { field: 'kind', owner: 'owner', permissions: { [kind]: permission } },
       view,
       order: { name: 'name', pk: 'pk' },
-      filters,
+      filters: filtersOf([model]),
     }
     const { displayName } = model
     listAndOne(app, db, ofKind, { ...byName, summary: `Read a provider of the kind ${kind}`, displayName })

@@ -20,7 +20,11 @@ export function roleRoutes(app: Api, db: Db, registry: Registry): void {
       search: roleName,
       order: { name: 'name', pk: 'pk' },
       defaultOrder: 'name',
-      filters: { name: filter.unique('name'), pk: filter.isOneOfKeys('pk', 'uuid') },
+      filters: {
+        name: filter.unique('name'),
+        stack: filter.isInStack('service_rbac.role'),
+        pk: filter.isOneOfKeys('pk', 'uuid'),
+      },
     },
     { by: 'name', key: 'uuid', displayName: 'role' },
   )

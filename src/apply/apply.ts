@@ -14,13 +14,13 @@ import type { AuditedChange } from './audit.ts'
 import type { Change } from './changes.ts'
 import { changeOf, execute, lock, lockRows } from './execute.ts'
 import type { Finding, Objection, Skipped } from './finding.ts'
-import { readUnnamed, type Unnamed } from './follow.ts'
 import { changesOfLosses, objectOf } from './history.ts'
 import { judge } from './judge.ts'
 import { ReferenceNames } from './reference-names.ts'
 import { Refusal, refuseIfAny } from './refusal.ts'
 import { Review } from './review.ts'
-import { emptyLines, orphanLines, unnamedLines } from './unclaimed.ts'
+import { deletesLeft, type Stack, stackLines, writeMembers } from './stack.ts'
+import { emptyLines, orphanLines } from './unclaimed.ts'
 import { gainsLine, linesOf, rowName, superuserLines } from './words.ts'
 import { Writes } from './writes.ts'
 
@@ -39,10 +39,10 @@ export type ApplyResult = {
   readonly generated: Readonly<Record<string, Readonly<Record<string, string>>>>
   /** The key of the first entry's row. */
   readonly key: string | number | undefined
-  /** The objects that the owner manages and the document does not name: in a plan with `reset` under an owner. */
-  readonly unnamed?: readonly Unnamed[] | undefined
-  /** The findings from which the changes and the logs are made. */
-  readonly findings: readonly Finding[]
+  /** What the reviewed plan would have changed, when nothing is left of it. */
+  readonly stands?: readonly Objection[] | undefined
+  /** Whether the members of the stack differ from those before. */
+  readonly isRestacked: boolean
 }
 
 /** Entries that were walked, of all that the document has. */
@@ -95,6 +95,7 @@ export async function apply(
   const reading = currentActor(tx, submitter).then(orGone)
   let hadSuperuser: boolean | undefined
   let written = 0
+  let stack: Stack | undefined
   /** Writes the findings so far; nothing behind an objection, which ends in a refusal. */
   const write = async () => {
     if (objections.length > 0) return
@@ -128,8 +129,15 @@ export async function apply(
     const actor = await reading
     if (finding.cause === 'given') {
       objections.push(...finding.objections)
-      review?.compareGains(finding)
+      review?.compareFollowing('gains', finding.gains.digest)
       lines.push(gainsLine(finding, actor, conditions))
+      continue
+    }
+    if (finding.cause === 'stack') {
+      stack = finding.stack
+      objections.push(...finding.objections)
+      const taken = stack.taken.map(({ finding: { row, step }, from }) => [from, step.model.name, row?.pk])
+      if (taken.length > 0) review?.compareFollowing('stacks', JSON.stringify(taken))
       continue
     }
     hadSuperuser ??= await hasSuperuser(tx, actor, plan.steps)
@@ -164,21 +172,27 @@ export async function apply(
     const owner = ownerFor(finding.step, conditions)
     if (written !== undefined) audited.push({ ...written, object: objectOf(named, changes.length - 1, owner) })
   }
-  const deleted = findings.filter(({ cause }) => cause === 'pruned').length
-  if (mode === 'plan' && deleted > 0)
-    logs.push(`prune would delete ${deleted}: apply it with Gatewright-Allow: deletes=${deleted}`)
+  if (stack !== undefined) logs.push(...stackLines(stack, findings, actor, conditions))
   logs.push(...orphanLines(await orphansOf(loader, findings), actor, conditions))
   const left = leftEmpty(loader.world, findings)
   logs.push(...emptyLines(left, actor, mode))
   audited.push(...changesOfLosses(left, names))
   const errors = await superuserErrors(tx, engine, actor, findings, hadSuperuser ?? true)
   refuseIfAny([...(review?.objections ?? []), ...(errors.any ? [{ is: 'invalid', errors } as const] : [])])
-  const unnamed = await readUnnamed(loader, findings, actor, conditions)
-  logs.push(...unnamedLines(unnamed ?? []))
+  const isRestacked = stack !== undefined && writeMembers(writes, stack, findings, deletesLeft(stack, conditions))
   const [first] = findings
   const key = first && keyOf(first)
-  if (review?.stands === true) logs.push('nothing is left of the reviewed plan: it stands')
-  return { actor, logs, changes, digests: review?.planned ?? [], audited, generated, key, unnamed, findings }
+  return {
+    actor,
+    logs,
+    changes,
+    digests: review?.planned ?? [],
+    audited,
+    generated,
+    key,
+    isRestacked,
+    stands: review?.stands === true ? review.changed : undefined,
+  }
 }
 
 /** Changes in their order, each with the index of its entry where the index does not follow from the one before. */

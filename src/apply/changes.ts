@@ -29,7 +29,7 @@ export const change = z
     fields: z.record(z.string(), fieldChange),
     entry: z.int().nonnegative().nullable().optional().meta({
       description:
-        'The index of its entry in the document. Left out where it is the one behind that of the change before (0 for the first). Null for what follows from the whole document, such as a prune.',
+        'The index of its entry in the document. Left out where it is the one behind that of the change before (0 for the first). Null for what follows from the whole document, such as what is left over in the stack.',
     }),
   })
   .meta({ id: 'Change' })
@@ -136,14 +136,20 @@ export const givenBy = ({ fields }: Change, { edits }: Effect['step']): Readonly
   )
 
 /**
- * The row that an entry has read, without values that only this transaction knows: keys of rows that the document creates stand
+ * The fields that an entry names as it has read them, and the whole row that it deletes, without values that only this transaction knows: keys of rows that the document creates stand
  * as tags. Null for a row that is not there, and for one that an earlier entry wrote: the digest of that entry has its state
  * before.
  */
-export function lookedAt({ row, before, step: { model } }: Effect, { tagOf, given }: Earlier): unknown {
+export function lookedAt(
+  { row, before, sent, changed, action, step: { model } }: Effect,
+  { tagOf, given }: Earlier,
+): unknown {
   if (row === undefined || given !== undefined) return null
   const { links = {}, ...columns } = row
-  const values = Object.entries(before ?? { ...columns, ...links }).map(([name, value]) => {
+  const isNamed = (name: string) =>
+    action === 'delete' || before === undefined || sent.has(name) || changed.includes(name)
+  const named = Object.entries(before ?? { ...columns, ...links }).filter(([name]) => isNamed(name))
+  const values = named.map(([name, value]) => {
     const field = model.fields.get(name)
     return [name, field?.reference === undefined ? value : withTags(field, value, tagOf)]
   })

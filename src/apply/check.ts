@@ -35,7 +35,7 @@ export async function check(
   })) {
     if (finding.cause === 'skipped') continue
     objections.push(...finding.objections)
-    if (finding.cause === 'given' || finding.cause === 'refused') continue
+    if (finding.cause === 'given' || finding.cause === 'refused' || finding.cause === 'stack') continue
     if (finding.cause === 'entry') findings.push(finding)
   }
   if (objections.length > 0) throw new Refusal(objections).problem

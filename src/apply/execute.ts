@@ -4,7 +4,7 @@ import { brokenConstraint } from '../db/errors.ts'
 import { nameLock } from '../db/locks.ts'
 import type { Model } from '../models/define.ts'
 import type { NamedRow } from '../plan/claims.ts'
-import { type Conditions, type Engine, ownerFor, prunedOwners, unconditional } from '../plan/engine.ts'
+import { type Conditions, type Engine, unconditional } from '../plan/engine.ts'
 import { quoted } from '../plan/statements.ts'
 import { type Step, waysToFind } from '../plan/step.ts'
 import { type Origin, referenceRowsOf, toChangedRow, toNewRow } from '../plan/storage.ts'
@@ -17,29 +17,23 @@ import { Overtaken, Refusal } from './refusal.ts'
 import type { Explain, Writes } from './writes.ts'
 
 /**
- * Waits for other transactions that write the same names, or that write rights. A document that prunes the rows of an owner also
- * waits for those that write rows for this owner, and they for it. All take the locks in one order, and before they write a row.
- * Two documents that take over rows of an owner which the other prunes may still deadlock: PostgreSQL ends one after a second, and
- * it is tried again. Waits for the database only for a document that names many.
+ * Waits for other transactions that write the same names or the same stack, or that write rights. All take the locks in one order,
+ * and before they write a row. Two documents that take over rows which the other deletes may still deadlock: PostgreSQL ends one
+ * after a second, and it is tried again. Waits for the database only for a document that names many.
  *
  * @throws {Refusal} for more names than PostgreSQL can lock
  */
 export async function lock(
   tx: EngineTx,
   steps: readonly Step[],
-  request: Pick<Conditions, 'owner' | 'prune'> = unconditional,
+  { stack }: Pick<Conditions, 'stack'> = unconditional,
 ): Promise<void> {
   const keys = [...new Set(steps.flatMap(locksOf))].sort()
   if (keys.length > alwaysFit) await refuseTooMany(tx, keys.length)
   if (steps.some(decidesRights)) lockRights(tx)
-  const pruned = new Set(prunedOwners(request))
-  const named = steps.flatMap((step) => (step.model.isLabelled === true ? (ownerFor(step, request) ?? []) : []))
-  const owners = [...pruned.union(new Set(named))].map((owner) => [nameLock('owner', [owner]), !pruned.has(owner)])
-  const all = [...owners.sort(), ...keys.map((key) => [key, false])]
   tx.send({
-    text: `SELECT CASE WHEN shared THEN pg_advisory_xact_lock_shared(k) ELSE pg_advisory_xact_lock(k) END
-      FROM unnest($1::bigint[], $2::boolean[]) AS l(k, shared)`,
-    values: [all.map(([key]) => key), all.map(([, isShared]) => isShared)],
+    text: 'SELECT pg_advisory_xact_lock(k) FROM unnest($1::bigint[]) k',
+    values: [[...(stack === null ? [] : [nameLock('stack', [stack])]), ...keys]],
   })
 }
 

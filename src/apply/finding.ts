@@ -8,16 +8,17 @@ import type { Identity } from '../plan/storage.ts'
 import type { Gains } from '../rights/gains.ts'
 import type { Change } from './changes.ts'
 import type { Ownership } from './ownership.ts'
+import type { Stack } from './stack.ts'
 
 /** The findings of the judge. They carry structure: `words.ts` makes the sentences. */
 
 /** One row, and the change that a document makes to it. */
 export type Finding = Effect & {
   /**
-   * The cause of the judgement: an entry names the row; an entry takes it through a reference; the document prunes it; an
+   * The cause of the judgement: an entry names the row; an entry takes it through a reference; it is left over in the stack; an
    * application loses it.
    */
-  readonly cause: 'entry' | 'taken' | 'pruned' | 'replaced'
+  readonly cause: 'entry' | 'taken' | 'left' | 'replaced'
   /** The owner of the row; undefined for a new row, and for one of a model without owners. */
   readonly ownership: Ownership | undefined
   /** The fields, from -> to. */
@@ -37,6 +38,9 @@ export type Skipped = { readonly cause: 'skipped'; readonly step: Step }
 
 /** Users who have more rights after the document than before, and whom it does not name. */
 export type Given = { readonly cause: 'given'; readonly gains: Gains; readonly objections: readonly Objection[] }
+
+/** The stack of the document, once all entries are judged. */
+export type OfStack = { readonly cause: 'stack'; readonly stack: Stack; readonly objections: readonly Objection[] }
 
 /** The document is refused before any of its rows is judged. */
 export type Refused = { readonly cause: 'refused'; readonly objections: readonly Objection[] }
@@ -75,8 +79,10 @@ export type Objection =
   | { readonly is: 'exists'; readonly effect: Effect }
   /** The entry has another change than in the plan that was reviewed. @property by undefined when no user is recorded */
   | { readonly is: 'changed'; readonly effect: Effect; readonly by?: string | undefined }
-  /** Other users gain rights than in the plan that was reviewed. */
-  | { readonly is: 'regranted' }
+  /** Other users gain rights, or other stacks lose rows, than in the plan that was reviewed. */
+  | { readonly is: 'followed'; readonly what: 'gains' | 'stacks' }
+  /** Another stack has the row. @property stack that of the request */
+  | { readonly is: 'stacked'; readonly effect: Effect; readonly from: string; readonly stack: string }
   /** The reviewed plan has more to delete than there is now. */
   | { readonly is: 'fewer'; readonly count: number }
   | { readonly is: 'invalid'; readonly errors: ErrorList }
@@ -87,7 +93,7 @@ export type Objection =
   /** @property actor the reader of the answer: names of users are for actors who may view them */
   | { readonly is: 'grants'; readonly gains: Gains; readonly actor: Actor }
   | {
-      readonly is: 'prunes'
+      readonly is: 'left'
       readonly rows: readonly LabelledRow[]
       readonly acknowledged: number | null
       readonly actor: Actor
@@ -109,7 +115,7 @@ export function reasonOf(objection: Objection): Reason {
       return 'not_found'
     case 'exists':
     case 'changed':
-    case 'regranted':
+    case 'followed':
     case 'fewer':
       return 'precondition_failed'
     case 'invalid':
@@ -117,7 +123,8 @@ export function reasonOf(objection: Objection): Reason {
     case 'both':
     case 'owned':
     case 'grants':
-    case 'prunes':
+    case 'left':
+    case 'stacked':
     case 'broken':
       return 'conflict'
     case 'stated':

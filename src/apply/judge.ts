@@ -5,7 +5,7 @@ import type { Actor } from '../permissions.ts'
 import { type LabelledRow, placeOf } from '../plan/claims.ts'
 import type { Plan } from '../plan/compile.ts'
 import type { Effect } from '../plan/effect.ts'
-import { type Conditions, type Engine, ownerFor, prunedOwners } from '../plan/engine.ts'
+import { type Conditions, type Engine, isReviewed as isOfReview, ownerFor } from '../plan/engine.ts'
 import { inspect, loadAhead, mostAhead } from '../plan/inspect.ts'
 import type { Loader } from '../plan/load.ts'
 import { findByOldName } from '../plan/rename.ts'
@@ -20,9 +20,18 @@ import { gainsOf } from '../rights/gains.ts'
 import { forbidden } from '../rights/policy.ts'
 import { turns } from '../turns.ts'
 import { describeChange, givenBy, lookedAt } from './changes.ts'
-import { type Finding, type Given, type Objection, type Refused, reasonOf, type Skipped } from './finding.ts'
-import { type Following, pruneObjections, removal, replacedBy, unnamedBy } from './follow.ts'
+import {
+  type Finding,
+  type Given,
+  type Objection,
+  type OfStack,
+  type Refused,
+  reasonOf,
+  type Skipped,
+} from './finding.ts'
+import { removal, replacedBy } from './follow.ts'
 import { claimedWithout, ownersConcerned, ownershipOf } from './ownership.ts'
+import { deletesLeft, objectionsOf, readStack, usedElsewhere } from './stack.ts'
 import { rowName } from './words.ts'
 
 type Cause = Finding['cause']
@@ -56,10 +65,10 @@ type Case = {
 export async function* judge(
   loader: Loader,
   { engine, plan, actor: submitter, conditions, writing, signal }: Case,
-): AsyncGenerator<Finding | Skipped | Given | Refused> {
+): AsyncGenerator<Finding | Skipped | Given | OfStack | Refused> {
   const { registry } = engine
   const { steps } = plan
-  const isReviewed = conditions.mode === 'plan' || conditions.reviewed !== null
+  const isReviewed = isOfReview(conditions)
   const { world, reader } = loader
   const resolver = new Resolver(loader, submitter)
   const takeTurns = turns(signal)
@@ -88,8 +97,8 @@ export async function* judge(
     const identity = action === 'create' ? await loader.identify(step.model, effect.pk) : undefined
     const key = isForeign ? identity?.pk : (row?.pk ?? identity?.pk)
     if (cause === 'entry' && !isForeign && key !== undefined) said.addEffect(effect, key, entry, conditions)
-    // Pruned rows are those of the owner: a takeover is for rows that the document names.
-    const takeover = conditions.allow.takeover && cause !== 'pruned'
+    // A takeover is for rows that the document names. A plan shows it.
+    const takeover = (conditions.allow.takeover || isReviewed) && cause !== 'left'
     const ownership = ownershipOf(effect, actor, { ...conditions, allow: { ...conditions.allow, takeover } })
     const { table } = step.model
     const given = isForeign || row === undefined ? undefined : world.givenTo(table, row.pk)
@@ -197,16 +206,22 @@ export async function* judge(
     else yield { cause: 'skipped', step: each }
   }
   /** The rows, read again behind the locks: another transaction may have changed, renamed or deleted some of them before. */
-  const locked = async (find: () => Promise<Following[]>): Promise<Following[]> => {
+  const locked = async <Row extends LabelledRow>(find: () => Promise<readonly Row[]>): Promise<readonly Row[]> => {
     const found = await find()
     if (writing === undefined || found.length === 0) return found
     await writing.lock(found)
     const isLocked = new Set(found.map(placeOf))
     return (await find()).filter((row) => isLocked.has(placeOf(row)))
   }
-  const pruned = await locked(() => unnamedBy(loader, prunedOwners(conditions)))
-  for (const [index, row] of pruned.entries())
-    yield* judgeStep(removal(row), 'pruned', index === 0 ? pruneObjections(pruned, conditions, actor) : [])
+  const { stack: name } = conditions
+  if (name !== null) {
+    const named = [...findings]
+    const stack = await readStack(loader, name, named)
+    yield { cause: 'stack', stack, objections: objectionsOf(stack, conditions, actor) }
+    const isDeleted = deletesLeft(stack, conditions)
+    const left = isDeleted ? await locked(async () => (await readStack(loader, name, named)).left) : []
+    for (const row of left) yield* judgeStep(removal(row), 'left', usedElsewhere(row, actor))
+  }
   const replaced = await locked(() => replacedBy(loader, findings, conditions))
   for (const row of replaced) yield* judgeStep(removal(row), 'replaced')
   // The worker reads the gains of these documents: a check would not use them.

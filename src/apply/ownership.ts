@@ -1,7 +1,7 @@
 import type { Model } from '../models/define.ts'
 import { type Actor, allowsFor, isBound, mayNameUser, ownersFor, permissionsOf } from '../permissions.ts'
 import type { Effect, Owners } from '../plan/effect.ts'
-import { ownerFor, prunedOwners, type RequestConditions } from '../plan/engine.ts'
+import { ownerFor, type RequestConditions } from '../plan/engine.ts'
 import type { Row } from '../plan/statements.ts'
 import type { Step } from '../plan/step.ts'
 
@@ -61,28 +61,24 @@ export const ownerAfter = (ownership: Ownership | undefined, label: string | nul
 type Claim = {
   readonly owner: string
   readonly owners: readonly string[]
-  /** The first entry that names it; undefined for the label of the request, or of its `prune`. */
+  /** The first entry that names it; undefined for the label of the request. */
   readonly step?: Step
 }
 
 /**
- * The owners that a request names, itself or by an entry, for whose rows its caller may write nothing. They are found for callers
- * whose rights are bound to owners, before a document prunes: the rows of an owner are not reported to a caller without rights
- * for them.
+ * The owners that a request names, itself or by an entry, for whose rows its caller, whose rights are bound to owners, may write
+ * nothing.
  */
 export function claimedWithout(
   actor: Actor,
-  conditions: Pick<RequestConditions, 'owner' | 'prune'>,
+  conditions: Pick<RequestConditions, 'owner'>,
   steps: readonly Step[],
   models: readonly Pick<Model, 'resource' | 'isLabelled'>[],
 ): Claim[] {
+  if (!isBound(actor)) return []
   const named = new Map<string, { readonly step?: Step }>()
-  for (const owner of prunedOwners(conditions)) named.set(owner, {})
-  if (isBound(actor)) {
-    if (conditions.owner !== null) named.set(conditions.owner, {})
-    for (const step of steps) if (typeof step.owner === 'string') named.getOrInsert(step.owner, { step })
-  }
-  if (named.size === 0) return []
+  if (conditions.owner !== null) named.set(conditions.owner, {})
+  for (const step of steps) if (typeof step.owner === 'string') named.getOrInsert(step.owner, { step })
   const needed = models.flatMap(({ resource, isLabelled }) =>
     isLabelled === true ? permissionsOf(resource).filter((each) => !each.startsWith('view_')) : [],
   )

@@ -1,14 +1,14 @@
 import type { Keyring } from '../db/seal.ts'
-import type { Finding, Given, Objection } from './finding.ts'
+import type { Finding, Objection } from './finding.ts'
 
 /** The comparison of an apply with the plan that was reviewed (docs/adr/0072-a-reviewed-plan-that-stands.md). */
 
-/** The beginning of the digest of gained rights, which stands behind those of the entries. */
-const ofGains = 'gains '
+/** The beginnings of digests of what follows, which stand behind those of the entries. */
+const following = /^(gains|stacks) /
 
 export class Review {
   readonly #digests: string[] = []
-  readonly #gains: string[] = []
+  readonly #following: string[] = []
   readonly #changed: Objection[] = []
   readonly #keyring: Keyring
   readonly #reviewed: readonly string[] | undefined
@@ -30,16 +30,16 @@ export class Review {
     this.#digests.push(digest)
   }
 
-  /** Compares the gained rights. It is not called when no user gains any, which is no reason to plan again. */
-  compareGains({ gains }: Given): void {
-    const digest = `${ofGains}${gains.digest}`
-    if (this.#reviewed !== undefined && !this.#reviewed.includes(digest)) this.#changed.push({ is: 'regranted' })
-    this.#gains.push(digest)
+  /** Compares the gained rights, or the rows that other stacks lose. Fewer of them are no reason to plan again. */
+  compareFollowing(what: 'gains' | 'stacks', facts: string | null): void {
+    const digest = `${what} ${facts}`
+    if (this.#reviewed !== undefined && !this.#reviewed.includes(digest)) this.#changed.push({ is: 'followed', what })
+    this.#following.push(digest)
   }
 
   /** The digests of the plan. */
   get planned(): readonly string[] {
-    return [...this.#digests, ...this.#gains]
+    return [...this.#digests, ...this.#following]
   }
 
   /** The entries with other changes than planned, as far as the document was compared. */
@@ -62,7 +62,7 @@ export class Review {
   }
 
   get #fewer(): number {
-    const entries = this.#reviewed?.filter((digest) => !digest.startsWith(ofGains)) ?? []
+    const entries = this.#reviewed?.filter((digest) => !following.test(digest)) ?? []
     return entries.length - this.#digests.length
   }
 }

@@ -2,7 +2,6 @@ import type { Actor } from '../permissions.ts'
 import type { LeftEmpty, Orphan } from '../plan/claims.ts'
 import { mayKnow } from '../plan/effect.ts'
 import type { Conditions, Mode } from '../plan/engine.ts'
-import type { Unnamed } from './follow.ts'
 import { maxListed, nameOf } from './words.ts'
 
 /**
@@ -34,25 +33,7 @@ export function emptyLines(left: readonly LeftEmpty[], actor: Actor, mode: Mode)
   return limited(lines)
 }
 
-/** A line for each row of the owner that the document does not name, though it shall name all. */
-export const unnamedLines = (unnamed: readonly Unnamed[]): string[] =>
-  limited(
-    unnamed.map(
-      ({ displayName, name, owner }) =>
-        `${displayName} ${JSON.stringify(name)} of owner ${JSON.stringify(owner)} is not in the document`,
-    ),
-  )
-
-/** A line for each row with fields that the document before named, and this one does not. */
-export const unmanagedLines = (
-  rows: readonly { readonly name: string; readonly fields: readonly string[] }[],
-): string[] =>
-  limited(rows.map(({ name, fields }) => `${name}: ${fields.join(', ')} ${noLongerManaged(fields.length)}`))
-
-const noLongerManaged = (count: number): string =>
-  count === 1 ? 'is no longer managed, keeps its value' : 'are no longer managed, keep their values'
-
-function limited(lines: readonly string[]): string[] {
+export function limited(lines: readonly string[]): string[] {
   const more = lines.length - maxListed
   return [...lines.slice(0, maxListed), ...(more > 0 ? [`${more} more are not listed`] : [])]
 }

@@ -4,7 +4,6 @@ import { type Actor, allows, allowsSome, permissionsOf, rightName } from '../per
 import type { LabelledRow } from '../plan/claims.ts'
 import { type Effect, isOwn, mayKnow, verbOf } from '../plan/effect.ts'
 import type { Conditions, Mode } from '../plan/engine.ts'
-import { maxLabelled } from '../plan/looks.ts'
 import { nameSent, skippedLine } from '../plan/step.ts'
 import type { Gains, NewSuperusers } from '../rights/gains.ts'
 import { ownersText } from '../rights/policy.ts'
@@ -64,12 +63,17 @@ export function textsOf(objection: Objection, who?: string): string[] {
     }
     case 'owned':
       return [unless('takeover', anothers(objection))]
-    case 'regranted':
-      return ['who gains rights changed after the plan.']
+    case 'followed':
+      return [`${objection.what === 'gains' ? 'who gains rights' : 'what other stacks lose'} changed after the plan.`]
     case 'grants':
       return [unless('grants', gainsText(objection.gains, objection.actor, 'would gain'))]
-    case 'prunes':
-      return [prunes(objection)]
+    case 'left':
+      return [leftOver(objection)]
+    case 'stacked': {
+      const { effect, from, stack } = objection
+      const belongs = `${rowName(effect)} belongs to stack ${JSON.stringify(from)}, and the request is of stack ${JSON.stringify(stack)}`
+      return [unless('takeover', belongs)]
+    }
     case 'broken':
       return [`${broken(objection.effect, objection.count)} could not be written: ${why(objection)}`]
     case 'stated':
@@ -81,7 +85,7 @@ export function textsOf(objection: Objection, who?: string): string[] {
 
 /** The next steps, where the sentences of the objections do not have them. */
 export function hintsOf(objections: readonly Objection[]): string[] {
-  const isOfPlan = objections.some(({ is }) => is === 'changed' || is === 'fewer' || is === 'regranted')
+  const isOfPlan = objections.some(({ is }) => is === 'changed' || is === 'fewer' || is === 'followed')
   const stated = objections.flatMap((each) => (each.is === 'stated' && each.hint !== undefined ? [each.hint] : []))
   return [...(isOfPlan ? ['Plan again, and review that plan.'] : []), ...stated]
 }
@@ -167,14 +171,12 @@ export function superuserLines(found: NewSuperusers | null, actor: Actor): strin
 }
 
 /** Names are shown to actors who may know the rows. */
-function prunes({ rows, acknowledged, actor }: Extract<Objection, { is: 'prunes' }>): string {
-  if (rows.length > maxLabelled) return `prune would delete more than ${maxLabelled}: that is too much for one document`
+function leftOver({ rows, acknowledged, actor }: Extract<Objection, { is: 'left' }>): string {
   const known = rows.filter(({ model, owner }) => mayKnow(actor, model, owner))
   const names = known.slice(0, maxListed).map(nameOf)
   const more = rows.length - names.length
   const listed = [...names, ...(more > 0 ? [`${more} more`] : [])].join(', ')
-  const sent = acknowledged === null ? '' : `, and not ${acknowledged}`
-  return `prune would delete ${rows.length}${sent}: ${listed}. Gatewright-Allow: deletes=${rows.length} applies it all the same`
+  return `${rows.length} left over, and not ${acknowledged}: ${listed}. Gatewright-Allow: deletes=${rows.length} deletes them`
 }
 
 const broken = (effect: Effect, count: number): string =>

@@ -39,6 +39,8 @@ export type Entry = {
   readonly was?: string
   /** The label under which its row is managed; absent: that of the document; null: none. */
   readonly owner?: string | null
+  /** Whether its row stays without its stack, once it leaves the files. */
+  readonly retain?: boolean
   /** Fields that find the row. */
   readonly identifiers: Readonly<Record<string, unknown>>
   /** The new values of other fields; a field that is not listed is kept. */
@@ -49,9 +51,15 @@ export type Entry = {
 
 export type Prune = boolean | readonly string[]
 
-/** Whether anything may be deleted because the document does not name it. */
-export const prunes = (prune: Prune | undefined): boolean =>
-  typeof prune === 'boolean' ? prune : prune !== undefined && prune.length > 0
+/**
+ * The stack of a document with `prune`: its owners and its title.
+ *
+ * @param owner that of the request
+ */
+export function stackOf({ prune = false, metadata }: Partial<Blueprint>, owner: string | null): string | null {
+  const owners = typeof prune === 'object' ? prune : prune && owner !== null ? [owner] : []
+  return owners.length === 0 ? null : `${[...new Set(owners)].sort().join('+')}/${metadata?.name ?? ''}`
+}
 
 /** Whether a value is written as a blueprint, and not as a submission. */
 export const isBlueprint = (value: unknown): value is JsonObject =>
@@ -63,16 +71,14 @@ export type Blueprint = {
   readonly metadata: { readonly name: string; readonly labels?: Readonly<Record<string, string | number | boolean>> }
   /** The label under which its objects are managed, for entries without one of their own. */
   readonly owner?: string
-  /** Deletes the objects of its owner that the document does not name; a list: those of these owners. */
+  /** The document is a stack by itself, of its owner or of these owners (`stackOf`). */
   readonly prune?: Prune
   readonly entries: readonly Entry[]
 }
 
-/** The owners that entries and `prune` name beside the owner of the document: labels, and null for entries under none. */
-export function ownersIn({ entries, prune }: Pick<Blueprint, 'entries' | 'prune'>): (string | null)[] {
-  const pruned = typeof prune === 'object' ? prune : []
-  return [...new Set([...entries.flatMap(({ owner }) => (owner === undefined ? [] : [owner])), ...pruned])].sort()
-}
+/** The owners that entries name beside the owner of the document: labels, and null for entries under none. */
+export const ownersIn = ({ entries }: Pick<Blueprint, 'entries'>): (string | null)[] =>
+  [...new Set(entries.flatMap(({ owner }) => (owner === undefined ? [] : [owner])))].sort()
 
 /**
  * Limits of a document. Bytes are of UTF-8; nodes are scalars, lists and mappings, where an item of a block list may count twice;

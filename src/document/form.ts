@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { filledLine, line, ownerLabel } from '../models/fields.ts'
-import { documentLimits, entryStates, prunes } from './document.ts'
+import { documentLimits, entryStates, stackOf } from './document.ts'
 
 /** The form of a blueprint, for its check and for the description of the API. */
 
@@ -38,7 +38,7 @@ const pruneForm = z
   .union([z.boolean(), z.array(ownerLabel()).max(maxPruned)], 'Must be true, false or a list of owners.')
   .meta({
     description:
-      'True: deletes the applications and providers that the owner of the document manages and no entry names or refers to. A list of labels: those that these owners manage. It takes `Gatewright-Allow: deletes=` with their number.',
+      'The document is a stack by itself, named by its owner (or by these owners) and its title: as with `Gatewright-Stack`, which it cannot be sent with.',
   })
 
 /** The form of a blueprint. @param model the schema of an entry's `model` */
@@ -67,6 +67,10 @@ export const blueprintForm = <Model extends z.ZodType<string>>(model: Model) =>
               description:
                 'The label under which this application or provider is managed. Left out, it is that of the document. Null: none.',
             }),
+            retain: z.boolean().exactOptional().meta({
+              description:
+                'True: once the entry leaves the files, its row stays without the stack. Else it is left over.',
+            }),
             identifiers: fields.meta({ description: 'Fields that find the row.' }),
             attrs: fields
               .default({})
@@ -77,13 +81,13 @@ export const blueprintForm = <Model extends z.ZodType<string>>(model: Model) =>
         )
         .max(documentLimits.entries)
         .meta({
-          description: 'In their order. None at all only with `prune`, which then deletes all that the owner manages.',
+          description: 'In their order. None at all only with `prune`: all of its stack is left over then.',
         }),
     })
     .check(({ value, issues }) => {
       const { entries, prune } = value
-      // A document that prunes deletes the last object when it names none.
-      if (entries.length === 0 && !prunes(prune))
+      // The last object leaves its stack by a document that names none.
+      if (entries.length === 0 && (prune === undefined || stackOf({ prune }, '') === null))
         issues.push({
           code: 'too_small',
           origin: 'array',

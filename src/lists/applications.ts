@@ -24,6 +24,7 @@ export const applicationList = ({ kinds }: Pick<Registry, 'kinds'>): ListSpec<'A
     slug: filter.unique('slug'),
     group: filter.equals('group', 'In this group of applications exactly.'),
     provider: filter.hasKey('providerPk', 'With the provider that has this key.'),
+    stack: filter.isInStack('service_core.application'),
     owner: filter.hasOwner,
     created_by: filter.hasKey('createdBy', 'Made by the user with this key.'),
     state: hasState,

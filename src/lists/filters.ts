@@ -98,6 +98,15 @@ export const unique = <Field extends string>(field: Field, description?: string)
 })
 const label = queryText().overwrite(comparedName).meta({ description: 'Managed under this label.' })
 export const hasOwner = compares('owner', '=', 'text', label)
+
+/** A filter by the stack that has the object. @param key the type of its keys */
+export const isInStack = (resources: readonly string[] | string, key: 'uuid' | 'integer' = 'uuid') =>
+  narrows(
+    'pk',
+    queryText().overwrite(comparedName).meta({ description: 'Managed by this stack.' }),
+    (column, stack, bind) =>
+      `${column} = ANY (ARRAY(SELECT m.key::${key} FROM stack_members m WHERE m.stack = ${bind(stack)} AND m.model = ANY (${bind([resources].flat())}::text[])))`,
+  )
 export const hasUuid = <Field extends string>(field: Field, description: string) =>
   compares(field, '=', 'uuid', queryUuid.meta({ description }))
 export const hasKey = <Field extends string>(field: Field, description: string) =>

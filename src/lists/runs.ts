@@ -59,6 +59,11 @@ export const runList = (registry: Registry, whyOf: WhyOf = notAsked): RunList =>
         return `${options}->>'owner' = ${owner} OR ${options}->'owners' @> jsonb_build_array(${owner}::text)`
       },
     ),
+    stack: filter.narrows(
+      'options',
+      filter.queryText().meta({ description: 'Of this stack.' }),
+      (options, name, bind) => `${options}->>'stack' = ${bind(comparedName(name))}`,
+    ),
     submitter: filter.hasKey('submitterPk', 'Submitted by the user with this key.'),
     request_id: filter.equals(
       'requestId',

@@ -26,6 +26,7 @@ export const userList: ListSpec<'User'> = {
   defaultOrder: 'username',
   filters: {
     attributes: filter.contains('attributes'),
+    stack: filter.isInStack('service_core.user', 'integer'),
     email: filter.equals('email', 'With this e-mail address exactly.'),
     groups_by_name: filter.groupsByName,
     groups_by_pk: filter.groupsByPk,

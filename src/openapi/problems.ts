@@ -36,7 +36,7 @@ export const texts: Readonly<Record<ProblemCode, readonly [when: string, example
   method_not_allowed: ['The path does not take this method.', 'This path takes GET, POST.'],
   too_slow: ['The request did not arrive in time.', 'The request did not arrive in time.'],
   conflict: [
-    'An object belongs to another owner or was made by another user, or a group would give rights to members whom the document does not name, or it would prune: `Gatewright-Allow` acknowledges it. Or something still refers to what would be deleted.',
+    'An object belongs to another owner or was made by another user, or a group would give rights to members whom the document does not name, or what is left over is not the number that was sent: `Gatewright-Allow` acknowledges it. Or something still refers to what would be deleted.',
     'application "grafana" belongs to owner "team-b" (made by "amira" on 2026-11-22), and the request names no owner. Gatewright-Allow: takeover applies it all the same.',
   ],
   cancelled_by_user: [

@@ -1,10 +1,9 @@
-import { documentLimits } from '../document/document.ts'
 import type { Model } from '../models/define.ts'
 import type { Effect } from './effect.ts'
 import type { Loader } from './load.ts'
 import { byKey } from './look.ts'
-import { claimingFields, claimLooks, maxLabelled } from './looks.ts'
-import { columnOf, isRowOf, type Key, labelColumn, type Row } from './statements.ts'
+import { claimingFields, claimLooks } from './looks.ts'
+import { columnOf, type Key, labelColumn, type Row } from './statements.ts'
 import type { Step } from './step.ts'
 import { keysOf, storedKeys } from './storage.ts'
 import type { World } from './world.ts'
@@ -20,49 +19,12 @@ export const placeOf = ({ model: { table }, pk }: Pick<NamedRow, 'model' | 'pk'>
 /** @property owner the label under which it is managed; null without one */
 export type LabelledRow = NamedRow & { readonly owner: string | null }
 
-const labelledRow = (model: Model, row: Row): LabelledRow => ({
+export const labelledRow = (model: Model, row: Row): LabelledRow => ({
   model,
   pk: row.pk,
   name: String(row[labelColumn(model)]),
   owner: typeof row.owner === 'string' ? row.owner : null,
 })
-
-/** The most rows of an owner in a table that are read: all that a document may name, and those that it may delete. */
-const mostManaged = documentLimits.entries + maxLabelled + 1
-
-/** The keys of the rows of a table that rows of the document claim. */
-const claimedIn = (world: World, table: string): ReadonlySet<Key> =>
-  new Set(
-    world.registry.models.flatMap((model) => {
-      const fields = claimingFields(model).filter(({ reference }) => world.tableOf(reference) === table)
-      const rows = fields.length === 0 ? [] : world.changed(model.table).flatMap(({ after }) => after ?? [])
-      return fields.flatMap((field) => rows.flatMap((row) => (isRowOf(model, row) ? storedKeys(field, row) : [])))
-    }),
-  )
-
-/**
- * The rows that owners manage, and that the document neither names nor claims. They are read again.
- *
- * @param model one with labels: all rows of its table count
- */
-export async function readLabelled(
-  loader: Loader,
-  model: Model,
-  owners: readonly string[],
-): Promise<readonly LabelledRow[]> {
-  const { world } = loader
-  const looks = owners.map((owner) => ({ model, columns: ['owner'], values: [owner], most: mostManaged }))
-  await loader.load({ looks, isAgain: true })
-  const claimed = claimedIn(world, model.table)
-  return looks
-    .flatMap((look) => world.find(look))
-    .filter(({ pk }) => !claimed.has(pk) && !world.isJudged(model.table, pk))
-    .sort((one, other) => (one.pk < other.pk ? -1 : 1))
-    .flatMap((row) => {
-      const of = world.modelOf(model.table, row)
-      return of === undefined ? [] : [labelledRow(of, row)]
-    })
-}
 
 /** A row that no other row claims any more. */
 export type Orphan = {

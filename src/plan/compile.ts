@@ -98,6 +98,7 @@ function* compiling(
       path,
       ...(was !== undefined && { was }),
       ...(owner !== undefined && { owner }),
+      ...(entry.retain === true && { retain: true }),
       ...(conditions !== undefined && { conditions }),
       ...(isKept && { isLeft: true }),
       ...(overlaps.size > 0 && { overlaps }),

@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import type { Keyring } from '../db/seal.ts'
-import type { Prune } from '../document/document.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Step } from './step.ts'
 
@@ -15,14 +14,15 @@ export type Engine = {
 /** The effects that a submitter acknowledges beforehand: the words of `Gatewright-Allow`. */
 export const acknowledgements = z.object({
   takeover: z.boolean().default(false).meta({
-    description: 'apply to what another owner manages or another user made; it belongs to your owner afterwards',
+    description:
+      'apply to what another owner or another stack manages, or another user made; it is yours afterwards. A reviewed plan acknowledges it, too',
   }),
   grants: z.boolean().default(false).meta({
     description: 'give rights to users whom the request does not name',
   }),
   deletes: z.int().min(0).nullable().default(null).meta({
     description:
-      'with their number, `deletes=3`: delete what a document with `prune` does not name. A reviewed plan (`If-Match`) acknowledges those that it lists',
+      'with their number, `deletes=3`: delete what is left over in the stack. A reviewed plan (`If-Match`) acknowledges those that it lists',
   }),
 })
 
@@ -51,8 +51,8 @@ export type Conditions = {
   readonly allow: Acknowledgements
   /** `replace_provider=true`: the provider that an application loses, and that no other one has, is deleted too. */
   readonly replaceProvider: boolean
-  /** `prune` of the document: objects of its owner, or of these owners, that no entry names are deleted. */
-  readonly prune: Prune
+  /** `Gatewright-Stack`: what the document names belongs to this stack; null without one. */
+  readonly stack: string | null
   /** `reset=true`: fields that the document does not name go back to their defaults. */
   readonly reset: boolean
   /** The indexes of entries of a former document that its run skipped or left. They are no part of it. */
@@ -70,7 +70,7 @@ export const unconditional: Conditions = {
   owner: null,
   allow: nothingAllowed,
   replaceProvider: false,
-  prune: false,
+  stack: null,
   reset: false,
 }
 
@@ -78,8 +78,6 @@ export const unconditional: Conditions = {
 export const ownerFor = ({ owner }: Pick<Step, 'owner'>, request: Pick<Conditions, 'owner'>): string | null =>
   owner === undefined ? request.owner : owner
 
-/** The owners whose rows are deleted where no entry names them. */
-export function prunedOwners({ prune, owner }: Pick<Conditions, 'prune' | 'owner'>): readonly string[] {
-  if (typeof prune !== 'boolean') return [...new Set(prune)]
-  return prune && owner !== null ? [owner] : []
-}
+/** Whether the request reviews what follows from its document, or has reviewed it. */
+export const isReviewed = ({ mode, reviewed }: Pick<Conditions, 'mode' | 'reviewed'>): boolean =>
+  mode === 'plan' || reviewed !== null

@@ -31,6 +31,8 @@ export type Step = {
   readonly was?: string
   /** The label under which its row is managed, or null for none; undefined: that of the request. */
   readonly owner?: string | null
+  /** Whether its row stays without its stack, once it leaves the files. */
+  readonly retain?: true
   /** Whether a missing row is an error: the entry may not create it. */
   readonly mustExist?: true
   /** Whether the run of a former document left the row unchanged: the entry may not create it. */

@@ -4,8 +4,7 @@ import type { EngineTx } from '../db/engine-tx.ts'
 import type { Statement } from '../db/raw.ts'
 import type { Keyring } from '../db/seal.ts'
 import { sealedColumn, type WorkerRun } from './ledger.ts'
-import type { Notes } from './notes.ts'
-import { submitterOf } from './options.ts'
+import { conditionsOf, submitterOf } from './options.ts'
 
 /** The end of a run in the ledger, with its result, and the ends of its attempts. */
 
@@ -30,8 +29,8 @@ export type RunResult = {
   readonly actorName: string
   /** The `causeText` of a failure. */
   readonly cause?: string
-  /** The notes of a plan, beside its changes. */
-  readonly notes?: Notes | undefined
+  /** Whether the members of its stack differ from those before. */
+  readonly isRestacked?: boolean
 }
 
 type Ledger = { readonly keyring: Keyring; readonly runSecretsHours: number }
@@ -39,7 +38,7 @@ type Ledger = { readonly keyring: Keyring; readonly runSecretsHours: number }
 /** Ends a run that the transaction has locked. Writes its result, and the audit row when it was applied. */
 export function finishRun(tx: EngineTx, { keyring, runSecretsHours }: Ledger, run: WorkerRun, result: RunResult): void {
   const { state, document = null, applied, reason, digests, planTag = null, cause = null } = result
-  const { audited, generated, actorName, logs, changes, notes } = result
+  const { audited, generated, actorName, logs, changes, isRestacked = false } = result
   const sealed =
     Object.keys(generated).length === 0
       ? null
@@ -47,7 +46,6 @@ export function finishRun(tx: EngineTx, { keyring, runSecretsHours }: Ledger, ru
   const values = [
     ...[run.id, state, applied, reason, sealed, runSecretsHours, document],
     ...[digests, planTag, cause, logs, changes.length === 0 ? null : JSON.stringify(changes)],
-    notes === undefined ? null : JSON.stringify(notes),
   ]
   if (!applied) {
     if (cause !== null) tx.send({ text: recordedFailure, values: [run.id, cause] })
@@ -55,12 +53,18 @@ export function finishRun(tx: EngineTx, { keyring, runSecretsHours }: Ledger, ru
     return
   }
   if (document !== null && audited.length === 0) dropEarlierCopies(tx, run.id, document)
+  const { stack } = conditionsOf(run)
+  if (stack !== null)
+    tx.send({
+      text: 'UPDATE stacks SET run_before = run, run = $2::uuid WHERE name = $1 AND (run IS NULL OR $3)',
+      values: [stack, run.id, isRestacked || audited.length > 0],
+    })
   const { impersonator } = submitterOf(run)
   const actor = { pk: run.submitterPk, username: actorName, impersonator }
   const row = auditValues({ actor, action: 'apply', changes: audited, requestId: run.requestId, runId: run.id })
   tx.send({
     text: `WITH ended AS (${end}) INSERT INTO audit_rows (${row.columns})
-      VALUES ($14, $15, $16, $17, $18, $19::jsonb, $20::text[], $21, $22::uuid)`,
+      VALUES ($13, $14, $15, $16, $17, $18::jsonb, $19::text[], $20, $21::uuid)`,
     values: [...values, ...row.values],
   })
 }
@@ -68,7 +72,7 @@ export function finishRun(tx: EngineTx, { keyring, runSecretsHours }: Ledger, ru
 const end = `UPDATE runs SET state = $2::run_state, applied = $3, reason = $4, generated = $5,
   generated_until = CASE WHEN $5::text IS NULL THEN NULL ELSE now() + make_interval(hours => $6::integer) END,
   started_at = coalesce(started_at, now()), finished_at = clock_timestamp(), document = $7::bytea, entry_digests = $8::text[], plan_tag = $9,
-  cause = $10, logs = $11::text[], changes = $12::jsonb, notes = $13::jsonb WHERE id = $1::uuid`
+  cause = $10, logs = $11::text[], changes = $12::jsonb WHERE id = $1::uuid`
 
 /**
  * A run that changed nothing often has the document of earlier runs: the newest of them keeps it for all

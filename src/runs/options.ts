@@ -10,7 +10,7 @@ const conditionsSchema = z.object({
   reviewed: z.string().nullable().default(null),
   createOnly: z.boolean().default(false),
   replaceProvider: z.boolean().default(false),
-  prune: z.union([z.boolean(), z.array(z.string())]).default(false),
+  stack: z.string().nullable().default(null),
   reset: z.boolean().default(false),
   expectedKeys: z.record(z.string(), z.number()).default({}),
   without: z.array(z.int()).optional(),

@@ -17,11 +17,14 @@ const lastRow = z.object({
   options: z.unknown(),
   actorPk: z.int().nullable(),
   actorName: z.string(),
+  fields: z.array(z.string()),
 })
 
 /** Objects by their keys; without one by their names, which they may have lost. */
 const lastText = `SELECT (o.position - 1)::integer AS position, l.at, l.run_id AS "runId", r.submitter_pk AS "submitterPk",
-    coalesce(r.options, '{}'::jsonb) AS options, l.actor_pk AS "actorPk", l.actor_name AS "actorName"
+    coalesce(r.options, '{}'::jsonb) AS options, l.actor_pk AS "actorPk", l.actor_name AS "actorName",
+    ARRAY(SELECT jsonb_array_elements_text(c->'fields') FROM jsonb_array_elements(l.changes) c
+      WHERE c->>'model' = o.model AND (c->>'key' = o.key OR c->'object'->>'name' = o.name)) AS fields
   FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS o(model, key, name, position), LATERAL (
       SELECT * FROM audit_rows a WHERE a.objects @> ARRAY[coalesce(o.model || ' ' || o.key, o.model || '=' || o.name)]
       ORDER BY a.pk DESC LIMIT 1
@@ -35,9 +38,35 @@ export async function withCauses(
   submitter: ActorKeys,
   plannedAt: Date,
 ): Promise<Refusal> {
-  const changed = refusal.objections.flatMap((each) => (each.is === 'changed' ? [each] : [])).slice(0, maxListed)
+  const causes = await causesOf(reader, refusal.objections, submitter, plannedAt)
+  const withCause = (each: Objection): Objection =>
+    each.is === 'changed' && causes.has(each) ? { ...each, by: causes.get(each) } : each
+  return new Refusal(refusal.objections.map(withCause), refusal.cause)
+}
+
+/** The line of the log about a reviewed plan of which nothing is left. @param changed the entries that it would have changed */
+export async function standsLine(
+  reader: EngineReader,
+  changed: readonly Objection[],
+  submitter: ActorKeys,
+  plannedAt: Date,
+): Promise<string> {
+  const causes = await causesOf(reader, changed, submitter, plannedAt, false)
+  const [by] = causes.values()
+  return `nothing is left of the reviewed plan: it stands${by === undefined ? '' : `, applied by ${by}`}`
+}
+
+/** @param withFields whether a cause names the fields that it changed */
+async function causesOf(
+  reader: EngineReader,
+  objections: readonly Objection[],
+  submitter: ActorKeys,
+  plannedAt: Date,
+  withFields = true,
+): Promise<ReadonlyMap<Objection | undefined, string>> {
+  const changed = objections.flatMap((each) => (each.is === 'changed' ? [each] : [])).slice(0, maxListed)
   const actor = changed.length === 0 ? null : await currentActor(reader, submitter)
-  if (actor === null) return refusal
+  if (actor === null) return new Map()
   const effects = changed.map(({ effect }) => effect)
   const last = await reader.query(lastRow, {
     text: lastText,
@@ -48,10 +77,13 @@ export async function withCauses(
       plannedAt,
     ],
   })
-  const causes = new Map(last.map((row) => [changed[row.position], byWhat(row, actor)]))
-  const withCause = (each: Objection): Objection =>
-    each.is === 'changed' && causes.has(each) ? { ...each, by: causes.get(each) } : each
-  return new Refusal(refusal.objections.map(withCause), refusal.cause)
+  return new Map(
+    last.map((row) => {
+      const isHidden = effects[row.position]?.isHidden === true
+      const fields = withFields && !isHidden && row.fields.length > 0 ? `${row.fields.join(', ')} by ` : ''
+      return [changed[row.position], `${fields}${byWhat(row, actor)}`]
+    }),
+  )
 }
 
 /** `run 0193... of ci, 2026-11-23T10:00:00.000Z` */

@@ -1,10 +1,10 @@
 import { apply, type OnProgress } from '../apply/apply.ts'
 import { Refusal } from '../apply/refusal.ts'
-import { unmanagedLines } from '../apply/unclaimed.ts'
 import type { Db } from '../db/client.ts'
 import type { EngineTransaction, EngineTx } from '../db/engine-tx.ts'
 import { isLockTimeout } from '../db/errors.ts'
 import { execute } from '../db/raw.ts'
+import { type Entry, stackOf } from '../document/document.ts'
 import { parse } from '../document/yaml.ts'
 import { compileInTurns } from '../plan/compile.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
@@ -13,11 +13,9 @@ import { LockNotGiven } from './cause.ts'
 import { type AwaitedRun, notification, notifyEnded, readRuns } from './ended.ts'
 import { finishRun, type Interruption, interruption, type RunResult } from './finish.ts'
 import { cancellation, lockRun, postponement, sealedColumn, takeTurn, type WorkerRun } from './ledger.ts'
-import { noLongerManaged, pathOf } from './no-longer-managed.ts'
-import { notes } from './notes.ts'
 import { conditionsOf, submitterOf } from './options.ts'
 import { digestOf, planTagOf, type ReviewedPlan, readPlan } from './plans.ts'
-import { withCauses } from './since-plan.ts'
+import { standsLine, withCauses } from './since-plan.ts'
 import type { Why } from './why.ts'
 
 /** The steps of a worker with a run in one transaction, in this order. */
@@ -104,11 +102,16 @@ function withDocument({ keyring }: Engine, run: WorkerRun, result: RunResult): R
   }
 }
 
+/** The path at which a worker reports the errors of an entry. */
+const pathOf = ({ id }: Entry, index: number) => (id === undefined ? ['entries', index] : [id])
+
 async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun, onProgress?: OnProgress): Promise<RunResult> {
   const text = engine.keyring.open(run.blueprint ?? '', sealedColumn(run.id, 'blueprint'))
   const document = digestOf(engine.keyring, text)
   const blueprint = await parse(text)
-  const conditions = conditionsOf(run)
+  const sent = conditionsOf(run)
+  // Version 0.2.0 records no stack.
+  const conditions = { ...sent, stack: sent.stack ?? stackOf(blueprint, sent.owner) }
   const plan =
     conditions.reviewed === null ? undefined : await reviewedPlan(tx, conditions.reviewed, document, conditions)
   const submitter = { pk: run.submitterPk, ...submitterOf(run) }
@@ -129,20 +132,18 @@ async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun, onProgress
   ).catch(async (error: unknown) => {
     throw plan !== undefined && error instanceof Refusal ? await withCauses(tx, error, submitter, plan.at) : error
   })
-  const { actor, unnamed, findings, ...rest } = result
+  const { actor, stands, ...rest } = result
+  const standing = stands && plan ? [await standsLine(tx, stands, submitter, plan.at)] : []
   const outcome = { ...rest, state: 'done', reason: null, actorName: actor.username, document } as const
-  if (!isPlan) return { ...outcome, applied: true, digests: [] }
+  if (!isPlan) return { ...outcome, applied: true, digests: [], logs: [...result.logs, ...standing] }
   tx.send({ text: 'ROLLBACK TO SAVEPOINT planned', values: [] })
   const planTag = planTagOf(engine.keyring, document, result.digests, conditions)
-  const unmanaged = await noLongerManaged(tx, engine, { run, blueprint, digest: document, findings, actor })
   return {
     ...outcome,
     applied: false,
     audited: [],
     generated: {},
     planTag,
-    logs: [...result.logs, ...unmanagedLines(unmanaged)],
-    notes: notes.parse({ unnamed, unmanaged }),
   }
 }
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { prunes } from '../document/document.ts'
+import { type Blueprint, stackOf } from '../document/document.ts'
 import type { ErrorList, ErrorSink } from '../errors.ts'
 import { withExample } from '../example.ts'
 import { type Headers, headerText } from '../http/headers.ts'
@@ -33,6 +33,11 @@ export const ownerHeaders = z.object({
 export const allowHeaders = ownerHeaders.pick({ 'Gatewright-Allow': true })
 
 export const conditionHeaders = z.object({
+  'Gatewright-Stack': withExample(
+    ownerLabel().optional(),
+    'corp/identity',
+    'The stack of the document: what it names belongs to the stack, and what the stack has and it does not name is left over. What another stack has is a 409.',
+  ),
   'If-Match': withExample(
     z.string().optional(),
     '"9mfbLkQ0kGoTzVW3fGB1pA"',
@@ -47,12 +52,15 @@ const ofWrites = namesOf(ownerHeaders)
 const ofApplies = [...namesOf(conditionHeaders), ...namesOf(deliveryHeaders)]
 
 /** The conditions in the query and in the document. */
-export type SentConditions = Partial<Pick<RequestConditions, 'mode' | 'replaceProvider' | 'prune' | 'reset'>> & {
-  /** The owner that the document names, if any. */
-  readonly owner?: string
-  /** The owner of the run whose document is applied again. */
-  readonly formerOwner?: string | null
-}
+export type SentConditions = Partial<Pick<RequestConditions, 'mode' | 'replaceProvider' | 'reset'>> &
+  Partial<Pick<Blueprint, 'prune' | 'metadata'>> & {
+    /** The owner that the document names, if any. */
+    readonly owner?: string
+    /** The owner of the run whose document is applied again. */
+    readonly formerOwner?: string | null
+    /** The stack of that run. */
+    readonly formerStack?: string | null
+  }
 
 /**
  * @param asked the conditions that are not in the headers
@@ -64,9 +72,11 @@ export function readConditions(
   {
     owner: documentOwner,
     formerOwner = null,
+    formerStack = null,
     mode = 'apply',
     replaceProvider = false,
     prune = false,
+    metadata,
     reset = false,
   }: SentConditions = {},
 ): RequestConditions {
@@ -85,8 +95,16 @@ export function readConditions(
   const createOnly = readCreateOnly(headers['if-none-match'], ofHeaders)
   if (prune === true && owner === null)
     errors.add(['prune'], 'invalid_combination', 'It takes an owner: Gatewright-Owner, or owner of the document.')
-  if (prunes(prune) && createOnly)
-    ofHeaders.add(['If-None-Match'], 'invalid_combination', 'A document with prune deletes: leave one out.')
+  const sentStack = readLabel('Gatewright-Stack', headers, ofHeaders)
+  const ownStack = stackOf({ prune, ...(metadata && { metadata }) }, owner)
+  if (ownStack !== null && sentStack !== null)
+    errors.add(['prune'], 'invalid_combination', 'The request names a stack: leave prune out.')
+  if (ownStack !== null && ownStack.length > 100)
+    errors.add(
+      ['prune'],
+      'too_long',
+      'Owner and title are longer than 100 characters: name the stack by Gatewright-Stack instead.',
+    )
   return {
     mode,
     reviewed,
@@ -94,7 +112,7 @@ export function readConditions(
     owner,
     allow,
     replaceProvider,
-    prune,
+    stack: sentStack ?? (ownStack && comparedName(ownStack)) ?? formerStack,
     reset,
   }
 }
@@ -111,7 +129,7 @@ export function readOwnership(
   const ofHeaders = errors.of('header')
   refuseUnknown(headers, ofHeaders, known)
   return {
-    owner: readOwner(headers['gatewright-owner'], ofHeaders),
+    owner: readLabel('Gatewright-Owner', headers, ofHeaders),
     allow: readAllowed(headers['gatewright-allow'], ofHeaders),
   }
 }
@@ -138,11 +156,11 @@ function readReviewed(value: string | string[] | undefined, errors: ErrorSink): 
   return tag ?? null
 }
 
-function readOwner(value: string | string[] | undefined, errors: ErrorSink): string | null {
+function readLabel(name: 'Gatewright-Owner' | 'Gatewright-Stack', headers: Headers, errors: ErrorSink): string | null {
+  const value = headers[name.toLowerCase()]
   if (value === undefined) return null
   const parsed = ownerLabel().safeParse(headerText(value))
-  for (const issue of parsed.error?.issues ?? [])
-    errors.add(['Gatewright-Owner'], codeOfIssue(issue, value), issue.message)
+  for (const issue of parsed.error?.issues ?? []) errors.add([name], codeOfIssue(issue, value), issue.message)
   return parsed.data ?? null
 }
 

@@ -61,7 +61,12 @@ export async function submitFormer(
   if (actor === null) throw new Problem('conflict', withoutAuthor)
   const read = () => {
     const errors = new ErrorList()
-    const asked = { ...blueprint, ...conditionsIn(query), formerOwner: stored.conditions.owner }
+    const asked = {
+      ...blueprint,
+      ...conditionsIn(query),
+      formerOwner: stored.conditions.owner,
+      formerStack: stored.conditions.stack,
+    }
     const { expectedKeys } = stored.conditions
     const conditions = {
       ...readConditions(headers, errors, asked),

@@ -9,7 +9,6 @@ import { type Actor, allows } from '../permissions.ts'
 import { nothingAllowed } from '../plan/engine.ts'
 import { openDocument, readDocument, type SealedDocument } from '../runs/documents.ts'
 import { sealedColumn, showsGenerated } from '../runs/ledger.ts'
-import { notesOf } from '../runs/notes.ts'
 import { isWithinCeiling, mayReadRun, noSuchRun, optionsOf } from '../runs/options.ts'
 import { notAsked, type WhyOf } from '../runs/why.ts'
 import { changesShown, logNotShown, runsWithHiddenLogs } from './former-owner.ts'
@@ -27,7 +26,6 @@ const fullRunSelect = {
   options: true,
   changes: true,
   planTag: true,
-  notes: true,
 } satisfies Prisma.RunSelect
 
 type Stored = Prisma.RunGetPayload<{ select: typeof fullRunSelect }>
@@ -62,7 +60,6 @@ export async function readRun(
     progress: null,
     failed_attempts: await readAttempts(db, row, actor),
     changes: changesShown(changes, actor),
-    ...notesOf(row.notes),
     etag: row.planTag === null ? null : `"${row.planTag}"`,
     blueprint: withBlueprint ? await blueprintOf(await readDocument(db, row), opening) : '',
     generated: await generatedOf(db, opening, row, actor),
@@ -138,11 +135,12 @@ const wordOf = (word: string, value: boolean | number | null): string[] =>
 function conditionsShown(
   row: Pick<Stored, 'options'>,
   isWhole: boolean,
-): Pick<Run, 'owner' | 'owners' | 'allowed' | 'message' | 'former' | 'cancelled_by' | 'unreadable'> {
+): Pick<Run, 'owner' | 'owners' | 'stack' | 'allowed' | 'message' | 'former' | 'cancelled_by' | 'unreadable'> {
   const found = optionsOf(row)
   const { owner = null, owners = [], message = null, former = null, cancelled_by = null } = found ?? {}
   return {
     owner,
+    stack: found?.stack ?? null,
     owners: [owner, ...owners].filter((label) => label !== null).sort(),
     allowed: Object.entries(found?.allow ?? nothingAllowed).flatMap(([word, value]) => wordOf(word, value)),
     message,

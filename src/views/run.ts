@@ -5,7 +5,6 @@ import type { Prisma } from '../db/generated/client.ts'
 import { withExample } from '../example.ts'
 import { type Actor, allows } from '../permissions.ts'
 import { lockedRuns } from '../runs/ledger.ts'
-import { unmanagedFields, unnamedObject } from '../runs/notes.ts'
 import type { Why, WhyOf } from '../runs/why.ts'
 import { logNotShown, runsWithHiddenLogs } from './former-owner.ts'
 import { type Repair, readRepairs } from './repair.ts'
@@ -97,8 +96,9 @@ export const run = runHead
     owners: withExample(
       z.array(z.string()),
       ['team-a'],
-      'All labels that the run is about: `owner`, and those of entries and of `prune`.',
+      'All labels that the run is about: `owner`, and those of entries.',
     ),
+    stack: withExample(z.string().nullable(), 'corp/identity', 'The stack of `Gatewright-Stack`, or of `prune`.'),
     allowed: withExample(z.array(z.string()), [], 'The words of `Gatewright-Allow`.'),
     message: withExample(
       z.string().nullable(),
@@ -121,16 +121,6 @@ export const run = runHead
         },
       ],
       'What each entry changed, or would change; empty when it was refused, and while it waits.',
-    ),
-    unnamed: withExample(
-      z.array(unnamedObject).nullable(),
-      null,
-      'A plan with `reset` under an owner has: what the owner manages, and the document neither names nor refers to, as far as the submitter may know it, up to 1 000. With `prune` it is in `changes`. Null when it was not looked for.',
-    ),
-    unmanaged: withExample(
-      z.array(unmanagedFields),
-      [],
-      'A plan has: fields that the document before named, and this one does not, of objects that both name. They keep their values, which are others than the defaults. The document before is the last that was applied to the application; for a blueprint, under this name and owner by the submitter. The newest 20 000 runs are searched.',
     ),
     former: withExample(
       z.guid().nullable(),

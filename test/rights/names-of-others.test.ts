@@ -128,7 +128,7 @@ test('what a prune would delete is not named by the worker either', async () => 
   await execute(on.db, sql`UPDATE roles SET owners = '{team-two}' WHERE permissions = '{delete_application}'`)
   await on.apply([scimEntry(secret), applicationEntry(name)], undefined, { owner: 'team-two' })
   const none = [{ ...applicationEntry('none'), attrs: {}, state: 'absent' }] as const
-  const { logs } = await on.refusal(none, pruner, { owner: 'team-two', prune: true })
+  const { logs } = await on.refusal(none, pruner, { owner: 'team-two', stack: 'two' })
   expect(logs.join()).not.toContain(secret)
   expect(logs.join()).toContain('may not delete the provider scim that follows from this: ')
 })

@@ -80,7 +80,7 @@ export function writesOf(kind: ObjectKind, { objects }: Seen, { permissions }: A
       const none = { model: 'service_core.application', identifiers: { slug: 'none' }, state: 'absent' } as const
       const conditions = under(label)
       const allow = { ...nothingAllowed, ...conditions.allow, deletes: pick([deletes, deletes, null]) }
-      return { entries: [none], conditions: { ...conditions, allow, prune: true } }
+      return { entries: [none], conditions: { ...conditions, allow, stack: label } }
     }
     default:
       return kind satisfies never

@@ -11,7 +11,7 @@ const conditions: fc.Arbitrary<Conditions> = fc.record({
   reviewed: label,
   createOnly: fc.boolean(),
   replaceProvider: fc.boolean(),
-  prune: fc.oneof(fc.boolean(), fc.array(fc.string({ maxLength: 20 }))),
+  stack: label,
   reset: fc.boolean(),
   expectedKeys: fc.dictionary(fc.constantFrom('a', 'b'), fc.nat()),
   owner: label,

@@ -34,6 +34,7 @@ export type Entry = {
   readonly state?: string
   readonly was?: string
   readonly owner?: string | null
+  readonly retain?: boolean
   readonly conditions?: readonly unknown[]
   readonly identifiers: object
   readonly attrs?: object
@@ -44,6 +45,7 @@ export type AskOptions = {
   ifMatch?: string
   ifNoneMatch?: string
   owner?: string
+  stack?: string
   allow?: string
   prefer?: string
   headers?: Record<string, string>
@@ -161,6 +163,7 @@ const headersOf = ({
   ifMatch,
   ifNoneMatch,
   owner,
+  stack,
   allow,
   prefer,
   headers,
@@ -168,6 +171,7 @@ const headersOf = ({
   ...(ifMatch !== undefined && { 'if-match': ifMatch }),
   ...(ifNoneMatch !== undefined && { 'if-none-match': ifNoneMatch }),
   ...(owner !== undefined && { 'gatewright-owner': owner }),
+  ...(stack !== undefined && { 'gatewright-stack': stack }),
   ...(allow !== undefined && { 'gatewright-allow': allow }),
   ...(prefer !== undefined && { prefer }),
   ...headers,

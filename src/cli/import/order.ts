@@ -1,6 +1,6 @@
+import { dependenciesFirst } from '../../dependencies-first.ts'
 import { KeyOf } from '../../document/document.ts'
 import { lookupsIn } from '../../plan/lookups.ts'
-import { dependenciesFirst } from '../dependencies-first.ts'
 import { type Draft, dropItems, fieldFor } from './draft.ts'
 
 /** Entries of an export stand in the order of their tables, and refer to each other in both directions. */

@@ -1,0 +1,111 @@
+import { z } from 'zod'
+import { audit } from '../apply/audit.ts'
+import { type Db, patient, transaction } from '../db/client.ts'
+import { withEngine } from '../db/engine-tx.ts'
+import { inTime } from '../db/in-time.ts'
+import { Problem } from '../errors.ts'
+import type { Api } from '../http/api.ts'
+import { queryText } from '../lists/filters.ts'
+import type { Registry } from '../models/registry.ts'
+import { comparedName } from '../names.ts'
+import { allowsFor, allowsSome } from '../permissions.ts'
+import { mostStacks, readStacks, stackDetail, stackSummary } from '../views/stack.ts'
+
+/** GET /api/v3/blueprints/stacks/, GET /api/v3/blueprints/stacks/{name}/, DELETE .../members/{model}/{key}/ */
+
+const description = `What one repository manages, by the name that its documents send as \`Gatewright-Stack\`. Counts and objects are
+those that the caller may know.`
+
+const name = queryText(100).overwrite(comparedName).meta({ description: 'The name of the stack.' })
+
+export function stackRoutes(app: Api, db: Db, registry: Registry): void {
+  app.get(
+    '/blueprints/stacks/',
+    {
+      config: { permission: 'authenticated' },
+      schema: {
+        summary: 'List stacks',
+        description: `${description} The first ${mostStacks}, by name.`,
+        querystring: z.strictObject({}),
+        response: { 200: z.object({ results: z.array(stackSummary) }).meta({ id: 'Stacks' }) },
+      },
+    },
+    async ({ actor }) => {
+      const stacks = await inTime(readStacks(db, registry, actor))
+      return { results: stacks.map(({ members: _, ...stack }) => stack) }
+    },
+  )
+  app.get(
+    '/blueprints/stacks/:name/',
+    {
+      config: { permission: 'authenticated', document: { codes: ['not_found'] } },
+      schema: {
+        summary: 'Read a stack',
+        description,
+        params: z.object({ name }),
+        querystring: z.strictObject({}),
+        response: { 200: stackDetail },
+      },
+    },
+    async ({ params, actor }) => {
+      const [stack] = await inTime(readStacks(db, registry, actor, params.name))
+      if (stack === undefined) throw noSuchStack()
+      return stack
+    },
+  )
+  app.delete(
+    '/blueprints/stacks/:name/members/:model/:key/',
+    {
+      config: { permission: 'authenticated', document: { codes: ['not_found', 'permission_denied'] } },
+      schema: {
+        summary: 'Let an object stay without its stack',
+        description:
+          'The object stays as it is, and is in no stack then. It takes the permission to change the object.',
+        params: z.object({
+          name,
+          model: queryText(100).meta({ description: 'The model of the object, such as `service_core.group`.' }),
+          key: queryText(100).meta({ description: 'The key of the object.' }),
+        }),
+        response: { 204: z.null() },
+      },
+    },
+    async ({ params, actor, id: requestId }, reply) => {
+      const [stack] = await inTime(readStacks(db, registry, actor, params.name))
+      const member = stack?.members.find(({ model, key }) => model === params.model && key === params.key)
+      const model = member && registry.byName(member.model)
+      if (member === undefined || model === undefined) throw noSuchStack()
+      const needed = `change_${model.resource}` as const
+      const may = model.isLabelled === true ? allowsFor(actor, needed, member.owner) : allowsSome(actor, needed)
+      if (!may)
+        throw new Problem(
+          'permission_denied',
+          `You may not change ${model.displayName} ${JSON.stringify(member.name)}: the permission ${needed} is missing.`,
+          {
+            missing: [needed],
+          },
+        )
+      await transaction(
+        db,
+        async (tx) => {
+          const { model, key, name } = member
+          await tx.stackMember.deleteMany({ where: { model, key, stackName: params.name } })
+          const object = {
+            name,
+            was: null,
+            owner: member.owner,
+            change: null,
+            fields: { stack: { from: params.name, to: null } },
+          }
+          const change = { model, key, action: 'update', fields: ['stack'], object } as const
+          await withEngine(tx, async (engineTx) =>
+            audit(engineTx, { actor, action: 'update', changes: [change], requestId }),
+          )
+        },
+        patient,
+      )
+      return reply.code(204).send(null)
+    },
+  )
+}
+
+const noSuchStack = () => new Problem('not_found', 'There is no such stack, or it has no such object.')

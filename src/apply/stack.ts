@@ -1,0 +1,265 @@
+import { z } from 'zod'
+import { dependenciesFirst } from '../dependencies-first.ts'
+import { documentLimits } from '../document/document.ts'
+import { ErrorList } from '../errors.ts'
+import type { Actor } from '../permissions.ts'
+import { type LabelledRow, labelledRow, placeOf } from '../plan/claims.ts'
+import { mayKnow } from '../plan/effect.ts'
+import { type Conditions, isReviewed } from '../plan/engine.ts'
+import type { Loader } from '../plan/load.ts'
+import { byKey, keyIn } from '../plan/look.ts'
+import { claimLooks } from '../plan/looks.ts'
+import { isSame } from '../plan/same-value.ts'
+import type { Row } from '../plan/statements.ts'
+import { storedKeys } from '../plan/storage.ts'
+import type { Finding, Objection } from './finding.ts'
+import { limited } from './unclaimed.ts'
+import { maxListed, nameOf, rowName } from './words.ts'
+import type { Writes } from './writes.ts'
+
+/**
+ * A stack: the objects that one repository manages, by name. Each apply of the stack records what its document names. What no
+ * document of it names any more is left over (docs/adr/0138-a-stack-is-what-a-repository-manages.md).
+ */
+
+const memberRow = z.object({
+  stack: z.string(),
+  model: z.string(),
+  key: z.string(),
+  fields: z.array(z.string()),
+  retain: z.boolean(),
+  left: z.boolean(),
+})
+
+type Member = z.output<typeof memberRow>
+
+/** A row that left the files. @property usedBy rows that claim it, and that stay */
+export type LeftRow = LabelledRow & { readonly under: string | null; readonly usedBy: readonly LabelledRow[] }
+
+export type Stack = {
+  readonly name: string
+  /** What its documents so far named, by model and key. */
+  readonly members: ReadonlyMap<string, Member>
+  /** The rows that no entry names any more, those that refer to others of them first. */
+  readonly left: readonly LeftRow[]
+  /** The same, of entries with `retain`: they stay without the stack. */
+  readonly retained: readonly LabelledRow[]
+  /** The named rows that other stacks have. */
+  readonly taken: readonly { readonly finding: Finding; readonly from: string }[]
+}
+
+const keyOf = ({ row, identity }: Finding) => row?.pk ?? identity?.pk
+const memberKey = (model: string, key: unknown): string => `${model} ${key}`
+
+/** Whether an entry names the row, and it stands behind the document. */
+const isNamed = ({ cause, action, isForeign, ...finding }: Finding): boolean =>
+  cause === 'entry' &&
+  !isForeign &&
+  action !== 'delete' &&
+  keyOf({ cause, action, isForeign, ...finding }) !== undefined
+
+/** Reads the members of a stack, and of other stacks those that the document names. */
+export async function readStack(loader: Loader, name: string, findings: readonly Finding[]): Promise<Stack> {
+  const { world, reader } = loader
+  const { registry } = world
+  const named = new Map(
+    findings.filter(isNamed).map((each) => [memberKey(each.step.model.name, keyOf(each)), each] as const),
+  )
+  const places = [...named.values()].filter(({ row }) => row !== undefined)
+  const rows = await reader.query(memberRow, {
+    text: `SELECT m.stack, m.model, m.key, m.fields, m.retain, m.left_at IS NOT NULL AS left FROM stack_members m
+      WHERE m.stack = $1 OR (m.model, m.key) IN (SELECT * FROM unnest($2::text[], $3::text[]))`,
+    values: [name, places.map(({ step }) => step.model.name), places.map((each) => String(keyOf(each)))],
+  })
+  const members = new Map(
+    rows.filter(({ stack }) => stack === name).map((each) => [memberKey(each.model, each.key), each]),
+  )
+  const taken = rows.flatMap(({ stack, model, key }) => {
+    const finding = named.get(memberKey(model, key))
+    return stack === name || finding === undefined ? [] : [{ finding, from: stack }]
+  })
+  const gone = [...members].flatMap(([place, member]) => {
+    const model = registry.byName(member.model)
+    return named.has(place) || model === undefined ? [] : [{ member, model, look: byKey(model, member.key) }]
+  })
+  await loader.load({ looks: gone.map(({ look }) => look), isAgain: true })
+  const standing = gone.flatMap(({ member, model }) => {
+    const row = world.row(model.table, keyIn(member.key))
+    return row === undefined ? [] : [{ row, member, labelled: labelledRow(model, row) }]
+  })
+  const left = new Map(
+    standing.filter(({ member }) => !member.retain).map((each) => [placeOf(each.labelled), each] as const),
+  )
+  const claims = new Map(
+    [...left].map(([place, { labelled }]) => [place, claimLooks(world, labelled.model.table, labelled.pk)]),
+  )
+  await loader.load({ looks: [...claims.values()].flat(), isAgain: true })
+  const ordered = dependenciesFirst(left.values(), ({ row, labelled: { model } }) =>
+    [...model.fields.values()].flatMap((field) =>
+      field.reference === undefined
+        ? []
+        : storedKeys(field, row).flatMap((key) => left.get(`${world.tableOf(field.reference)} ${key}`) ?? []),
+    ),
+  ).reverse()
+  const usedBy = (place: string): LabelledRow[] =>
+    (claims.get(place) ?? []).flatMap((look) => {
+      const using: Row[] = world.find(look)
+      const all = using.flatMap((row) => {
+        const model = world.modelOf(look.model.table, row)
+        return model === undefined ? [] : [labelledRow(model, row)]
+      })
+      return all.filter((row) => !left.has(placeOf(row)))
+    })
+  return {
+    name,
+    members,
+    taken,
+    left: ordered.map(({ labelled }) => ({ ...labelled, under: labelled.owner, usedBy: usedBy(placeOf(labelled)) })),
+    retained: standing.filter(({ member }) => member.retain).map(({ labelled }) => labelled),
+  }
+}
+
+/** Whether the rows that are left over are deleted: a reviewed plan lists them, and a request acknowledges their number. */
+export const deletesLeft = ({ left }: Stack, conditions: Conditions): boolean =>
+  left.length > 0 && (isReviewed(conditions) || conditions.allow.deletes === left.length)
+
+/** What stands against the document as a whole. */
+export function objectionsOf({ left, taken, name }: Stack, conditions: Conditions, actor: Actor): Objection[] {
+  const { deletes, takeover } = conditions.allow
+  const isKnown = isReviewed(conditions)
+  const isOther = !isKnown && deletes !== null && deletes !== left.length
+  return [
+    ...(isOther || left.length > documentLimits.entries
+      ? [{ is: 'left', rows: left, acknowledged: deletes, actor } as const]
+      : []),
+    ...(takeover || isKnown
+      ? []
+      : taken.map(({ finding, from }) => ({ is: 'stacked', effect: finding, from, stack: name }) as const)),
+  ]
+}
+
+/** The error of a row that is left over while a row that stays refers to it. */
+export function usedElsewhere({ usedBy, ...row }: LeftRow, actor: Actor): Objection[] {
+  if (usedBy.length === 0) return []
+  const known = usedBy.filter(({ model, owner }) => mayKnow(actor, model, owner)).slice(0, maxListed)
+  const more = usedBy.length - known.length
+  const by = [...known.map(nameOf), ...(more > 0 ? [`${more} more`] : [])].join(', ')
+  const errors = new ErrorList()
+  errors.add(
+    [],
+    'in_use',
+    `${nameOf(row)} left the files, and ${by} refers to it: change or delete that first, or let it stay with retain.`,
+  )
+  return [{ is: 'invalid', errors }]
+}
+
+/** The lines of the log about a stack, beside those of its entries and deletions. */
+export function stackLines(stack: Stack, findings: readonly Finding[], actor: Actor, conditions: Conditions): string[] {
+  const { name, left, retained, taken } = stack
+  const count = left.length
+  const isPlan = conditions.mode === 'plan'
+  const known = (rows: readonly LabelledRow[]) => rows.filter(({ model, owner }) => mayKnow(actor, model, owner))
+  const remedy = `Gatewright-Allow: deletes=${count}`
+  const ofLeft = deletesLeft(stack, conditions)
+    ? isPlan
+      ? [
+          `${count} left over, because no entry of stack ${JSON.stringify(name)} names them any more: applied by this plan, or with ${remedy}, the document deletes them`,
+        ]
+      : []
+    : known(left).map(
+        (row) =>
+          `${nameOf(row)} is left over: no entry of stack ${JSON.stringify(name)} names it any more. ${remedy} deletes what is left over`,
+      )
+  return limited([
+    ...taken.map(
+      ({ finding, from }) => `${rowName(finding)} ${isPlan ? 'would leave' : 'left'} stack ${JSON.stringify(from)}`,
+    ),
+    ...noLongerManaged(stack, findings),
+    ...ofLeft,
+    ...known(retained).map(
+      (row) =>
+        `${nameOf(row)} ${isPlan ? 'would stay' : 'stays'} without stack ${JSON.stringify(name)}: its entry had retain`,
+    ),
+  ])
+}
+
+/** A line for each row with fields that the document before named, and that this one does not name. */
+function noLongerManaged({ members }: Stack, findings: readonly Finding[]): string[] {
+  const named = fieldsNamed(findings)
+  const last = new Map(findings.filter(isNamed).map((each) => [placeIn(each), each]))
+  return [...last].flatMap(([place, finding]) => {
+    const { step, values, isHidden } = finding
+    const gone = (members.get(place)?.fields ?? []).filter((field) => named.get(place)?.has(field) !== true)
+    const texts = gone.flatMap((name) => {
+      const field = step.model.fields.get(name)
+      const value = values[name] ?? null
+      if (field === undefined || isHidden || isSame(field, field.initial ?? null, value)) return []
+      const isPlain = field.reference === undefined && !field.secret
+      return [`${name} is no longer managed, keeps ${isPlain ? JSON.stringify(value) : 'its value'}`]
+    })
+    return texts.length === 0 ? [] : [`${rowName(finding)}: ${texts.join(', ')}`]
+  })
+}
+
+const placeIn = (finding: Finding): string => memberKey(finding.step.model.name, keyOf(finding))
+
+function fieldsNamed(findings: readonly Finding[]): ReadonlyMap<string, ReadonlySet<string>> {
+  const named = new Map<string, Set<string>>()
+  for (const finding of findings.filter(isNamed)) {
+    const { step, action } = finding
+    const fields = named.getOrInsertComputed(placeIn(finding), () => new Set())
+    // An entry that leaves its row alone manages no field of it.
+    if (action === 'leave') continue
+    for (const name of [...step.identifiers.keys(), ...step.attrs.keys()])
+      if (step.reset?.has(name) !== true) fields.add(name)
+  }
+  return named
+}
+
+/**
+ * Records the members of the stack behind the document, as far as they differ.
+ *
+ * @param isDeleted whether the rows that are left over were deleted
+ * @returns whether anything differs
+ */
+export function writeMembers(writes: Writes, stack: Stack, findings: readonly Finding[], isDeleted: boolean): boolean {
+  const { name, members, left } = stack
+  const named = fieldsNamed(findings)
+  const retained = new Set(findings.filter((each) => isNamed(each) && each.step.retain === true).map(placeIn))
+  const next = new Map<string, Omit<Member, 'stack'>>()
+  for (const finding of findings.filter(isNamed)) {
+    const place = placeIn(finding)
+    const fields = [...(named.get(place) ?? [])].sort()
+    next.set(place, {
+      model: finding.step.model.name,
+      key: String(keyOf(finding)),
+      fields,
+      retain: retained.has(place),
+      left: false,
+    })
+  }
+  for (const { model, pk } of isDeleted ? [] : left) {
+    const member = members.get(memberKey(model.name, pk))
+    if (member !== undefined) next.set(memberKey(model.name, pk), { ...member, left: true })
+  }
+  const isOther = ([place, { fields, retain, left }]: [string, Omit<Member, 'stack'>]) => {
+    const before = members.get(place)
+    return (
+      before === undefined || before.retain !== retain || before.left !== left || before.fields.join() !== fields.join()
+    )
+  }
+  const changed = [...next].filter(isOther).map(([, member]) => member)
+  const gone = [...members].flatMap(([place, member]) => (next.has(place) ? [] : [member]))
+  if (changed.length + gone.length === 0) return false
+  writes.send({
+    text: `WITH stack AS (INSERT INTO stacks (name) VALUES ($1) ON CONFLICT DO NOTHING), gone AS (
+        DELETE FROM stack_members WHERE stack = $1 AND (model, key) IN (SELECT * FROM unnest($2::text[], $3::text[])))
+      INSERT INTO stack_members AS m (stack, model, key, fields, retain, left_at)
+      SELECT $1, n.model, n.key, n.fields, n.retain, CASE WHEN n."left" THEN now() END
+      FROM jsonb_to_recordset($4::jsonb) AS n(model text, key text, fields text[], retain boolean, "left" boolean)
+      ON CONFLICT (model, key) DO UPDATE SET stack = excluded.stack, fields = excluded.fields, retain = excluded.retain,
+        left_at = CASE WHEN excluded.left_at IS NOT NULL THEN coalesce(m.left_at, excluded.left_at) END`,
+    values: [name, gone.map(({ model }) => model), gone.map(({ key }) => key), JSON.stringify(changed)],
+  })
+  return true
+}

@@ -1,0 +1,218 @@
+import { randomUUID } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { anApplication, answered, aProvider, applied, type Entry, installation } from '../support/kit.ts'
+
+/** Stacks: what one repository manages, by name. */
+
+const on = await installation()
+const { apply, plan, get } = on.admin
+
+const fresh = (word = 'stack') => `${word}-${randomUUID().slice(0, 8)}`
+const application = (slug: string, attrs: object = { name: 'A' }) => anApplication(slug, attrs)
+const group = (name: string, attrs: object = {}): Entry => ({
+  model: 'service_core.group',
+  identifiers: { name },
+  attrs,
+})
+const role = (name: string): Entry => ({ model: 'service_rbac.role', identifiers: { name }, attrs: {} })
+
+type Member = { model: string; name: string; fields: string[]; left_at: string | null }
+const stackOf = async (name: string) =>
+  (await answered(200, get(`/api/v3/blueprints/stacks/${encodeURIComponent(name)}/`))).json as {
+    size: number
+    left_over: number
+    run: string | null
+    run_before: string | null
+    owners: string[]
+    members: Member[]
+  }
+const namesIn = async (name: string) => (await stackOf(name)).members.map((each) => each.name)
+
+test('an apply records what its document names; the same again writes nothing', async () => {
+  const [stack, slug, name] = [fresh(), fresh('app'), fresh('group')]
+  const entries = [group(name), application(slug)]
+  const first = await applied(apply(entries, { stack, owner: 'team-a' }))
+  const read = await stackOf(stack)
+  expect(read).toMatchObject({ size: 2, left_over: 0, run: first.runId, run_before: null, owners: ['team-a'] })
+  expect(read.members.map(({ name, fields }) => [name, fields])).toEqual([
+    [slug, ['name', 'slug']],
+    [name, ['name']],
+  ])
+  await applied(apply(entries, { stack, owner: 'team-a' }))
+  expect((await stackOf(stack)).run).toBe(first.runId)
+  const listed = (await get('/api/v3/blueprints/stacks/')).json as { results: object[] }
+  expect(listed.results).toContainEqual(expect.objectContaining({ name: stack, size: 2 }))
+  expect((await get(`/api/v3/core/applications/?stack=${stack}`)).json).toMatchObject({ results: [{ slug }] })
+  expect((await get(`/api/v3/core/groups/?stack=${stack}`)).json).toMatchObject({ results: [{ name }] })
+  expect((await get(`/api/v3/blueprints/runs/?stack=${stack}`)).json).toMatchObject({ pagination: { count: 2 } })
+})
+
+test('what left the files of any model is left over, and deleted with the reviewed plan', async () => {
+  const [stack, slug, one, two, kept] = [fresh(), fresh('app'), fresh('role'), fresh('group'), fresh('group')]
+  const parent = { ...group(two), id: 'parent' }
+  const all = [role(one), parent, group(kept), application(slug)]
+  await applied(apply(all, { stack }))
+  const later = await applied(apply([group(kept)], { stack }))
+  expect(later.logs).toContainEqual(expect.stringContaining(`role "${one}" is left over`))
+  expect(await stackOf(stack)).toMatchObject({ size: 4, left_over: 3 })
+  const planned = await plan([group(kept)], { stack })
+  for (const text of [`role "${one}" would be deleted`, `group "${two}" would be deleted`])
+    expect(planned.logs).toContain(text)
+  await answered(409, apply([group(kept)], { stack, allow: 'deletes=2' }))
+  await applied(apply([group(kept)], { stack, ifMatch: planned.etag }))
+  expect(await namesIn(stack)).toEqual([kept])
+  expect(await on.db.role.count({ where: { name: one } })).toBe(0)
+  await applied(apply([group(kept)], { stack, ifMatch: planned.etag }))
+})
+
+test('the number of what is left over acknowledges it, too; a child goes before its parent', async () => {
+  const [stack, child, parent] = [fresh(), fresh('child'), fresh('aparent')]
+  const document = [{ ...group(parent), id: 'p' }, group(child, { parent })]
+  await applied(apply(document, { stack }))
+  await applied(apply([role(fresh())], { stack, allow: 'deletes=2' }))
+  expect(await on.db.group.count({ where: { name: { in: [child, parent] } } })).toBe(0)
+})
+
+test('what stays and refers to it is named, and nothing is deleted', async () => {
+  const [stack, name, slug] = [fresh(), fresh('provider'), fresh('app')]
+  const provider = aProvider('scim', name, { url: 'https://a.example', token: name })
+  await applied(apply([provider], { stack }))
+  await applied(apply([application(slug, { name: 'A', provider: name })]))
+  const refused = await plan([role(fresh())], { stack })
+  expect(refused.status).toBe(400)
+  expect(refused.text).toContain(`application \\"${slug}\\" refers to it`)
+})
+
+test('a row of another stack is a conflict that names it; a takeover or a reviewed plan moves it', async () => {
+  const [one, two, three, name] = [fresh(), fresh(), fresh(), fresh('group')]
+  await applied(apply([group(name)], { stack: one }))
+  const refused = await answered(409, apply([group(name)], { stack: two }))
+  expect(refused.detail).toContain(`group "${name}" belongs to stack "${one}", and the request is of stack "${two}"`)
+  await applied(apply([group(name)], { stack: two, allow: 'takeover' }))
+  expect([await namesIn(one), await namesIn(two)]).toEqual([[], [name]])
+  const planned = await plan([group(name)], { stack: three })
+  expect(planned.logs).toContain(`group "${name}" would leave stack "${two}"`)
+  await applied(apply([group(name)], { stack: three, ifMatch: planned.etag }))
+  expect([await namesIn(two), await namesIn(three)]).toEqual([[], [name]])
+})
+
+test('a reviewed plan does not take over from a stack that came after it', async () => {
+  const [one, two, name] = [fresh(), fresh(), fresh('group')]
+  await applied(apply([group(name)]))
+  const planned = await plan([group(name, { attributes: { a: 1 } })], { stack: one })
+  await applied(apply([group(name)], { stack: two }))
+  const refused = await answered(
+    412,
+    apply([group(name, { attributes: { a: 1 } })], { stack: one, ifMatch: planned.etag }),
+  )
+  expect(refused.detail).toContain('other stacks')
+})
+
+test('retain lets it stay without the stack, and so does the operation that forgets it', async () => {
+  const [stack, kept, forgotten, last] = [fresh(), fresh('group'), fresh('group'), fresh('group')]
+  await applied(apply([{ ...group(kept), retain: true }, group(forgotten), group(last)], { stack }))
+  const member = (await stackOf(stack)).members.find(({ name }) => name === forgotten) as Member & { key: string }
+  const path = `/api/v3/blueprints/stacks/${stack}/members/${member.model}/${member.key}/`
+  await answered(204, on.admin.delete(path))
+  await answered(404, on.admin.delete(path))
+  const planned = await plan([group(last)], { stack })
+  expect(planned.logs).toContain(`group "${kept}" would stay without stack "${stack}": its entry had retain`)
+  await applied(apply([group(last)], { stack, ifMatch: planned.etag }))
+  expect(await namesIn(stack)).toEqual([last])
+  expect(await on.db.group.count({ where: { name: { in: [kept, forgotten] } } })).toBe(2)
+})
+
+test('fields that left an entry are reported with their values, once', async () => {
+  const [stack, slug] = [fresh(), fresh('app')]
+  await applied(apply([application(slug, { name: 'A', meta_description: 'old' })], { stack }))
+  const less = [application(slug)]
+  const line = `application "${slug}": meta_description is no longer managed, keeps "old"`
+  expect((await plan(less, { stack })).logs).toContain(line)
+  expect((await plan(less, { stack, query: 'reset=true' })).logs).not.toContain(line)
+  expect((await applied(apply(less, { stack }))).logs).toContain(line)
+  expect((await plan(less, { stack })).logs).not.toContain(line)
+})
+
+test('a plan stands when a field changes that no file names, and not when a named one does', async () => {
+  const [stack, slug, other] = [fresh(), fresh('app'), fresh('app')]
+  const document = [application(slug, { name: 'A' }), application(other, { name: 'B' })]
+  await applied(apply([application(slug, { name: 'A' })], { stack }))
+  const planned = await plan(document, { stack })
+  await answered(200, on.admin.apply([application(slug, { meta_description: 'hotfix' })]))
+  await applied(apply(document, { stack, ifMatch: planned.etag }))
+  const again = await plan([application(slug, { name: 'A2' }), application(other, { name: 'B' })], { stack })
+  await applied(apply([application(slug, { name: 'hotfix' })]))
+  const refused = await answered(
+    412,
+    apply([application(slug, { name: 'A2' }), application(other, { name: 'B' })], { stack, ifMatch: again.etag }),
+  )
+  expect(refused.detail).toContain(`application "${slug}"`)
+})
+
+test('the run before is that of the stack: its document takes back what the last one created, changed and deleted', async () => {
+  const [stack, slug, gone, made, other] = [fresh(), fresh('app'), fresh('role'), fresh('group'), fresh('group')]
+  const monday = await applied(apply([application(slug, { name: 'A' }), role(gone)], { stack }))
+  const next = [application(slug, { name: 'B' }), group(made)]
+  const planned = await plan(next, { stack })
+  const tuesday = await applied(apply(next, { stack, ifMatch: planned.etag }))
+  await applied(apply([group(other, { attributes: { from: 'another team' } })], { stack: fresh() }))
+  await applied(apply(next, { stack }))
+  const { run, run_before } = await stackOf(stack)
+  expect([run, run_before]).toEqual([tuesday.runId, monday.runId])
+  const path = `/api/v3/blueprints/runs/${run_before}/apply/`
+  const back = await answered(200, on.admin.post(`${path}?dry_run=true`))
+  expect(back.logs).toContain(`group "${made}" would be deleted`)
+  await applied(on.admin.post(path, undefined, { ifMatch: back.etag }))
+  expect(await namesIn(stack)).toEqual([slug, gone].sort())
+  expect((await on.db.application.findFirstOrThrow({ where: { slug } })).name).toBe('A')
+  expect(await on.db.group.count({ where: { name: { in: [made, other] } } })).toBe(1)
+})
+
+test('a refusal names the fields, the run and its user; a plan that stands names the run that did it', async () => {
+  const [stack, slug] = [fresh(), fresh('app')]
+  await applied(apply([application(slug, { name: 'A' })], { stack }))
+  const to = [application(slug, { name: 'B' })]
+  const planned = await plan(to, { stack })
+  const hotfix = await applied(apply([application(slug, { name: 'hotfix' })]))
+  const refused = await answered(412, apply(to, { stack, ifMatch: planned.etag }))
+  expect(refused.detail).toContain(`application "${slug}" changed after the plan: name by run ${hotfix.runId} of `)
+  const again = await plan(to, { stack })
+  const done = await applied(apply(to, { stack, ifMatch: again.etag }))
+  const stands = await applied(apply(to, { stack, ifMatch: again.etag }))
+  expect(stands.logs.at(-1)).toContain(
+    `nothing is left of the reviewed plan: it stands, applied by run ${done.runId} of `,
+  )
+})
+
+test('two applies of one stack run one after the other; what one leaves over the other may name', async () => {
+  const [stack, ...names] = [fresh(), fresh('a'), fresh('b'), fresh('c')]
+  const results = await Promise.all(names.map((name) => apply([group(name)], { stack })))
+  expect(results.map(({ status }) => status)).toEqual([200, 200, 200])
+  const { size, left_over } = await stackOf(stack)
+  expect([size, left_over]).toEqual([3, 2])
+})
+
+test('callers see the objects that they may know, and let nothing go that they may not change', async () => {
+  const [stack, name, slug] = [fresh(), fresh('group'), fresh('app')]
+  await applied(apply([group(name), application(slug)], { stack, owner: 'team-a' }))
+  const reader = await on.make.user({ permissions: ['view_group'] })
+  const path = `/api/v3/blueprints/stacks/${stack}/`
+  const seen = (await answered(200, reader.get(path))).json as { size: number; members: (Member & { key: string })[] }
+  expect(seen).toMatchObject({ size: 1, members: [{ name }] })
+  const [member] = seen.members
+  await answered(403, reader.delete(`${path}members/${member?.model}/${member?.key}/`))
+  const blind = await on.make.user({ permissions: ['view_flow'] })
+  await answered(404, blind.get(path))
+})
+
+test('a document with prune is a stack of its owner and title', async () => {
+  const [owner, kept, gone] = [fresh('team'), fresh('app'), fresh('app')]
+  const options = { owner, name: 'shop', members: { prune: true } }
+  await applied(apply([application(kept), application(gone)], options))
+  const planned = await plan([application(kept)], options)
+  await applied(apply([application(kept)], { ...options, ifMatch: planned.etag }))
+  expect(await namesIn(`${owner}/shop`)).toEqual([kept])
+  expect(await on.db.application.count({ where: { slug: gone } })).toBe(0)
+  const refused = await answered(400, apply([application(kept)], { ...options, stack: fresh() }))
+  expect(refused.text).toContain('leave prune out')
+})
