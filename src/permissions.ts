@@ -70,6 +70,27 @@ export const covers = (rights: ReadonlySet<Right>, right: Right): boolean =>
 export const meet = (one: ReadonlySet<Right>, other: ReadonlySet<Right>): Set<Right> =>
   new Set([...[...one].filter((right) => covers(other, right)), ...[...other].filter((right) => covers(one, right))])
 
+/** A token that is bound to a stack carries this beside its rights. */
+export const rightOfStack = (stack: string): Right => `stack:${stack}`
+
+/** Whether it is no permission, but names a stack. */
+export const isOfStack = (right: Right): boolean => right.startsWith('stack:')
+
+/** The stacks in whose documents alone the tokens of an actor, and of the submitters of its document, write; null: in any. */
+export function stacksOf({
+  ceiling,
+  authors = [],
+}: Pick<ActorKeys, 'ceiling' | 'authors'>): ReadonlySet<string> | null {
+  const bound = [ceiling, ...authors.map((author) => author.ceiling)]
+    .map((rights) => [...(rights ?? [])].filter(isOfStack))
+    .filter(({ length }) => length > 0)
+  if (bound.length === 0) return null
+  const [first = new Set<string>(), ...others] = bound.map(
+    (rights) => new Set(rights.map((each) => each.slice('stack:'.length))),
+  )
+  return others.reduce((one, other) => one.intersection(other), first)
+}
+
 /** The name of a right in messages. */
 export const rightName = (right: Right): string => {
   const owner = ownerOf(right)

@@ -1,14 +1,13 @@
 import { z } from 'zod'
-import { audit } from '../apply/audit.ts'
-import { type Db, patient, transaction } from '../db/client.ts'
-import { withEngine } from '../db/engine-tx.ts'
+import { auditRow } from '../apply/audit.ts'
+import type { Db } from '../db/client.ts'
 import { inTime } from '../db/in-time.ts'
 import { Problem } from '../errors.ts'
 import type { Api } from '../http/api.ts'
 import { queryText } from '../lists/filters.ts'
 import type { Registry } from '../models/registry.ts'
 import { comparedName } from '../names.ts'
-import { allowsFor, allowsSome } from '../permissions.ts'
+import { allowsFor, allowsSome, stacksOf } from '../permissions.ts'
 import { mostStacks, readStacks, stackDetail, stackSummary } from '../views/stack.ts'
 
 /** GET /api/v3/blueprints/stacks/, GET /api/v3/blueprints/stacks/{name}/, DELETE .../members/{model}/{key}/ */
@@ -76,6 +75,8 @@ export function stackRoutes(app: Api, db: Db, registry: Registry): void {
       if (member === undefined || model === undefined) throw noSuchStack()
       const needed = `change_${model.resource}` as const
       const may = model.isLabelled === true ? allowsFor(actor, needed, member.owner) : allowsSome(actor, needed)
+      if (stacksOf(actor)?.has(params.name) === false)
+        throw new Problem('permission_denied', 'The token is bound to other stacks.')
       if (!may)
         throw new Problem(
           'permission_denied',
@@ -84,25 +85,15 @@ export function stackRoutes(app: Api, db: Db, registry: Registry): void {
             missing: [needed],
           },
         )
-      await transaction(
-        db,
-        async (tx) => {
-          const { model, key, name } = member
-          await tx.stackMember.deleteMany({ where: { model, key, stackName: params.name } })
-          const object = {
-            name,
-            was: null,
-            owner: member.owner,
-            change: null,
-            fields: { stack: { from: params.name, to: null } },
-          }
-          const change = { model, key, action: 'update', fields: ['stack'], object } as const
-          await withEngine(tx, async (engineTx) =>
-            audit(engineTx, { actor, action: 'update', changes: [change], requestId }),
-          )
-        },
-        patient,
+      const { name: stackName } = params
+      const change = { model: member.model, key: member.key, action: 'update', fields: ['stack'] } as const
+      const done = await inTime(
+        db.$transaction([
+          db.stackMember.deleteMany({ where: { model: member.model, key: member.key, stackName } }),
+          db.auditRow.create({ data: auditRow({ actor, action: 'forget_member', changes: [change], requestId }) }),
+        ]),
       )
+      if (done[0].count === 0) throw noSuchStack()
       return reply.code(204).send(null)
     },
   )

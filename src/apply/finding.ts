@@ -8,7 +8,6 @@ import type { Identity } from '../plan/storage.ts'
 import type { Gains } from '../rights/gains.ts'
 import type { Change } from './changes.ts'
 import type { Ownership } from './ownership.ts'
-import type { Stack } from './stack.ts'
 
 /** The findings of the judge. They carry structure: `words.ts` makes the sentences. */
 
@@ -38,9 +37,6 @@ export type Skipped = { readonly cause: 'skipped'; readonly step: Step }
 
 /** Users who have more rights after the document than before, and whom it does not name. */
 export type Given = { readonly cause: 'given'; readonly gains: Gains; readonly objections: readonly Objection[] }
-
-/** The stack of the document, once all entries are judged. */
-export type OfStack = { readonly cause: 'stack'; readonly stack: Stack; readonly objections: readonly Objection[] }
 
 /** The document is refused before any of its rows is judged. */
 export type Refused = { readonly cause: 'refused'; readonly objections: readonly Objection[] }
@@ -73,6 +69,8 @@ export type Objection =
       readonly owners: readonly string[]
       readonly step?: Step
     }
+  /** The token of the caller is bound to other stacks. */
+  | { readonly is: 'unstacked'; readonly actor: Actor; readonly stacks: readonly string[] }
   /** The submitter is gone, or no longer active. */
   | { readonly is: 'gone' }
   | { readonly is: 'missing'; readonly step: Step }
@@ -109,6 +107,7 @@ export function reasonOf(objection: Objection): Reason {
     case 'denied':
     case 'unseen':
     case 'claimed':
+    case 'unstacked':
     case 'gone':
       return 'permission_denied'
     case 'missing':

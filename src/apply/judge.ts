@@ -1,7 +1,7 @@
 import type { EngineReader } from '../db/engine-tx.ts'
 import { own } from '../json-object.ts'
 import type { Field } from '../models/define.ts'
-import type { Actor } from '../permissions.ts'
+import { type Actor, stacksOf } from '../permissions.ts'
 import { type LabelledRow, placeOf } from '../plan/claims.ts'
 import type { Plan } from '../plan/compile.ts'
 import type { Effect } from '../plan/effect.ts'
@@ -20,18 +20,10 @@ import { gainsOf } from '../rights/gains.ts'
 import { forbidden } from '../rights/policy.ts'
 import { turns } from '../turns.ts'
 import { describeChange, givenBy, lookedAt } from './changes.ts'
-import {
-  type Finding,
-  type Given,
-  type Objection,
-  type OfStack,
-  type Refused,
-  reasonOf,
-  type Skipped,
-} from './finding.ts'
+import { type Finding, type Given, type Objection, type Refused, reasonOf, type Skipped } from './finding.ts'
 import { removal, replacedBy } from './follow.ts'
 import { claimedWithout, ownersConcerned, ownershipOf } from './ownership.ts'
-import { deletesLeft, objectionsOf, readStack, usedElsewhere } from './stack.ts'
+import { deletesLeft, type OfStack, objectionsOf, readStack, usedElsewhere } from './stack.ts'
 import { rowName } from './words.ts'
 
 type Cause = Finding['cause']
@@ -79,6 +71,11 @@ export async function* judge(
   const claims = claimedWithout(actor, conditions, steps, registry.models)
   if (claims.length > 0) {
     yield { cause: 'refused', objections: claims.map((claim) => ({ is: 'claimed', actor, ...claim })) }
+    return
+  }
+  const stacks = stacksOf(actor)
+  if (stacks !== null && actor.renews !== true && !stacks.has(conditions.stack ?? '')) {
+    yield { cause: 'refused', objections: [{ is: 'unstacked', actor, stacks: [...stacks].sort() }] }
     return
   }
   const findings: Finding[] = []

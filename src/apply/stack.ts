@@ -1,9 +1,9 @@
 import { z } from 'zod'
-import { dependenciesFirst } from '../dependencies-first.ts'
 import { documentLimits } from '../document/document.ts'
 import { ErrorList } from '../errors.ts'
 import type { Actor } from '../permissions.ts'
 import { type LabelledRow, labelledRow, placeOf } from '../plan/claims.ts'
+import { dependenciesFirst } from '../plan/dependencies-first.ts'
 import { mayKnow } from '../plan/effect.ts'
 import { type Conditions, isReviewed } from '../plan/engine.ts'
 import type { Loader } from '../plan/load.ts'
@@ -47,6 +47,9 @@ export type Stack = {
   /** The named rows that other stacks have. */
   readonly taken: readonly { readonly finding: Finding; readonly from: string }[]
 }
+
+/** The stack of the document, once all entries are judged. */
+export type OfStack = { readonly cause: 'stack'; readonly stack: Stack; readonly objections: readonly Objection[] }
 
 const keyOf = ({ row, identity }: Finding) => row?.pk ?? identity?.pk
 const memberKey = (model: string, key: unknown): string => `${model} ${key}`

@@ -36,6 +36,12 @@ export function textsOf(objection: Objection, who?: string): string[] {
       ]
     case 'claimed':
       return [claimed(who ?? objection.actor.username, objection)]
+    case 'unstacked': {
+      const { actor, stacks } = objection
+      return [
+        `${who ?? actor.username} may write by documents of stack ${stacks.map((each) => JSON.stringify(each)).join(', ')} only: the token is bound to it`,
+      ]
+    }
     case 'gone':
       return ['the submitter is gone or no longer active']
     case 'missing':

@@ -118,6 +118,8 @@ export type Creator = {
   readonly self: number | null
   /** The permissions that the creator holds; null for a superuser, who holds all. */
   readonly permissions: readonly string[] | null
+  /** The stacks to which its token is bound; null: to none. */
+  readonly stacks?: ReadonlySet<string> | null
   /** All permissions that exist, where a row may need them: a superuser's. */
   readonly all?: readonly string[]
 }

@@ -2,9 +2,9 @@ import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
 import { withExample } from '../example.ts'
 import { sha256 } from '../ids.ts'
-import { meet, rightsOf } from '../permissions.ts'
+import { meet, rightOfStack, rightsOf } from '../permissions.ts'
 import { newSecret, tokenIntents } from '../token-secret.ts'
-import { defineModel, type Moment, type Report, type Values } from './define.ts'
+import { type Creator, defineModel, type Moment, type Report, type Values } from './define.ts'
 import {
   dateTime,
   filledLine,
@@ -28,9 +28,10 @@ const dayMs = 86_400_000
  * hands that were never to have access.
  */
 function compute(values: Values, { before, now, tokenMaxDays }: Moment, report: Report): Values {
-  const { intent, expires, expiring, user, owners } = values
-  if (before !== undefined && owners !== undefined && !isDeepStrictEqual(owners, before.owners ?? []))
-    report(['owners'], 'fixed', 'Are fixed when a token is created: leave this field out, or create another token.')
+  const { intent, expires, expiring, user } = values
+  for (const name of ['owners', 'stacks'])
+    if (before !== undefined && values[name] !== undefined && !isDeepStrictEqual(values[name], before[name] ?? []))
+      report([name], 'fixed', 'Are fixed when a token is created: leave this field out, or create another token.')
   if (before !== undefined && intent !== undefined && intent !== before.intent)
     report(['intent'], 'fixed', 'Is fixed when a token is created: leave this field out, or create another token.')
   if (before !== undefined && user !== undefined && user !== before.user)
@@ -50,13 +51,18 @@ function compute(values: Values, { before, now, tokenMaxDays }: Moment, report: 
 /** @returns the only rights that the token carries; null: those of its user */
 function ceilingOf(
   limit: readonly string[] | null,
-  owners: unknown,
-  all: readonly string[] = [],
+  { owners, stacks }: Values,
+  { all = [], stacks: own = null }: Creator,
 ): readonly string[] | null {
-  const labels = Array.isArray(owners) ? owners.map(String) : []
-  if (labels.length === 0) return limit
+  const textsOf = (value: unknown): string[] => (Array.isArray(value) ? value.map(String) : [])
+  const [labels, names] = [textsOf(owners), textsOf(stacks)]
+  const isInStacks = names.length > 0 || own !== null
+  if (labels.length === 0 && !isInStacks) return limit
   const bound = rightsOf(all, labels)
-  return limit === null ? bound : [...meet(new Set(limit), new Set(bound))].sort()
+  const rights = limit === null ? bound : [...meet(new Set(limit), new Set(bound))].sort()
+  const common = names.length === 0 ? [...(own ?? [])] : names.filter((name) => own?.has(name) !== false)
+  // No stack has the empty name: the token writes nothing.
+  return isInStacks ? [...rights, ...(common.length === 0 ? [''] : common).map(rightOfStack)] : rights
 }
 
 /**
@@ -89,6 +95,13 @@ export default defineModel({
         'Set when it is created: its permissions for applications and providers hold only for rows of these owners, and it has no superuser rights. Empty: as its user.',
       ),
     ).default([]),
+    stacks: unordered(
+      withExample(
+        z.array(ownerLabel()).max(maxOwners),
+        ['corp/identity'],
+        'Set when it is created: it writes by documents of these stacks only, and it has no superuser rights. Empty: as its user.',
+      ),
+    ).default([]),
   }),
   columns: { user: 'user_pk' },
   unique: ['identifier', 'managed'],
@@ -105,7 +118,7 @@ export default defineModel({
       checksum_key: keys.ids[0],
       sealed_key: seal(secret, 'sealed_key'),
       created_by: creator.pk,
-      ceiling: ceilingOf(isLimited ? creator.permissions : null, values.owners, creator.all),
+      ceiling: ceilingOf(isLimited ? creator.permissions : null, values, creator),
     }
   },
 })

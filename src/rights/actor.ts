@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { EngineReader } from '../db/engine-tx.ts'
 import { sha256 } from '../ids.ts'
-import { type Actor, type ActorKeys, isOfOthers, mayActAs, meet } from '../permissions.ts'
+import { type Actor, type ActorKeys, isOfOthers, isOfStack, mayActAs, meet } from '../permissions.ts'
 
 /**
  * Reads an actor with the rights of this moment. Superuser flags and roles are inherited: a member of a group has those
@@ -28,7 +28,7 @@ const limited = (actor: Actor, ceiling: ReadonlySet<string> | undefined): Actor 
   ceiling === undefined
     ? actor
     : {
-        ...within(actor, ceiling),
+        ...within(actor, new Set([...ceiling].filter((right) => !isOfStack(right)))),
         ceiling,
       }
 

@@ -10,6 +10,7 @@ import {
   type Permission,
   type Right,
   rightName,
+  stacksOf,
 } from '../permissions.ts'
 import { unseenFields } from '../plan/diff.ts'
 import { type Effect, lacking, type Owners } from '../plan/effect.ts'
@@ -138,6 +139,7 @@ export function creatorOf(actor: Actor): Creator {
   return {
     pk: (actor.impersonator ?? actor).pk,
     self: selfOf(actor),
+    stacks: stacksOf(actor),
     permissions: superuser ? null : (actor.renews && actor.ceiling ? [...actor.ceiling] : permissions).sort(),
   }
 }

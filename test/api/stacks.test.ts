@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { anApplication, answered, aProvider, applied, type Entry, installation } from '../support/kit.ts'
+import { anApplication, answered, aProvider, applied, askAs, type Entry, installation } from '../support/kit.ts'
 
 /** Stacks: what one repository manages, by name. */
 
@@ -215,4 +215,26 @@ test('a document with prune is a stack of its owner and title', async () => {
   expect(await on.db.application.count({ where: { slug: gone } })).toBe(0)
   const refused = await answered(400, apply([application(kept)], { ...options, stack: fresh() }))
   expect(refused.text).toContain('leave prune out')
+})
+
+test('a token that is bound to a stack writes by its documents only, and makes no token without the bond', async () => {
+  const [stack, name] = [fresh(), fresh('group')]
+  const made = await answered(
+    201,
+    on.admin.post('/api/v3/core/tokens/', { identifier: fresh('token'), stacks: [stack] }),
+  )
+  const { identifier } = made.json as { identifier: string }
+  const { key } = (await answered(200, get(`/api/v3/core/tokens/${identifier}/view_key/`))).json as { key: string }
+  const bound = askAs(on.app, key)
+  await applied(bound.apply([group(name)], { stack }))
+  for (const refused of [
+    bound.apply([group(name)]),
+    bound.apply([group(name)], { stack: fresh() }),
+    bound.post('/api/v3/core/groups/', { name: fresh('group') }),
+  ])
+    expect((await answered(403, refused)).detail).toContain(stack)
+  await answered(400, on.admin.patch(`/api/v3/core/tokens/${identifier}/`, { stacks: [] }))
+  const inner = fresh('inner')
+  await answered(201, bound.post('/api/v3/core/tokens/', { identifier: inner }))
+  expect((await on.db.token.findFirstOrThrow({ where: { identifier: inner } })).ceiling).toContain(`stack:${stack}`)
 })

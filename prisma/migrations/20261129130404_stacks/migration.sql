@@ -1,4 +1,7 @@
 -- AlterTable
+ALTER TABLE "tokens" ADD COLUMN "stacks" TEXT[] DEFAULT ARRAY[]::TEXT[];
+
+-- AlterTable
 ALTER TABLE "runs" DROP COLUMN "notes";
 
 -- CreateTable

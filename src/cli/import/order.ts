@@ -1,5 +1,5 @@
-import { dependenciesFirst } from '../../dependencies-first.ts'
 import { KeyOf } from '../../document/document.ts'
+import { dependenciesFirst } from '../../plan/dependencies-first.ts'
 import { lookupsIn } from '../../plan/lookups.ts'
 import { type Draft, dropItems, fieldFor } from './draft.ts'
 

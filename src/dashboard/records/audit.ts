@@ -100,7 +100,7 @@ const spanWords: Readonly<Record<AuditSpan, string>> = {
 /** The actions that this version records. A search may name another action, of an earlier version. */
 const actions = [
   ...['apply', 'create', 'update', 'delete', 'view_key', 'read'],
-  ...['cancel_run', 'pause_queue', 'resume_queue', 'forget_secrets', 'bootstrap'],
+  ...['cancel_run', 'pause_queue', 'resume_queue', 'forget_secrets', 'forget_member', 'bootstrap'],
 ] as const
 
 /** The words of an action: `pause_queue` -> `pause queue`. */

@@ -162,6 +162,7 @@ function facts(run: Run, seesApplications: boolean): Html {
   const { id, slug, owners } = run
   const curl = `curl -sS -H "Authorization: Bearer $GATEWRIGHT_TOKEN" '{origin}${runPath(id)}'`
   return factList([
+    ['Stack', run.stack],
     [owners.length > 1 ? 'Owners' : 'Owner', owners.map(nameText).join(', ') || null],
     ['Kind', run.kind],
     [
