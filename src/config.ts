@@ -172,19 +172,24 @@ const secrets: readonly string[] = [
   ...['secretKey', 'secretKeyPrevious', 'bootstrapToken', 'gatewrightToken'],
 ]
 
+/** Where a Gatewright is. */
+export const serviceUrl = z
+  .url({
+    protocol: /^https?$/,
+    error: ({ input }) =>
+      input === undefined
+        ? undefined
+        : `is ${withoutPasswords(JSON.stringify(input))}: it takes a URL that starts with http:// or https://.`,
+  })
+  // A password would stand in plan files, in messages, and in the logs of proxies.
+  .refine(
+    (text) => !URL.canParse(text) || `${new URL(text).username}${new URL(text).password}` === '',
+    'holds a user name or a password: the token is GATEWRIGHT_TOKEN.',
+  )
+
 const clientSettings = settings.pick({ host: true, port: true, dataDir: true }).extend({
-  gatewrightUrl: z
-    .url({
-      protocol: /^https?$/,
-      error: ({ input }) =>
-        `is ${withoutPasswords(JSON.stringify(input))}: it takes a URL that starts with http:// or https://.`,
-    })
-    // A password would stand in plan files, in messages, and in the logs of proxies.
-    .refine(
-      (text) => !URL.canParse(text) || `${new URL(text).username}${new URL(text).password}` === '',
-      'holds a user name or a password: the token is GATEWRIGHT_TOKEN.',
-    )
-    .optional(),
+  gatewrightUrl: serviceUrl.optional(),
+  gatewrightEnv: z.string().optional(),
   gatewrightToken: z.string().nullable().default(null),
   gatewrightOwner: z.string().nullable().default(null),
   gatewrightRequestId: z
@@ -248,14 +253,21 @@ export function readClientConfig(env: Environment = process.env) {
   const { host, port, dataDir, ...gatewright } = parse(clientSettings, env)
   return {
     url: gatewright.gatewrightUrl ?? `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
+    isUrlSet: gatewright.gatewrightUrl !== undefined,
     token: gatewright.gatewrightToken,
     dataDir,
     /** The label under which the caller manages what its documents name. */
     owner: gatewright.gatewrightOwner,
+    /** The environment of `gatewright.yaml`. */
+    env: gatewright.gatewrightEnv,
     /** Sent as `X-Request-Id`. */
     requestId: gatewright.gatewrightRequestId,
   }
 }
+
+/** The environment of `gatewright.yaml` to send to. */
+export const readEnvironmentName = (env: Environment = process.env): string | undefined =>
+  env.GATEWRIGHT_ENV?.trim() || undefined
 
 /** The base path, before the settings are checked. An invalid one stops the start, and counts as none here. */
 export const readBasePath = (env: Environment = process.env): string =>

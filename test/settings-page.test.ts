@@ -77,6 +77,7 @@ test('the page has the settings of the program and of npm run database', () => {
   expect(client.map(({ name }) => name)).toEqual([
     'GATEWRIGHT_URL',
     'GATEWRIGHT_TOKEN',
+    'GATEWRIGHT_ENV',
     'GATEWRIGHT_OWNER',
     'GATEWRIGHT_REQUEST_ID',
   ])

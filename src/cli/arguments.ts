@@ -3,10 +3,10 @@ import { UsageError } from './exit.ts'
 
 type Options = NonNullable<ParseArgsConfig['options']>
 
-/** @throws {UsageError} for an option that the command does not have */
+/** @param options those of the command, beside `--env` @throws {UsageError} for one that it does not have */
 export function readArguments<const Known extends Options>(args: readonly string[], options: Known) {
   try {
-    return parseArgs({ args: withTags(args), options, allowPositionals: true })
+    return parseArgs({ args: withTags(args), options: { ...options, env: text }, allowPositionals: true })
   } catch (error) {
     throw new UsageError(error instanceof Error ? error.message : String(error))
   }
@@ -26,12 +26,19 @@ export const texts = { type: 'string', multiple: true } as const
 export const flag = { type: 'boolean' } as const
 
 /** The options of every command that reads files. */
-export const fileOptions = { context: texts, 'files-from': text, json: flag, summary: text } as const
+export const fileOptions = {
+  context: texts,
+  'context-file': text,
+  'files-from': text,
+  json: flag,
+  summary: text,
+} as const
 
 /** The options of every command that sends files. */
 const sendOptions = {
   ...fileOptions,
   owner: text,
+  stack: text,
   'allow-grants': flag,
   'allow-takeover': flag,
   'allow-deletes': text,
@@ -42,14 +49,17 @@ const sendOptions = {
   timeout: text,
 } as const
 
-export const fileHelp = `  FILE...              files, folders (their .yaml, .yml and .json files, sorted), or - for standard input
+export const fileHelp = `  FILE...              files, folders (their .yaml, .yml and .json files, sorted), or - for standard input; without one, the
+                       folder of gatewright.yaml
   --context KEY=VALUE  the value of !Context KEY; repeat it for more
+  --context-file FILE  more of them: keys and values, as YAML or JSON
   --files-from DIR     !File may read below DIR too, else only below the folder of its document
   --json               one JSON document on standard output
   --summary FILE       writes a Markdown summary, for a pull request
 `
 
 export const sendHelp = `${fileHelp}  --owner LABEL        you manage the applications and providers under this label (default: GATEWRIGHT_OWNER)
+  --stack NAME         the files are all that this stack manages (default: stack of gatewright.yaml)
   --allow-grants       give rights to users whom the file does not name
   --allow-takeover     include what another owner manages or another user made; it belongs to your owner afterwards
   --allow-deletes N    delete the N applications and providers of owners with prune: true that no file names
@@ -94,24 +104,4 @@ export function readCount(
   if (!/^\d{1,6}$/.test(text) || Number(text) < 1 || Number(text) > max)
     throw new UsageError(`${name} takes a whole ${what} from 1 to ${max}.`)
   return Number(text)
-}
-
-/** The values that documents get from the caller. */
-export type GivenValues = { readonly context: ReadonlyMap<string, string>; readonly filesFrom: string | null }
-
-/** @throws {UsageError} */
-export const readGiven = (values: { context?: readonly string[]; 'files-from'?: string }): GivenValues => ({
-  context: readContext(values.context),
-  filesFrom: values['files-from'] ?? null,
-})
-
-/** `KEY=VALUE` texts. @throws {UsageError} */
-export function readContext(pairs: readonly string[] = []): ReadonlyMap<string, string> {
-  return new Map(
-    pairs.map((pair) => {
-      const at = pair.indexOf('=')
-      if (at < 1) throw new UsageError(`--context takes KEY=VALUE, not ${JSON.stringify(pair.slice(0, 100))}.`)
-      return [pair.slice(0, at), pair.slice(at + 1)]
-    }),
-  )
 }

@@ -8,6 +8,7 @@ import { versionPath } from '../paths.ts'
 import { Unreachable, UsageError } from './exit.ts'
 import { type NoAnswer, noAnswer } from './no-answer.ts'
 import { inOptions } from './options-for-headers.ts'
+import type { Project } from './project.ts'
 import { fetchThrough, isLocal, proxyFor } from './proxy.ts'
 import { readUpTo } from './read-up-to.ts'
 
@@ -61,11 +62,20 @@ function addressOf(url: string, path: string): URL {
   return new URL(path.startsWith(`${versionPath}/`) ? `${base}${path}` : `${base}${versionPath}${path}`, url)
 }
 
-/** @throws {UsageError} without a token; @throws {ConfigError} */
-export async function openClient({ waiting }: Pick<Client, 'waiting'>): Promise<Client> {
+/**
+ * @param values `env`: the environment
+ * @param project that of the files; undefined: that of the current folder
+ * @throws {UsageError} without a token; @throws {ConfigError}
+ */
+export async function openClient(
+  { waiting }: Pick<Client, 'waiting'>,
+  values: { readonly env?: string },
+  project?: Project | null,
+): Promise<Client> {
   const config = readClientConfig()
-  const { url, owner, requestId } = config
-  const authorization = `Bearer ${await readToken(config)}`
+  const { owner, requestId } = config
+  const url = await urlOf(config, values.env ?? config.env, project)
+  const authorization = `Bearer ${await readToken({ ...config, url })}`
   const common = { authorization, ...(requestId !== null && { 'x-request-id': requestId }) }
   const proxy = proxyFor(url)
   const ask = proxy === null ? fetch : await fetchThrough(proxy)
@@ -93,6 +103,18 @@ export async function openClient({ waiting }: Pick<Client, 'waiting'>): Promise<
   }
 }
 
+/** @throws {UsageError} when the environment has another URL than the one that is set */
+async function urlOf({ url, isUrlSet }: ClientConfig, name: string | undefined, project?: Project | null) {
+  if (name === undefined) return url
+  const { environmentOf } = await import('./project.ts')
+  const environment = await environmentOf(name, project)
+  const plain = (text: string) => new URL(text).href.replace(/\/+$/, '')
+  if (!isUrlSet || plain(url) === plain(environment.url)) return environment.url
+  throw new UsageError(
+    `GATEWRIGHT_URL is ${url}, and ${name} of ${environment.of} is ${environment.url}: leave one out.`,
+  )
+}
+
 async function readJson(response: Response): Promise<unknown> {
   const tooLong = () => new Error(`an answer longer than ${maxAnswerBytes} bytes`)
   const bytes = await readUpTo(response.body ?? Readable.from([]), maxAnswerBytes, tooLong)
@@ -106,7 +128,7 @@ async function readJson(response: Response): Promise<unknown> {
 /** @throws {UsageError} where the token could be read on the network, or belongs to another address */
 async function readToken({ url, token, dataDir }: ClientConfig): Promise<string> {
   if (!isLocal(url) && new URL(url).protocol === 'http:')
-    throw new UsageError(`GATEWRIGHT_URL ${url} would send the access token unencrypted: use https://.`)
+    throw new UsageError(`${url} would send the access token unencrypted: use https://.`)
   if (token !== null) return token
   if (!isLocal(url))
     throw new UsageError(

@@ -36,11 +36,14 @@ const listed = () =>
     .map(([name, { summary }]) => `  ${name.padEnd(12)} ${summary}\n`)
     .join('')
 
+const environmentHelp = `--env NAME, or GATEWRIGHT_ENV, takes the URL and the context of an environment of gatewright.yaml.
+`
+
 const usage = () => `gatewright COMMAND [OPTIONS]
 
 ${listed()}
 gatewright COMMAND --help describes a command, gatewright --version prints the version.
-
+${environmentHelp}
 Environment: GATEWRIGHT_URL (default http://127.0.0.1:9000), GATEWRIGHT_TOKEN or GATEWRIGHT_TOKEN_FILE (default, for a
 service on this machine: the token that its first start wrote to DATA_DIR), GATEWRIGHT_OWNER, GATEWRIGHT_REQUEST_ID,
 HTTPS_PROXY, NO_PROXY, NODE_EXTRA_CA_CERTS, NO_COLOR.
@@ -66,7 +69,7 @@ async function main(args: readonly string[]): Promise<number> {
   const command = await found.load()
   const options = rest.slice(0, rest.includes('--') ? rest.indexOf('--') : undefined)
   if (options.includes('--help') || options.includes('-h')) {
-    process.stdout.write(`${command.usage}\n${exitCodeHelp}`)
+    process.stdout.write(`${command.usage}\n${environmentHelp}\n${exitCodeHelp}`)
     return exitCodes.done
   }
   return command.run(rest)

@@ -29,9 +29,10 @@ import {
 import { draftOf, judged, readEntry } from './import/entry.ts'
 import { inOrder, sayMembershipsOnce } from './import/order.ts'
 import { type Skipped, type Source, sourcesIn } from './import/sources.ts'
-import { type Document, problemLines } from './inputs.ts'
+import type { Document } from './inputs.ts'
 import { compareFiles, joinFiles } from './joined.ts'
 import { shown } from './output.ts'
+import { problemLines } from './text-file.ts'
 
 /** Finds the entries of documents of this API family that can be applied here, and makes a document of them. */
 

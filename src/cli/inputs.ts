@@ -1,20 +1,21 @@
-import { isUtf8 } from 'node:buffer'
-import { createReadStream } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join, relative, resolve } from 'node:path'
 import { Readable } from 'node:stream'
-import { documentLimits, isBlueprint } from '../document/document.ts'
+import { readEnvironmentName } from '../config.ts'
+import { isBlueprint } from '../document/document.ts'
 import { TagErrors } from '../document/scope.ts'
 import { holdsTag, TagError } from '../document/tags.ts'
 import { printValue, readText } from '../document/yaml.ts'
-import { type ErrorDetail, Problem } from '../errors.ts'
+import { type ErrorDetail, ErrorList, Problem } from '../errors.ts'
 import { isObject } from '../json-object.ts'
+import { ownerLabel } from '../models/fields.ts'
 import { reasonOf } from '../start-error.ts'
-import type { GivenValues } from './arguments.ts'
 import { mayHoldForms, withTags } from './caller-forms.ts'
+import { addWanted, readContext, refuseUnused } from './context.ts'
 import { UsageError } from './exit.ts'
-import { readUpTo } from './read-up-to.ts'
-import { callerSide } from './tags.ts'
+import { environmentOf, findProject, type Project, projectName, twoProjects } from './project.ts'
+import { callerSide, type GivenValues } from './tags.ts'
+import { problemLines, readTextOf } from './text-file.ts'
 
 /** The inputs of a command, read, and with the caller's tags resolved. */
 
@@ -23,6 +24,10 @@ export type Document = {
   readonly file: string
   readonly form: 'submission' | 'blueprint'
   readonly value: Readonly<Record<string, unknown>>
+  /** The owner that a submission names, whose value is without it: the service takes it in a header. */
+  readonly own?: string | undefined
+  /** The owner that `gatewright.yaml` gives to its path. */
+  readonly ofPath?: string | undefined
   /** The text of the file. */
   readonly text: string
   /** The body to send: JSON for a submission, YAML for a blueprint. */
@@ -41,6 +46,15 @@ export type Inputs = {
   readonly documents: readonly (Document | Unreadable)[]
   /** Values from variables and files, which output does not show. */
   readonly secrets: ReadonlySet<string>
+  readonly project: Project | null
+}
+
+/** The options of a command that reads files. */
+export type FileValues = {
+  readonly context?: readonly string[]
+  readonly 'context-file'?: string
+  readonly 'files-from'?: string
+  readonly env?: string
 }
 
 export const isUnreadable = <Other extends object>(input: Other | Unreadable): input is Unreadable => 'errors' in input
@@ -49,27 +63,53 @@ const limits = { files: 10_000, folderDepth: 16, filesAtOnce: 16 } as const
 
 const extensions = /\.(ya?ml|json)$/i
 
-/** @throws {UsageError} when no file is named, or a folder has none */
-export async function readInputs(paths: readonly string[], given: GivenValues): Promise<Inputs> {
+/**
+ * @param named none: the folder of `gatewright.yaml`
+ * @throws {UsageError} when no file is named, or a folder has none
+ */
+export async function readInputs(named: readonly string[], values: FileValues): Promise<Inputs> {
+  const project = await findProject(named)
+  const paths = named.length > 0 || project === null ? named : [relative('', project.folder) || '.']
   if (paths.length === 0) throw new UsageError('Name files or folders, or - for standard input.')
-  const { filesFrom } = given
+  const { env = readEnvironmentName(), 'files-from': filesFrom = null } = values
+  const environment = env === undefined ? undefined : await environmentOf(env, project)
+  const contextFiles = [environment?.context, values['context-file']].filter((file) => file !== undefined)
+  const context = await readContext(values.context, contextFiles)
   if (filesFrom !== null && (await stat(filesFrom).catch(() => undefined))?.isDirectory() !== true)
     throw new UsageError(`--files-from ${filesFrom} is no folder.`)
   const secrets = new Set<string>()
   const files: string[] = []
-  for (const path of paths) files.push(...(path === '-' ? ['-'] : await filesOf(path)))
+  const isNoDocument = notDocuments(project, contextFiles)
+  for (const path of paths) files.push(...(path === '-' ? ['-'] : await filesOf(path, isNoDocument)))
   if (files.filter((file) => file === '-').length > 1) throw new UsageError('Standard input (-) can be read once.')
   if (files.length > limits.files) throw new UsageError(`These are more than ${limits.files} files.`)
   const documents: (Document | Unreadable)[] = await Readable.from(files)
-    .map((file: string) => readInput(file, { ...given, secrets }), { concurrency: limits.filesAtOnce })
+    .map((file: string) => readInput(file, { context, filesFrom, secrets, project }), {
+      concurrency: limits.filesAtOnce,
+    })
     .toArray()
-  return { documents, secrets }
+  const isPart = project !== null && !paths.some((path) => resolve(path) === project.folder)
+  // A file that cannot be read may look up what the others do not.
+  if (!documents.some(isUnreadable)) await refuseUnused(context, isPart)
+  return { documents, secrets, project }
 }
 
-export async function filesOf(path: string): Promise<string[]> {
+/** Whether a file of a folder is `gatewright.yaml`, or a context file. @throws {UsageError} for that of another project */
+function notDocuments(project: Project | null, contextFiles: readonly string[]): (path: string) => boolean {
+  const ofProject = Object.values(project?.environments ?? {}).flatMap(({ context = [] }) => context)
+  const all = new Set([...ofProject, ...contextFiles].map((file) => resolve(file)))
+  return (path) => {
+    if (basename(path) !== projectName) return all.has(resolve(path))
+    if (project !== null && resolve(path) !== resolve(project.file)) throw twoProjects(project.file, path)
+    return project !== null
+  }
+}
+
+/** @param isLeftOut whether a file of a folder is left out */
+export async function filesOf(path: string, isLeftOut: (path: string) => boolean = () => false): Promise<string[]> {
   const found = await stat(path).catch(() => undefined)
   if (found?.isDirectory() !== true) return [path]
-  const files = await filesBelow(path, 0)
+  const files = (await filesBelow(path, 0)).filter((file) => !isLeftOut(file))
   if (files.length === 0) throw new UsageError(`The folder ${path} holds no .yaml, .yml or .json files.`)
   return files
 }
@@ -90,14 +130,16 @@ async function filesBelow(folder: string, depth: number): Promise<string[]> {
   return files
 }
 
-type Reading = GivenValues & { readonly secrets: Set<string> }
+type Reading = GivenValues & { readonly secrets: Set<string>; readonly project: Project | null }
 
 async function readInput(path: string, reading: Reading): Promise<Document | Unreadable> {
   const file = nameOf(path)
   const found = await readTextOf(path)
   if ('why' in found) return { file, errors: [found.why] }
   try {
-    return await toDocument(file, found.text, { ...reading, folder: path === '-' ? '.' : dirname(path) })
+    const document = await toDocument(file, found.text, { ...reading, folder: path === '-' ? '.' : dirname(path) })
+    if (isUnreadable(document) || path === '-') return document
+    return { ...document, ofPath: await reading.project?.ownerOf(path) }
   } catch (error) {
     if (error instanceof Problem) return { file, errors: problemLines(file, error) }
     if (!(error instanceof TagError)) throw error
@@ -109,18 +151,6 @@ async function readInput(path: string, reading: Reading): Promise<Document | Unr
 
 export const nameOf = (path: string): string => (path === '-' ? 'standard input' : path)
 
-/** The text of one file, with its tags. @returns the reason when it cannot be read */
-export async function readTextOf(path: string): Promise<{ readonly text: string } | { readonly why: string }> {
-  const tooLong = new Problem('invalid', `Is longer than ${documentLimits.bytes} bytes.`)
-  try {
-    const stream = path === '-' ? process.stdin : createReadStream(path)
-    const bytes = await readUpTo(stream, documentLimits.bytes, () => tooLong)
-    return isUtf8(bytes) ? { text: bytes.toString('utf8').replace(/^\uFEFF/, '') } : { why: 'Is not UTF-8.' }
-  } catch (error) {
-    return { why: error === tooLong ? tooLong.message : `Cannot be read (${reasonOf(error)}).` }
-  }
-}
-
 async function toDocument(
   file: string,
   text: string,
@@ -128,8 +158,11 @@ async function toDocument(
 ): Promise<Document | Unreadable> {
   const { caller, isUsed } = callerSide(scope)
   const errors = new TagErrors()
-  const prepare = mayHoldForms(text) ? await formsOf(text) : undefined
-  const value = readText(text, { ...caller, errors }, prepare)
+  const withForms = mayHoldForms(text) ? await formsOf(text) : undefined
+  const value = readText(text, { ...caller, errors }, (written) => {
+    if (scope.context.values.size > 0) addWanted(written, scope.context.wanted)
+    return withForms === undefined ? written : withForms(written)
+  })
   if (errors.count > 0) {
     // It is loaded for errors only: a command that works starts without it.
     const { errorsBesideTags } = await import('./check.ts')
@@ -140,7 +173,13 @@ async function toDocument(
     return { file, errors: ['Is neither a submission (app, provider_model, provider) nor a blueprint (entries).'] }
   if (form === 'blueprint') return { file, form, value, text, body: isUsed() ? printValue(value) : text }
   if (holdsTag(value)) return { file, errors: ['A submission takes no !KeyOf or !Find: write a blueprint.'] }
-  return { file, form, value, text, body: JSON.stringify(value) }
+  const { owner, ...sent } = value
+  const { data: own, error } = ownerLabel().optional().safeParse(owner)
+  if (error === undefined) return { file, form, value: sent, own, text, body: JSON.stringify(sent) }
+  const { located } = await import('./check.ts')
+  const wrong = new ErrorList()
+  for (const { message } of error.issues) wrong.add(['owner'], 'invalid_value', message)
+  return { file, ...(await located({ file, text, value }, wrong)) }
 }
 
 /** Replaces the forms of the caller. The code for it is loaded only for files that may need it. */
@@ -155,13 +194,3 @@ function formOf(value: unknown): Document['form'] | null {
   if (isBlueprint(value)) return 'blueprint'
   return 'app' in value || 'provider_model' in value || 'provider' in value ? 'submission' : null
 }
-
-/** @param file the name; empty where it is not known */
-export const problemLines = (file: string, { errors, message }: Problem): string[] =>
-  errors === undefined
-    ? [message]
-    : errors.map(({ message: text, place }) => {
-        // The text names the blueprint too.
-        const at = place?.line === undefined || file === '' ? '' : `${file}:${place.line}:${place.column} `
-        return `${at}${text.replace(/^The blueprint /, 'The file ')}`
-      })

@@ -11,7 +11,7 @@ import { toBlueprint } from '../plan/submission.ts'
 import { located } from './check.ts'
 import { UsageError } from './exit.ts'
 import type { Document, Unreadable } from './inputs.ts'
-import { type OwnerGiven, ownerOf, ownOwner, prunedBy, withOwner } from './owners.ts'
+import { namedOwner, type OwnerGiven, ownerOf, ownOwner, prunedBy, withOwner } from './owners.ts'
 import { entriesIn, type Located, locatePlace, type Part, type PathInFile, type Placed } from './places.ts'
 
 /** Joins the files of a call to one document: it is planned and applied in their order, in one transaction, with one tag. */
@@ -208,7 +208,7 @@ function refuseTooMuch(files: number, { entries, bytes }: Readonly<Record<'entri
 function owners(parts: readonly JoinedPart[], given: OwnerGiven) {
   const documents = parts.map(({ document }) => document)
   const all = new Set(documents.map((each) => ownerOf(each, given)))
-  const isNamedByAll = documents.every((each) => ownOwner(each) !== undefined)
+  const isNamedByAll = documents.every((each) => namedOwner(each) !== undefined)
   const request = isNamedByAll ? undefined : given.label
   const [only] = all.size === 1 ? all : []
   const pruned = documents.flatMap((each) => prunedBy(each, given))
@@ -219,14 +219,14 @@ function owners(parts: readonly JoinedPart[], given: OwnerGiven) {
   })
   return {
     request,
-    ...(only !== undefined && documents.some((each) => ownOwner(each) !== undefined) && { owner: only }),
+    ...(only !== undefined && documents.some((each) => namedOwner(each) !== undefined) && { owner: only }),
     ...(pruned.length > 0 && { prune: prunesOnly ? true : [...new Set(pruned)] }),
     entries,
   }
 }
 
 /** Checks the fields of a whole document here, where they have a place. The service checks its entries. */
-async function wrongIn(document: Document, given: OwnerGiven): Promise<Located> {
+export async function wrongIn(document: Document, given: OwnerGiven): Promise<Located> {
   const errors = new ErrorList()
   wrongOwner(document, given, errors)
   if (errors.any) return located(document, errors)

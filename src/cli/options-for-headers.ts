@@ -5,6 +5,7 @@ const options: readonly (readonly [RegExp, string])[] = [
   [/Gatewright-Allow: deletes=(\d+)/g, '--allow-deletes $1'],
   [/`?Gatewright-Allow`?/g, '--allow-takeover, --allow-grants or --allow-deletes'],
   [/`?Gatewright-Owner`?/g, '--owner'],
+  [/`?Gatewright-Stack`?/g, '--stack'],
   [/`?Gatewright-Message`?/g, '--message'],
   [/If-None-Match: \*|`?If-None-Match`?/g, '--create-only'],
   [/`?If-Match`?/g, '--if-match'],

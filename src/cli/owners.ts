@@ -20,14 +20,17 @@ export function readOwner(name: string, sent: string | null | undefined): string
   return owner ?? undefined
 }
 
-type Owned = Pick<Document, 'value'>
+type Owned = Pick<Document, 'value' | 'own' | 'ofPath'>
 
 /** The owner that a file names. */
-export const ownOwner = ({ value: { owner } }: Owned): string | undefined =>
-  typeof owner === 'string' ? owner : undefined
+export const ownOwner = ({ own, value: { owner } }: Owned): string | undefined =>
+  own ?? (typeof owner === 'string' ? owner : undefined)
+
+/** The owner that a file names, or that its path has. */
+export const namedOwner = (document: Owned): string | undefined => ownOwner(document) ?? document.ofPath
 
 /** The owner under which a file is applied. */
-export const ownerOf = (document: Owned, { label }: OwnerGiven): string | undefined => ownOwner(document) ?? label
+export const ownerOf = (document: Owned, { label }: OwnerGiven): string | undefined => namedOwner(document) ?? label
 
 /** The owners whose objects a file deletes where it does not name them; undefined: one that is not known. */
 export function prunedBy(document: Owned, given: OwnerGiven): readonly (string | undefined)[] {

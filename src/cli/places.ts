@@ -1,14 +1,19 @@
 import { z } from 'zod'
 import type { ErrorDetail } from '../errors.ts'
 import { isObject } from '../json-object.ts'
-import type { Answer } from './client.ts'
 
 /** Errors with their places in the caller's own file: the text that is sent may have other lines. */
 
 const detail = z.looseObject({ code: z.string(), message: z.string(), pointer: z.string().optional() })
 
 /** The errors of a 400, one by one; none for another answer. */
-export function detailsOf({ status, body }: Answer): readonly ErrorDetail[] {
+export function detailsOf({
+  status,
+  body,
+}: {
+  readonly status: number
+  readonly body: unknown
+}): readonly ErrorDetail[] {
   const { data } = z.object({ errors: z.array(detail) }).safeParse(body)
   // A newer service may have codes that this version does not know: they are only printed.
   return status === 400 && data !== undefined ? (data.errors as readonly unknown[] as readonly ErrorDetail[]) : []

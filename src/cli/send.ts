@@ -1,5 +1,5 @@
 import { messageOf, whyNoMessage } from '../runs/message.ts'
-import { type allOptions, isRunId, type readArguments, readCount, readGiven, readTimeoutMs } from './arguments.ts'
+import { type allOptions, isRunId, type readArguments, readCount, readTimeoutMs } from './arguments.ts'
 import { openClient } from './client.ts'
 import { deliver, emptyResult, type Result, type Sendable } from './deliver.ts'
 import { UsageError } from './exit.ts'
@@ -8,6 +8,7 @@ import { inOptions } from './options-for-headers.ts'
 import { type Output, openOutput } from './output.ts'
 import { type OwnerGiven, ownerOf, ownOwner, prunedBy, readOwner } from './owners.ts'
 import { readPlans, writePlans } from './plan-file.ts'
+import type { Project } from './project.ts'
 import { codeOfResults, outcomesOf, printResult, printTotals, toJson } from './report.ts'
 import { writeSummary } from './summary.ts'
 
@@ -30,9 +31,12 @@ export async function sendFiles(
   readOwner('--owner', owner)
   if (paths.length > 0 && run !== undefined) throw new UsageError('Use either files or --run.')
   const inputs =
-    run === undefined ? await readInputs(paths, readGiven(values)) : { documents: [], secrets: new Set<string>() }
+    run === undefined
+      ? await readInputs(paths, values)
+      : { documents: [], secrets: new Set<string>(), project: undefined }
+  const stack = stackOf(values, inputs.project)
   const output = openOutput(values, inputs.secrets)
-  const client = await openClient(output)
+  const client = await openClient(output, values, inputs.project)
   readOwner('GATEWRIGHT_OWNER', client.owner)
   // As it was written: the owner in a file is compared with it.
   const given = { label: owner ?? client.owner ?? undefined, isOption: owner !== undefined }
@@ -58,7 +62,7 @@ export async function sendFiles(
         mode,
         isReset: values.reset === true || isAll,
         isAll,
-        headers: headersOf(values, document.owner, tags[index] ?? null),
+        headers: headersOf(values, { owner: document.owner, stack, tag: tags[index] ?? null }),
         waits: values['no-wait'] !== true,
         timeoutMs,
       })
@@ -87,6 +91,19 @@ function tagsOf(tag: string | null, file: string | undefined) {
   }
 }
 
+/** @throws {UsageError} for two stacks, and with `--each` */
+function stackOf({ stack: sent, each }: SendValues, project: Project | null | undefined): string | undefined {
+  const given = readOwner('--stack', sent)
+  const own = project?.stack
+  if (given !== undefined && own !== undefined && given !== own)
+    throw new UsageError(
+      `--stack is ${JSON.stringify(given)}, and ${project?.file} names the stack ${JSON.stringify(own)}: leave one out.`,
+    )
+  const stack = given ?? own
+  if (stack === undefined || each !== true) return stack
+  throw new UsageError('--each is not for a stack: each file would leave over what the others name.')
+}
+
 /** The document of a former run, which the service has. It has an owner of its own. @throws {UsageError} */
 function formerRun(id: string, owner: string | undefined): Sendable {
   if (!isRunId(id)) throw new UsageError('--run takes the id of a run, as "gatewright runs" lists it.')
@@ -109,6 +126,11 @@ async function toSend(
   const readable = inputs.filter((each): each is Document => !isUnreadable(each))
   if (isEach) refuseEach(readable, given, values.all === true)
   const refused = inputs.filter((each) => isUnreadable(each))
+  for (const each of readable) {
+    if (!given.isOption || each.own === undefined || each.own === given.label) continue
+    const { wrongIn } = await import('./joined.ts')
+    refused.push({ file: each.file, ...(await wrongIn(each, given)) })
+  }
   if (readable.length > 1) {
     const { compareFiles, joinFiles } = await import('./joined.ts')
     const compared = await compareFiles(readable, given)
@@ -126,9 +148,14 @@ async function toSend(
     if (isUnreadable(each)) return each
     const wrong = byFile.get(each.file)
     if (wrong !== undefined) return wrong
-    const owner = given.isOption || ownOwner(each) === undefined ? given.label : undefined
-    return { ...toPut(each), owner, parts: [{ document: each, from: 0 }] }
+    return { ...toPut(each), owner: inHeader(each, given), parts: [{ document: each, from: 0 }] }
   })
+}
+
+/** The owner that is sent beside a file. A blueprint has its own one in it: the service compares it with `--owner`. */
+function inHeader(document: Document, given: OwnerGiven): string | undefined {
+  if (document.form === 'submission' || ownOwner(document) === undefined) return ownerOf(document, given)
+  return given.isOption ? given.label : undefined
 }
 
 /** Refuses options with `--each` that concern all files of an owner together. */
@@ -180,7 +207,10 @@ function checkedMessage(sent = ''): Record<string, string> {
 }
 
 /** Conditions of an apply, as headers. */
-function headersOf(values: SendValues, owner: string | undefined, tag: string | null): Record<string, string> {
+function headersOf(
+  values: SendValues,
+  { owner, stack, tag }: { readonly owner: string | undefined; stack: string | undefined; tag: string | null },
+): Record<string, string> {
   const deletes = values['allow-deletes']
   const words = [
     ...(values['allow-grants'] ? ['grants'] : []),
@@ -192,6 +222,7 @@ function headersOf(values: SendValues, owner: string | undefined, tag: string | 
   return {
     // `fetch` sends headers as Latin-1, and the server reads them as UTF-8.
     ...(owner !== undefined && { 'gatewright-owner': Buffer.from(owner).toString('latin1') }),
+    ...(stack !== undefined && { 'gatewright-stack': Buffer.from(stack).toString('latin1') }),
     ...checkedMessage(values.message),
     ...(words.length > 0 && { 'gatewright-allow': words.join(', ') }),
     ...(values['create-only'] && { 'if-none-match': '*' }),

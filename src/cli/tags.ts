@@ -5,12 +5,14 @@ import { readVariable } from '../config.ts'
 import type { Caller } from '../document/scope.ts'
 import { type Expression, TagError } from '../document/tags.ts'
 import { reasonOf } from '../start-error.ts'
-import type { GivenValues } from './arguments.ts'
+import type { Context } from './context.ts'
 import { shortestSecret } from './output.ts'
 
 /** `!Env`, `!File` and `--context`: values that only the caller has. */
 
-export type Given = GivenValues & {
+export type GivenValues = { readonly context: Context; readonly filesFrom: string | null }
+
+type Given = GivenValues & {
   /** The folder of the document. Paths of `!File` are relative to it. */
   readonly folder: string
   /** Values of `!Env` and `!File` are added: output does not show them. */
@@ -26,8 +28,9 @@ export function callerSide({ folder, filesFrom, context, secrets }: Given): {
   let isUsed = false
   const given = {
     get: (name: string) => {
-      const value = context.get(name)
+      const value = context.values.get(name)
       isUsed ||= value !== undefined
+      context.wanted.add(name)
       return value
     },
   }

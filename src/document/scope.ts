@@ -45,7 +45,7 @@ export type Caller = {
   /** @returns undefined when there is none. `keep`: the tags stay as they are */
   readonly read: ((tag: Expression, name: string) => string | undefined) | 'keep'
   /** `--context`, which takes precedence over the context of the document. */
-  readonly context: Pick<ReadonlyMap<string, string>, 'get'>
+  readonly context: { get(name: string): string | number | boolean | undefined }
 }
 
 /** `refuse`: the service has neither the variables nor the files of the caller. */

@@ -162,13 +162,17 @@ function submissionOf(registry: Registry): JsonObject {
     return toTake({ ...schema, properties: { ...propertiesOf(schema), was } })
   }
   const app = application && withWas(application)
+  const owner = {
+    type: 'string',
+    description: 'The label under which both are managed. The program `gatewright` sends it as `Gatewright-Owner`.',
+  }
   return {
     type: 'object',
     required: ['app', 'provider_model', 'provider'],
     discriminator: { propertyName: 'provider_model' },
     oneOf: usualFirst(registry).map((kind) => ({
       title: kind.provider.verboseName,
-      properties: { app, provider_model: { type: 'string', enum: [kind.name] }, provider: withWas(kind) },
+      properties: { app, owner, provider_model: { type: 'string', enum: [kind.name] }, provider: withWas(kind) },
       additionalProperties: false,
     })),
   }

@@ -42,7 +42,7 @@ test('each example is applied, and a second time changes nothing', async () => {
   for (const [title, text] of examples.filter(([, text]) => text !== '')) {
     const file = join(folder, 'example.yaml')
     writeFileSync(file, text)
-    const { documents } = await readInputs([file], { context: new Map(), filesFrom: null })
+    const { documents } = await readInputs([file], {})
     const [document] = documents
     if (document === undefined || isUnreadable(document)) throw new Error(`${title}: ${document?.errors}`)
     const headers = { 'content-type': 'application/yaml' }

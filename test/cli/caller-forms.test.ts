@@ -14,7 +14,7 @@ vi.stubEnv('GW_TEST_FORM', 'from a variable')
 async function read(document: object) {
   const path = join(folder, 'document.json')
   writeFileSync(path, JSON.stringify(document, null, 2))
-  const { documents, secrets } = await readInputs([path], { context: new Map(), filesFrom: null })
+  const { documents, secrets } = await readInputs([path], {})
   const [found] = documents
   return { found, secrets, value: found !== undefined && 'value' in found ? found.value : undefined }
 }

@@ -20,8 +20,8 @@ async function nameFrom(
   filesFrom: string | null = null,
 ): Promise<unknown> {
   const { documents } = await readInputs([file('value.yaml', `app:\n  name: ${text}\n`)], {
-    context: new Map(Object.entries(context)),
-    filesFrom,
+    context: Object.entries(context).map((pair) => pair.join('=')),
+    ...(filesFrom !== null && { 'files-from': filesFrom }),
   })
   const [document] = documents
   if (document === undefined || 'errors' in document)
@@ -34,9 +34,7 @@ const where = `${join(folder, 'value.yaml')}:2:9 `
 test('a number that would lose digits is refused at its line, in a file of JSON too', async () => {
   const expected = [`${where}Is a number that is not kept digit for digit: send it as text, in quotes.`]
   for (const text of ['1056712345678901234', '1e400', '.inf']) expect(await nameFrom(text)).toEqual(expected)
-  const { documents } = await readInputs([file('value.json', '{"app": {\n  "name": 1056712345678901234}}')], {
-    ...{ context: new Map(), filesFrom: null },
-  })
+  const { documents } = await readInputs([file('value.json', '{"app": {\n  "name": 1056712345678901234}}')], {})
   expect(documents).toMatchObject([{ errors: [expect.stringMatching(/value\.json:2:11 Is a number/)] }])
   expect(await nameFrom('"1056712345678901234"')).toBe('1056712345678901234')
 })
@@ -131,7 +129,7 @@ test('of a folder all YAML and JSON files are read, sorted, with those of its fo
   mkdirSync(join(top, '.hidden'))
   for (const name of ['c.json', 'a.yaml', 'b/z.yml', 'notes.txt', '.hidden/x.yaml', '.y.yaml'])
     file(`top/${name}`, '{app: {}}')
-  const { documents } = await readInputs([top], { context: new Map(), filesFrom: null })
+  const { documents } = await readInputs([top], {})
   expect(documents.map((document) => document.file)).toEqual(
     ['a.yaml', 'b/z.yml', 'c.json'].map((name) => join(top, name)),
   )
@@ -267,7 +265,7 @@ describe('all tags without a value are reported in one run', () => {
         '',
       ].join('\n'),
     )
-    const { documents } = await readInputs([path], { context: new Map(), filesFrom: null })
+    const { documents } = await readInputs([path], {})
     const none = (what: string) => `!Env: the variable ${what} is not set, or is empty, and there is no default.`
     const errors = [
       `2:15 ${none('NO_CONTEXT')}`,
@@ -290,7 +288,7 @@ describe('all tags without a value are reported in one run', () => {
       'tags-of-submission.yaml',
       'app: {name: !Env NO_NAME, slug: "!!"}\nprovider_model: service_providers_oauth2.oauth2provider\nprovider: {name: x, client_type: 7, client_secret: !Env NO_SECRET}\n',
     )
-    const { documents } = await readInputs([path], { context: new Map(), filesFrom: null })
+    const { documents } = await readInputs([path], {})
     expect(documents).toMatchObject([
       {
         errors: [
@@ -309,7 +307,7 @@ describe('all tags without a value are reported in one run', () => {
       (_, index) => `- {model: service_core.group, identifiers: {name: !Env NO_${index}}}\n`,
     )
     const path = file('export.yaml', `version: 1\nentries:\n${entries.join('')}`)
-    const { documents } = await readInputs([path], { context: new Map(), filesFrom: null })
+    const { documents } = await readInputs([path], {})
     const { errors = [] } = documents[0] as { errors?: readonly string[] }
     expect(errors).toHaveLength(501)
     expect(errors[210]).toBe(

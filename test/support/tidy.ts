@@ -324,17 +324,17 @@ export const filesAreShort: Rule = (files) =>
  * needs it, with the reason.
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
-  src: 2329,
+  src: 2341,
   'src/api': 1705,
   'src/apply': 2734,
-  'src/cli': 5249,
+  'src/cli': 5676,
   'src/dashboard': 4652,
   'src/db': 2231,
   'src/document': 1817,
   'src/http': 2602,
   'src/lists': 1878,
   'src/models': 2744,
-  'src/openapi': 1349,
+  'src/openapi': 1353,
   'src/plan': 4405,
   'src/queue': 1257,
   'src/rights': 1335,
@@ -344,7 +344,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/tracing': 177,
   'src/views': 2636,
   'src/waits': 316,
-  test: 68_732,
+  test: 69_097,
   workers: 117,
 }
 

@@ -23,7 +23,7 @@ export async function run(args: readonly string[]): Promise<number> {
   if (id === undefined || others.length > 0) throw new UsageError('cancel takes the id of one run.')
   readRunId(id)
   const output = openOutput(values)
-  const client = await openClient(output)
+  const client = await openClient(output, values)
   const withinMs = readTimeoutMs(values.timeout, 30)
   const path = `/blueprints/runs/${id}/`
   const answer = await sendUntilAnswered(client, 'POST', `${path}cancel/`, withinMs)

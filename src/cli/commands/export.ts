@@ -13,6 +13,7 @@ import { labelOf, naturalKey, type Row, targets } from '../export/rows.ts'
 import { filesOf } from '../inputs.ts'
 import { attempt, openOutput, writeOut } from '../output.ts'
 import { readOwner } from '../owners.ts'
+import { projectName } from '../project.ts'
 
 /** `gatewright export`: writes the configuration as one blueprint or as a folder of them. */
 
@@ -46,7 +47,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const timeoutMs = readTimeoutMs(values.timeout)
   const output = openOutput(values)
   const onRead = (count: number, of: number) => output.progress(count, of, 'rows')
-  const reading = { client: await openClient(output), registry, timeoutMs, onRead }
+  const reading = { client: await openClient(output, values), registry, timeoutMs, onRead }
   const selection = { models, owner, applications, isOneDocument: directory === undefined }
   const chosen = await withRows(reading, selection, (rows) => choose(rows, selection))
   const { where, notes } = await (directory === undefined
@@ -79,7 +80,8 @@ async function toFolder(chosen: Chosen, directory: string): Promise<Written> {
     attempt(`${dirname(file)} cannot be made`, () => mkdirSync(dirname(file), { recursive: true }))
     writeOut(file, text)
   }
-  const others = (await filesOf(directory)).filter((path) => !written.has(path)).sort()
+  const isProject = (path: string) => path === join(directory, projectName)
+  const others = (await filesOf(directory, isProject)).filter((path) => !written.has(path)).sort()
   const named = files.map(({ path, owner, rows }) => ({ file: path, owner: owner ?? null, entries: rows.length }))
   const stale = 'These stand there too, and are not of this export. Remove those whose objects are gone'
   return {

@@ -1,10 +1,12 @@
 import { loadRegistry } from '../../models/registry.ts'
-import { flag, readArguments, readContext, text, texts } from '../arguments.ts'
+import { flag, readArguments, text, texts } from '../arguments.ts'
+import { readPairs } from '../context.ts'
 import { type ExitCode, exitCodes, UsageError } from '../exit.ts'
 import type { Skipped } from '../import/sources.ts'
 import { type Given, type Imported, importFiles, type Judgement } from '../importing.ts'
-import { filesOf, nameOf, readTextOf } from '../inputs.ts'
+import { filesOf, nameOf } from '../inputs.ts'
 import { type Output, openOutput, shown, writeOut } from '../output.ts'
+import { readTextOf } from '../text-file.ts'
 
 /** `gatewright import`: converts a document of another service of this API family. */
 
@@ -30,7 +32,7 @@ const options = { out: text, context: texts, json: flag } as const
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, options)
   if (positionals.length === 0) throw new UsageError('import takes files and folders, or - for standard input.')
-  const context = readContext(values.context)
+  const context = new Map(readPairs(values.context))
   const files = await Promise.all(positionals.map((path) => (path === '-' ? [path] : filesOf(path))))
   const given = await Promise.all(files.flat().map(read))
   const imported = await importFiles(given, context, await loadRegistry())

@@ -30,7 +30,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const leftMs = () => Math.max(1, endsAt - performance.now())
   const isFollowed = values.follow === true
   const withinMs = isFollowed ? leftMs() : Math.min(leftMs(), 30_000)
-  const client = await openClient(output)
+  const client = await openClient(output, values)
   const path = `/blueprints/runs/${id ?? (await newest(client, withinMs))}/`
   let found: Run | undefined
   if (isFollowed) endWithoutReader(() => codeOf(found))

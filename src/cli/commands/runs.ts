@@ -43,12 +43,12 @@ const parameters: Readonly<Record<string, string>> = { 'request-id': 'request_id
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, options)
   if (positionals.length > 0) throw new UsageError('runs takes no names: gatewright logs ID prints one run.')
-  const { limit, timeout, json: _, ...filters } = values
+  const { limit, timeout, json: _, env: __, ...filters } = values
   const query: Record<string, string> = { page_size: String(readCount('--limit', limit, { initial: 20, max: 100 })) }
   for (const [option, value] of Object.entries(filters)) query[parameters[option] ?? option] = value
   const withinMs = readTimeoutMs(timeout, 30)
   const output = openOutput(values)
-  const client = await openClient(output)
+  const client = await openClient(output, values)
   if (query.request_id !== undefined) query.submitter ??= String((await readMe(client, withinMs)).pk)
   const found = await readRuns(client, query, withinMs)
   output.json(found)

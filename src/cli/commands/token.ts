@@ -40,7 +40,7 @@ export async function run(args: readonly string[]): Promise<number> {
   })
   const withinMs = readTimeoutMs(values.timeout, 60)
   const output = openOutput(values)
-  const client = await openClient(output)
+  const client = await openClient(output, values)
   // Neither request can be repeated: a token is created once, and its key viewed once.
   const once = async <Schema extends z.ZodType>(method: 'GET' | 'POST', path: string, schema: Schema) => {
     const answer = await client.send(method, path, { withinMs, ...(method === 'POST' && { body }) })

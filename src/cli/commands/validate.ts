@@ -1,4 +1,4 @@
-import { fileHelp, fileOptions, readArguments, readGiven } from '../arguments.ts'
+import { fileHelp, fileOptions, readArguments } from '../arguments.ts'
 import { errorsOf } from '../check.ts'
 import { emptyResult, type Result } from '../deliver.ts'
 import { type Document, isUnreadable, readInputs } from '../inputs.ts'
@@ -18,7 +18,7 @@ ${fileHelp}`
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, fileOptions)
-  const { documents, secrets } = await readInputs(positionals, readGiven(values))
+  const { documents, secrets } = await readInputs(positionals, values)
   const output = openOutput(values, secrets)
   const readable = documents.filter((each): each is Document => !isUnreadable(each))
   const { refused } = await compareFiles(readable, { label: undefined, isOption: false })

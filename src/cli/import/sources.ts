@@ -1,7 +1,7 @@
 import { readForeign } from '../../document/yaml.ts'
 import { Problem } from '../../errors.ts'
 import { isObject } from '../../json-object.ts'
-import { problemLines } from '../inputs.ts'
+import { problemLines } from '../text-file.ts'
 
 /** The documents of a file, and those in the data of ConfigMap and Secret manifests. */
 

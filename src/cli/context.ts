@@ -1,0 +1,84 @@
+import { z } from 'zod'
+import { Expression } from '../document/tags.ts'
+import { ErrorList } from '../errors.ts'
+import { unknownName } from '../messages.ts'
+import { UsageError } from './exit.ts'
+import type { SourceFile } from './places.ts'
+import { readSettings, wrongIn } from './text-file.ts'
+
+/** The caller's values for `!Context`: `--context`, else `--context-file`, else the context file of the environment. */
+
+export type ContextValue = string | number | boolean
+
+export type Context = {
+  readonly values: ReadonlyMap<string, ContextValue>
+  /** The keys of `--context`. */
+  readonly options: readonly string[]
+  readonly files: readonly (SourceFile & { readonly settings: Readonly<Record<string, ContextValue>> })[]
+  /** The names that documents look up. */
+  readonly wanted: Set<string>
+}
+
+const limits = { keys: 1_000, key: 255, text: 100_000 } as const
+
+const form = z
+  .record(
+    z.string(),
+    z.union([z.string().max(limits.text), z.number(), z.boolean()], 'Must be text, a number, true or false.'),
+  )
+  .superRefine((all, context) => {
+    const keys = Object.keys(all)
+    if (keys.length > limits.keys)
+      context.addIssue({ code: 'custom', message: `Must be at most ${limits.keys} entries.` })
+    if (keys.some((key) => key === '' || key.length > limits.key))
+      context.addIssue({ code: 'custom', message: `A key has 1 to ${limits.key} characters.` })
+  })
+
+/** `KEY=VALUE` texts. @throws {UsageError} */
+export const readPairs = (pairs: readonly string[] = []) =>
+  pairs.map((pair) => {
+    const at = pair.indexOf('=')
+    if (at < 1) throw new UsageError(`--context takes KEY=VALUE, not ${JSON.stringify(pair.slice(0, 100))}.`)
+    return [pair.slice(0, at), pair.slice(at + 1)] as const
+  })
+
+/** @param files the least important first @throws {UsageError} */
+export async function readContext(pairs: readonly string[] | undefined, files: readonly string[]): Promise<Context> {
+  const options = readPairs(pairs)
+  const read = await Promise.all(files.map((file) => readSettings(file, form)))
+  return {
+    values: new Map([...read.flatMap(({ settings }) => Object.entries(settings)), ...options]),
+    options: options.map(([key]) => key),
+    files: read,
+    wanted: new Set(),
+  }
+}
+
+/** Adds the names of `!Context` in a document, also those in branches that are not taken. */
+export function addWanted(written: unknown, wanted: Set<string>, seen = new Set<object>()): void {
+  if (typeof written !== 'object' || written === null || seen.has(written)) return
+  seen.add(written)
+  const content = written instanceof Expression ? written.content : written
+  if (written instanceof Expression && written.name === '!Context')
+    wanted.add(typeof content === 'string' ? (content.split(/\s/)[0] ?? '') : String(Object.values(content)[0]))
+  if (typeof content === 'object') for (const each of Object.values(content)) addWanted(each, wanted, seen)
+}
+
+/**
+ * Refuses keys that no document looks up.
+ *
+ * @param isPart whether other documents, which are not read, may look up those of files
+ * @throws {UsageError} with the place of each
+ */
+export async function refuseUnused({ options, files, wanted }: Context, isPart: boolean): Promise<void> {
+  const unused = (keys: readonly string[]) => keys.filter((key) => !wanted.has(key))
+  const why = (key: string) =>
+    unknownName('key', key, wanted).replace(/^Unknown key/, 'No file has !Context of this name')
+  const lines = unused(options).map((key) => `--context ${key}: ${why(key)}`)
+  for (const { settings, ...source } of isPart ? [] : files) {
+    const errors = new ErrorList()
+    for (const key of unused(Object.keys(settings))) errors.add([key], 'unknown_field', () => why(key))
+    if (errors.any) lines.push((await wrongIn(source, errors)).message)
+  }
+  if (lines.length > 0) throw new UsageError(lines.join('\n'))
+}
