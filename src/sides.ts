@@ -10,16 +10,17 @@ export type Sides = { readonly from?: unknown; readonly to?: unknown }
 /** A difference at a path. Without `from`, an item or member was added; without `to`, it was removed. */
 export type Difference = { readonly path: string; readonly from?: string; readonly to?: string }
 
-/** The most differences of each kind: added, removed, changed. */
-const mostOfKind = 10
 /** Characters before and after a place where texts differ. */
 const context = 12
 
 /** @property kept the items of the list that are the same on both sides */
 type DifferenceAt = { readonly path: string; readonly sides: Sides; readonly kept?: readonly unknown[] }
 
-/** @property length characters of a text, unless more are needed to distinguish it from another */
-type TextForm = { readonly length?: number; readonly textOf?: (value: unknown) => string }
+/**
+ * @property length characters of a text, unless more are needed to distinguish it from another
+ * @property most differences of each kind: added, removed, changed
+ */
+type TextForm = { readonly length?: number; readonly most?: number; readonly textOf?: (value: unknown) => string }
 
 /**
  * Lists how two values of a field differ. All surfaces that show a change list these.
@@ -30,12 +31,12 @@ type TextForm = { readonly length?: number; readonly textOf?: (value: unknown) =
 export function differences(
   name: string,
   { from, to }: Sides,
-  { length = 160, textOf = asText }: TextForm = {},
+  { length = 160, most = 10, textOf = asText }: TextForm = {},
 ): { readonly listed: readonly Difference[]; readonly more: number } {
   const found = (markerText(from) ?? markerText(to)) ? [] : between(name, from, to, true)
   const all = found.length > 0 ? found : [{ path: name, sides: { from, to } }]
   const kinds = Map.groupBy(all, ({ sides }) => Object.keys(sides).join())
-  const some = new Set([...kinds.values()].flatMap((each) => each.slice(0, mostOfKind)))
+  const some = new Set([...kinds.values()].flatMap((each) => each.slice(0, most)))
   const paths = Map.groupBy(
     all.filter((each) => some.has(each)),
     ({ path }) => path,

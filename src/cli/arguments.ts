@@ -1,4 +1,5 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util'
+import { nearest } from '../messages.ts'
 import { UsageError } from './exit.ts'
 
 type Options = NonNullable<ParseArgsConfig['options']>
@@ -6,19 +7,18 @@ type Options = NonNullable<ParseArgsConfig['options']>
 /** @param options those of the command, beside `--env` @throws {UsageError} for one that it does not have */
 export function readArguments<const Known extends Options>(args: readonly string[], options: Known) {
   try {
-    return parseArgs({ args: withTags(args), options: { ...options, env: text }, allowPositionals: true })
+    return parseArgs({ args: [...args], options: { ...options, env: text }, allowPositionals: true })
   } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error))
+    const { message } = error instanceof Error ? error : new Error(String(error))
+    const [, unknown] = /^Unknown option '(-[^']*)'/.exec(message) ?? []
+    if (unknown === undefined) throw new UsageError(message)
+    const near = nearest(
+      unknown,
+      Object.keys(options).map((name) => `--${name}`),
+    )
+    throw new UsageError(`Unknown option '${unknown}'.${near === undefined ? '' : ` Did you mean ${near}?`}`)
   }
 }
-
-/** The tag of a plan may begin with a dash, and is no option then. */
-const withTags = (args: readonly string[]): string[] =>
-  args.flatMap((arg, index) => {
-    const next = args[index + 1] ?? ''
-    if (arg === '--if-match' && /^-[\w-]{21}$/.test(next)) return [`${arg}=${next}`]
-    return args[index - 1] === '--if-match' && /^-[\w-]{21}$/.test(arg) ? [] : [arg]
-  })
 
 /** The values of options: one, one each time that the option is repeated, or none. */
 export const text = { type: 'string' } as const
@@ -34,21 +34,6 @@ export const fileOptions = {
   summary: text,
 } as const
 
-/** The options of every command that sends files. */
-const sendOptions = {
-  ...fileOptions,
-  owner: text,
-  stack: text,
-  'allow-grants': flag,
-  'allow-takeover': flag,
-  'allow-deletes': text,
-  'create-only': flag,
-  each: flag,
-  'keep-going': flag,
-  message: text,
-  timeout: text,
-} as const
-
 export const fileHelp = `  FILE...              files, folders (their .yaml, .yml and .json files, sorted), or - for standard input; without one, the
                        folder of gatewright.yaml
   --context KEY=VALUE  the value of !Context KEY; repeat it for more
@@ -58,29 +43,38 @@ export const fileHelp = `  FILE...              files, folders (their .yaml, .ym
   --summary FILE       writes a Markdown summary, for a pull request
 `
 
+/** The options of the commands that send files, or the document of a former run. */
+const sendOptions = {
+  ...fileOptions,
+  owner: text,
+  stack: text,
+  'allow-grants': flag,
+  'allow-takeover': flag,
+  each: flag,
+  'keep-going': flag,
+  timeout: text,
+  reset: flag,
+} as const
+
 export const sendHelp = `${fileHelp}  --owner LABEL        you manage the applications and providers under this label (default: GATEWRIGHT_OWNER)
   --stack NAME         the files are all that this stack manages (default: stack of gatewright.yaml)
   --allow-grants       give rights to users whom the file does not name
-  --allow-takeover     include what another owner manages or another user made; it belongs to your owner afterwards
-  --allow-deletes N    delete the N applications and providers of owners with prune: true that no file names
-  --create-only        refuse what is there already
+  --allow-takeover     include what another owner or stack manages, or another user made; it is yours afterwards
   --each               send each file on its own: what one file would create is not there in the plan of the next
   --keep-going         with --each: go on behind a file that is refused
-  --message TEXT       why: a line of at most 300 characters, kept with each run; write no secret
   --timeout SECONDS    how long to wait for the outcome of each file (default 120)
+  --reset              fields that the files do not name go back to their defaults, except for secrets, generated values and members
 `
 
-/** The options of the commands that may put unnamed fields back to their defaults, and take a former run. */
-const runOptions = { ...sendOptions, run: text, reset: flag } as const
-
-export const planOptions = { ...runOptions, out: text } as const
-export const applyOptions = { ...runOptions, 'no-wait': flag, 'if-match': text, 'plan-file': text } as const
-export const diffOptions = { ...sendOptions, all: flag } as const
-export const allOptions = { ...planOptions, ...applyOptions, ...diffOptions } as const
-
-export const runHelp = `${sendHelp}  --reset              fields that the files do not name go back to their defaults, except for secrets, generated values and members
-  --run ID             instead of files: the document of a former run, as the service stored it
-`
+export const planOptions = { ...sendOptions, out: text, full: flag } as const
+export const applyOptions = {
+  ...sendOptions,
+  'allow-deletes': text,
+  message: text,
+  'no-wait': flag,
+  'plan-file': text,
+} as const
+export const allOptions = { ...planOptions, ...applyOptions } as const
 
 /** @throws {UsageError} */
 export const readTimeoutMs = (text: string | undefined, defaultS = 120): number =>

@@ -27,7 +27,7 @@ export type Client = {
    * @param path a path below the prefix of the API, or with it, like those in answers
    * @returns the reason when there is no answer
    */
-  send(method: 'GET' | 'POST' | 'PUT', path: string, request?: Request): Promise<Answer | NoAnswer>
+  send(method: 'DELETE' | 'GET' | 'POST' | 'PUT', path: string, request?: Request): Promise<Answer | NoAnswer>
 }
 
 export type Request = {
@@ -196,7 +196,7 @@ export const read = async <Schema extends z.ZodType>(
  */
 export async function sendUntilAnswered(
   client: Client,
-  method: 'GET' | 'POST',
+  method: 'DELETE' | 'GET' | 'POST',
   path: string,
   withinMs: number,
   headers: Request['headers'] = {},

@@ -23,21 +23,19 @@ export type Result = {
   readonly logs: readonly string[]
   /** The reasons of a refusal, or of an unknown outcome. */
   readonly errors: readonly string[]
-  /** The errors of a 400, one by one. */
+  /** The errors of a refusal, one by one. */
   readonly details: readonly ErrorDetail[]
   /** The HTTP status that refused it. */
   readonly status?: number
   /** The change of each entry; null when they are not known. */
   readonly changes: readonly Change[] | null
-  /** The objects that the owner manages and the document does not name; null when they were not requested. */
-  readonly unnamed?: Run['unnamed']
   /** Fields that the document before named, and that keep their values. */
   readonly unmanaged?: Run['unmanaged']
   /** Fields that a roll back leaves as they are, though they were changed since the former run. */
   readonly not_put_back?: Run['not_put_back']
   /** The path of the run. */
   readonly run: string | null
-  /** The tag of a plan, for `--if-match` of the apply. */
+  /** The tag of a plan: `--out` writes it. */
   readonly etag: string | null
 }
 
@@ -71,8 +69,6 @@ export type Delivery = {
   readonly mode: 'plan' | 'apply'
   /** Whether fields that the document does not name go back to their defaults. */
   readonly isReset: boolean
-  /** Whether objects that the owner manages and the document does not name are a difference. */
-  readonly isAll: boolean
   readonly headers: Readonly<Record<string, string>>
   /** Whether the answer waits for the run; false: `Prefer: respond-async`. */
   readonly waits: boolean
@@ -189,10 +185,9 @@ const isOutcome = ({ state, reason, cancelled_by }: Run): boolean =>
   (state === 'cancelled' && cancelled_by != null)
 
 /** @param run null when its changes cannot be read */
-function done({ mode, isAll }: Delivery, run: Run | null, { logs, etag }: Pick<Result, 'logs' | 'etag'>): PartOfResult {
-  const { changes = null, unnamed, unmanaged, not_put_back } = run ?? {}
-  const isWhole = !isAll || (unnamed ?? []).length === 0
-  const isUnchanged = isWhole && changes?.every(({ action }) => action === 'unchanged') === true
+function done({ mode }: Delivery, run: Run | null, { logs, etag }: Pick<Result, 'logs' | 'etag'>): PartOfResult {
+  const { changes = null, unmanaged, not_put_back } = run ?? {}
+  const isUnchanged = changes?.every(({ action }) => action === 'unchanged') === true
   const outcome = isUnchanged ? 'unchanged' : mode === 'apply' ? 'applied' : 'changes'
-  return { outcome, logs, changes, unnamed, unmanaged, not_put_back, etag }
+  return { outcome, logs, changes, unmanaged, not_put_back, etag }
 }

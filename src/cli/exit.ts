@@ -3,7 +3,7 @@ export const exitCodes = { done: 0, refused: 1, changes: 2, unknown: 3, interrup
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
 
-export const exitCodeHelp = `Exit codes: 0 done or nothing to do, 1 refused, 2 changes (plan, diff), 3 unreachable or unknown,
+export const exitCodeHelp = `Exit codes: 0 done or nothing to do, 1 refused, 2 changes (plan), 3 unreachable or unknown,
 130 interrupted (SIGINT), 143 ended (SIGTERM).
 `
 

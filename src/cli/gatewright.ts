@@ -18,17 +18,31 @@ const commands: Readonly<Record<string, { readonly summary: string; load(): Prom
   validate: { summary: 'check files, without a service', load: () => import('./commands/validate.ts') },
   plan: { summary: 'report what apply would do', load: () => import('./commands/plan.ts') },
   apply: { summary: 'apply files, and wait for the outcome', load: () => import('./commands/apply.ts') },
-  diff: { summary: 'compare what stands with files', load: () => import('./commands/diff.ts') },
   import: {
     summary: 'report what of a document of this API family applies',
     load: () => import('./commands/import.ts'),
   },
   export: { summary: 'print what is configured as a blueprint', load: () => import('./commands/export.ts') },
-  runs: { summary: 'list runs, the newest first', load: () => import('./commands/runs.ts') },
+  rollback: { summary: 'go back to the run before', load: () => import('./commands/rollback.ts') },
+  stack: { summary: 'show what repositories manage', load: () => import('./commands/stack.ts') },
+  runs: { summary: 'list runs, the newest first; cancel one that waits', load: () => import('./commands/runs.ts') },
   logs: { summary: 'print the logs of a run; -f waits for its end', load: () => import('./commands/logs.ts') },
-  cancel: { summary: 'cancel a run that is queued', load: () => import('./commands/cancel.ts') },
-  schema: { summary: 'print the JSON Schema of files, for editors', load: () => import('./commands/schema.ts') },
-  token: { summary: 'create an access token', load: () => import('./commands/token.ts') },
+  token: { summary: 'create, list and revoke access tokens', load: () => import('./commands/token.ts') },
+}
+
+/** Commands of the version before, with their words of now. They go with the next version. */
+const former: Readonly<Record<string, readonly string[]>> = {
+  cancel: ['runs', 'cancel'],
+  diff: ['plan', '--full'],
+  schema: ['validate', '--schema'],
+}
+
+/** `diff --all FILE` -> `plan --full --reset FILE`, `help plan` -> `plan --help` */
+function inWordsOfNow(args: readonly string[]): readonly string[] {
+  const [name = '', ...rest] = args
+  if (name === 'help' && rest[0] !== undefined) return [rest[0], '--help']
+  if (!Object.hasOwn(former, name)) return args
+  return [...(former[name] ?? []), ...rest.map((arg) => (name === 'diff' && arg === '--all' ? '--reset' : arg))]
 }
 
 const listed = () =>
@@ -42,7 +56,7 @@ const environmentHelp = `--env NAME, or GATEWRIGHT_ENV, takes the URL and the co
 const usage = () => `gatewright COMMAND [OPTIONS]
 
 ${listed()}
-gatewright COMMAND --help describes a command, gatewright --version prints the version.
+gatewright help COMMAND describes a command, gatewright --version prints the version.
 ${environmentHelp}
 Environment: GATEWRIGHT_URL (default http://127.0.0.1:9000), GATEWRIGHT_TOKEN or GATEWRIGHT_TOKEN_FILE (default, for a
 service on this machine: the token that its first start wrote to DATA_DIR), GATEWRIGHT_OWNER, GATEWRIGHT_REQUEST_ID,
@@ -52,7 +66,7 @@ ${exitCodeHelp}`
 
 /** @returns the exit code */
 async function main(args: readonly string[]): Promise<number> {
-  const [name, ...rest] = args
+  const [name, ...rest] = inWordsOfNow(args)
   if (name === undefined || name === 'help' || name === '--help' || name === '-h') {
     process.stdout.write(usage())
     return name === undefined ? exitCodes.refused : exitCodes.done
@@ -63,7 +77,11 @@ async function main(args: readonly string[]): Promise<number> {
   }
   const found = Object.hasOwn(commands, name) ? commands[name] : undefined
   if (found === undefined) {
-    process.stderr.write(`There is no command ${JSON.stringify(name)}.\n\n${usage()}`)
+    // It is loaded for errors only.
+    const { nearest } = await import('../messages.ts')
+    const near = nearest(name.slice(0, 100), Object.keys(commands))
+    const next = near === undefined ? `\n\n${usage()}` : ` Did you mean ${near}?\n`
+    process.stderr.write(`There is no command ${JSON.stringify(name)}.${next}`)
     return exitCodes.refused
   }
   const command = await found.load()

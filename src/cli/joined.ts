@@ -183,9 +183,12 @@ export async function joinFiles(
     ...documents.map(({ value: { metadata } }) => (isObject(metadata) ? metadata.labels : {})),
   )
   const { request, ...owned } = owners(parts, given)
+  // The name of a stack must not depend on the number of its files.
+  const pruning = documents.find((each) => prunedBy(each, given).length > 0)
+  const title = pruning && isObject(pruning.value.metadata) ? String(pruning.value.metadata.name ?? pruning.file) : file
   const value = {
     version: 1,
-    metadata: { name: file.slice(-255), ...(Object.keys(labels).length > 0 && { labels }) },
+    metadata: { name: title.slice(-255), ...(Object.keys(labels).length > 0 && { labels }) },
     ...owned,
   }
   const body = printValue(value)

@@ -29,6 +29,6 @@ export async function whatIsLeft({ client: shown, requestId, run }: Submitted): 
   return [
     `Run ${id} is ${found?.state ?? 'recorded'}: it will be applied all the same.`,
     `gatewright logs -f ${id}   follows it`,
-    ...(found?.state === 'running' ? [] : [`gatewright cancel ${id}    cancels it, as long as it is queued`]),
+    ...(found?.state === 'running' ? [] : [`gatewright runs cancel ${id}   cancels it, as long as it is queued`]),
   ]
 }

@@ -7,8 +7,7 @@ const options: readonly (readonly [RegExp, string])[] = [
   [/`?Gatewright-Owner`?/g, '--owner'],
   [/`?Gatewright-Stack`?/g, '--stack'],
   [/`?Gatewright-Message`?/g, '--message'],
-  [/If-None-Match: \*|`?If-None-Match`?/g, '--create-only'],
-  [/`?If-Match`?/g, '--if-match'],
+  [/`?If-Match`?/g, '--plan-file'],
   [/`?reset=true`?/g, '--reset'],
 ]
 

@@ -6,17 +6,11 @@ import { isObject } from '../json-object.ts'
 
 const detail = z.looseObject({ code: z.string(), message: z.string(), pointer: z.string().optional() })
 
-/** The errors of a 400, one by one; none for another answer. */
-export function detailsOf({
-  status,
-  body,
-}: {
-  readonly status: number
-  readonly body: unknown
-}): readonly ErrorDetail[] {
+/** The errors of a refusal, one by one, where the answer has them. */
+export function detailsOf({ body }: { readonly body: unknown }): readonly ErrorDetail[] {
   const { data } = z.object({ errors: z.array(detail) }).safeParse(body)
   // A newer service may have codes that this version does not know: they are only printed.
-  return status === 400 && data !== undefined ? (data.errors as readonly unknown[] as readonly ErrorDetail[]) : []
+  return (data?.errors ?? []) as readonly unknown[] as readonly ErrorDetail[]
 }
 
 /** A file of the caller, with its value. */
@@ -50,7 +44,8 @@ export function entriesIn(written: unknown): readonly Placed[] | undefined {
 /**
  * Finds each error of an answer in its file by its pointer, like the service does in the text that was sent.
  *
- * @param lines those of all errors. Lines that are in no detail follow, such as the number of errors that are not listed
+ * @param lines those of all errors. What is in no detail follows, such as the number of errors that are not listed, or the advice
+ *   of a 409
  */
 export async function locate(parts: readonly Part[], { errors: lines, details }: Located): Promise<Located> {
   const errors: string[] = []
@@ -68,8 +63,11 @@ export async function locate(parts: readonly Part[], { errors: lines, details }:
     errors.push(...linesOf(part.document.file, placed))
     found.push(...placed)
   }
-  const others = lines.filter((line) => !found.some(({ message }) => line.includes(message)))
-  return { errors: [...errors, ...others], details: found }
+  const others = lines.map((line) => {
+    const ends = found.map(({ message }) => (line.includes(message) ? line.indexOf(message) + message.length : 0))
+    return line.slice(Math.max(0, ...ends)).replace(/^[.;\s]+/, '')
+  })
+  return { errors: [...errors, ...others.filter((line) => line !== '')], details: found }
 }
 
 /** @returns the error with its pointer in the file of the part; none for an error of another part */

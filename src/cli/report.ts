@@ -3,7 +3,7 @@ import type { Result } from './deliver.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import { type Colour, type Output, shown } from './output.ts'
 import { type Change, type FieldChange, idOf } from './runs.ts'
-import { byFile, totalsOf, totalsText } from './totals.ts'
+import { byFile, type PlacedChange, placed, totalsOf, totalsText, unchangedText } from './totals.ts'
 
 /** The results of a command over files, as lines and as JSON. */
 
@@ -36,13 +36,9 @@ const advice: Partial<Readonly<Record<Result['outcome'], string>>> = {
 const width = 12
 const indent = ' '.repeat(width)
 
-/** Prints one result. @param isDiff shows each field */
-export function printResult(
-  output: Output,
-  result: Result,
-  { isDiff = false, isAll = false }: { isDiff?: boolean; isAll?: boolean } = {},
-): void {
-  const { file, outcome, status, errors, details, changes, run, etag } = result
+/** Prints one result, and why. */
+export function printResult(output: Output, result: Result): void {
+  const { file, outcome, status, errors, details, run } = result
   const word = output.paint(looks[outcome].colour, outcome.padEnd(width - 1))
   output.line(`${word} ${shown(file)}${status === undefined ? '' : ` (${status})`}`)
   const print = (text: string) => {
@@ -53,34 +49,56 @@ export function printResult(
     const { line, source } = details[index] ?? {}
     if (source !== undefined) print(`${String(line).padStart(5)} | ${source}`)
   }
-  if (isDiff && changes !== null) for (const line of changes.flatMap(diffLines)) output.line(paintDiff(output, line))
-  else for (const line of logsOf(result)) print(line)
-  // The lines of the log have these facts already, where they are printed.
-  if (isDiff || outcome === 'unchanged') for (const line of unmanagedLines(result)) print(line)
-  if (isAll) {
-    for (const line of unnamedLines(result)) print(line)
-    if (result.unnamed === null) print('What no file has is listed for an owner: --owner LABEL.')
-  }
+  for (const line of logsOf(result)) print(line)
   const next = advice[outcome]
   if (next !== undefined) print(next)
   if (run !== null && ['accepted', 'unknown'].includes(outcome)) print(`gatewright logs -f ${idOf(run)}`)
-  if (etag !== null && outcome === 'changes' && !isDiff) print(`plan ${etag.replaceAll('"', '')}`)
 }
 
-/** The lines of the log, and what a roll back leaves. An unchanged file has one line of its own. */
-export const logsOf = (result: Result): readonly string[] => {
-  const { outcome, logs, changes } = result
-  return [...(outcome === 'unchanged' && changes !== null ? [] : logs), ...leftLines(result)]
+/** Prints plans: what is wrong, the totals, each change with its fields, and the number of what stays. */
+export function printPlans(output: Output, results: readonly Result[], isFull: boolean): void {
+  const planned = results.filter(({ changes }) => changes !== null)
+  for (const result of results)
+    if (result.changes === null && result.outcome !== 'not tried') printResult(output, result)
+  printTotals(output, results, false)
+  const changes = planned.flatMap(placed)
+  const [left, named] = [changes.filter(isLeftOver), changes.filter((each) => !isLeftOver(each))]
+  for (const each of named) printLines(output, blockLines(each, isFull))
+  if (left.length > 0) output.line(output.paint('bold', 'left over'))
+  for (const each of left) printLines(output, blockLines(each, isFull))
+  for (const line of planned.flatMap(remarksOf)) output.line(shown(line))
+  for (const line of unchangedText(results)) output.line(line)
 }
 
-const leftLines = ({ not_put_back: left }: Pick<Result, 'not_put_back'>): string[] =>
-  (left ?? []).map((each) => `not put back: ${each}`)
+/** Prints one line about the files that were not tried. */
+export function printNotTried(output: Output, results: readonly Result[]): void {
+  const { length } = results.filter(({ outcome }) => outcome === 'not tried')
+  if (length > 0) output.line(`not tried: ${length} ${length === 1 ? 'file' : 'files'}`)
+}
 
-function paintDiff(output: Output, line: string): string {
-  const text = `${indent}${shown(line)}`
-  if (line.trimStart().startsWith('+')) return output.paint('green', text)
-  if (line.trimStart().startsWith('-')) return output.paint('red', text)
-  return text
+/** Whether it is deleted because no file names it any more. */
+export const isLeftOver = ({ change: { entry, action } }: PlacedChange): boolean =>
+  entry === null && action === 'delete'
+
+/** Lines of the log about what an entry does. The name is a text of JSON. */
+const ofObject =
+  /^[^"]+ (?:"(?:[^"\\]|\\.)*"|\S+) (?:(?:would be )?(?:created|updated|deleted)\b|left as it is$|is not there$)/
+const ofUnchanged = /^[^"]+ (?:"(?:[^"\\]|\\.)*"|\S+) unchanged$/
+
+/** The lines of the log, and what a roll back leaves; without the objects that stay as they are. */
+export const logsOf = ({ changes, logs, not_put_back: left }: Result): string[] => [
+  ...logs.filter((line) => changes === null || !ofUnchanged.test(line)),
+  ...(left ?? []).map((each) => `not put back: ${each}`),
+]
+
+/** The lines of the log that stand beside the changes of a plan. */
+export const remarksOf = (result: Result): string[] => logsOf(result).filter((line) => !ofObject.test(line))
+
+function printLines(output: Output, lines: readonly string[]): void {
+  for (const line of lines) {
+    const colour = ({ '+': 'green', '-': 'red' } as const)[line.trimStart()[0] ?? '']
+    output.line(colour === undefined ? shown(line) : output.paint(colour, shown(line)))
+  }
 }
 
 const marks: Readonly<Record<string, string>> = { create: '+', delete: '-', update: '~' }
@@ -89,40 +107,27 @@ const marks: Readonly<Record<string, string>> = { create: '+', delete: '-', upda
 export const objectOf = ({ model, key }: Pick<Change, 'model' | 'key'>): string =>
   [model, ...Object.values(key).map((value) => JSON.stringify(value))].join(' ')
 
-export function diffLines(change: Change): string[] {
+/** A change: its object, its file and owner, and its fields. @param isFull whether all of a new object, and long texts and lists are shown */
+export function blockLines({ change, file, owner, named }: PlacedChange, isFull: boolean): string[] {
   const { action, fields } = change
   if (action === 'unchanged') return []
-  const lines = Object.entries(fields).flatMap(([name, field]) => fieldLines(name, field))
-  return [`${marks[action] ?? '?'} ${objectOf(change)}`, ...lines]
+  const beside = [...(file === undefined ? [] : [file]), ...(typeof owner === 'string' ? [`owner ${owner}`] : [])]
+  const head = `${marks[action] ?? '?'} ${objectOf(change)}${beside.length === 0 ? '' : ` (${beside.join(', ')})`}`
+  // The others of a new object have their defaults.
+  const shows = (name: string) => isFull || action !== 'create' || named?.has(name) !== false
+  const lines = Object.entries(fields).flatMap(([name, field]) => (shows(name) ? fieldLines(name, field, isFull) : []))
+  return [head, ...lines]
 }
 
-/** The lines about fields that a file named before. */
-const unmanagedLines = ({ unmanaged }: Pick<Result, 'unmanaged'>): string[] =>
-  (unmanaged ?? []).map(({ model, key, fields }) => {
-    const what =
-      fields.length === 1 ? 'is no longer managed, keeps its value' : 'are no longer managed, keep their values'
-    return `${objectOf({ model, key })}: ${fields.join(', ')} ${what}`
-  })
-
-/** The lines about objects that the owner manages and no file has. */
-const unnamedLines = ({ unnamed }: Pick<Result, 'unnamed'>): string[] =>
-  (unnamed ?? []).map(({ owner, ...object }) => `? ${objectOf(object)} of owner ${owner} is in no file`)
-
-/** The lines that stand beside the changes of a plan. */
-export const asides = (result: Result): string[] => [
-  ...unnamedLines(result),
-  ...unmanagedLines(result),
-  ...leftLines(result),
-]
-
-function fieldLines(name: string, field: FieldChange): string[] {
+function fieldLines(name: string, field: FieldChange, isFull: boolean): string[] {
   if (typeof field === 'string') return field === 'unchanged' ? [] : [`  ~ ${name}: ${field}`]
-  const { listed, more } = differences(name, field, { length: Number.POSITIVE_INFINITY })
+  const all = { length: Number.POSITIVE_INFINITY, most: Number.POSITIVE_INFINITY }
+  const { listed, more } = differences(name, field, isFull ? all : {})
   const lines = listed.flatMap(({ path, from, to }) => [
     ...(from === undefined || (from === 'null' && to !== undefined) ? [] : [`  - ${path}: ${from}`]),
     ...(to === undefined ? [] : [`  + ${path}: ${to}`]),
   ])
-  return [...lines, ...(more > 0 ? [`  ~ ${name}: ${more} more`] : [])]
+  return [...lines, ...(more > 0 ? [`  ~ ${name}: ${more} more (--full shows them)`] : [])]
 }
 
 /** Prints the numbers of objects that are added, changed and deleted, where they are known. */
@@ -147,7 +152,6 @@ export const toJson = (results: readonly Result[]) => ({
       ...result,
       files: parts.map(({ file }) => file),
       status: result.status ?? null,
-      unnamed: result.unnamed ?? null,
       unmanaged: result.unmanaged ?? [],
       not_put_back: result.not_put_back ?? [],
       parts,

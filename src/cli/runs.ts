@@ -13,6 +13,7 @@ const change = z.object({
   action: z.string(),
   fields: z.record(z.string(), fieldChange),
   entry: z.int().nullish(),
+  owner: z.string().nullish(),
 })
 
 const runSummary = z.looseObject({
@@ -32,7 +33,6 @@ export const run = runSummary.extend({
   cancelled_by: z.string().nullish(),
   progress: z.object({ done: z.int(), total: z.int() }).nullish(),
   changes: z.array(change),
-  unnamed: z.array(z.object({ model: z.string(), key, owner: z.string() })).nullish(),
   unmanaged: z.array(z.object({ model: z.string(), key, fields: z.array(z.string()) })).nullish(),
   not_put_back: z.array(z.string()).nullish(),
   etag: z.string().nullable(),

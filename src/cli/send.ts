@@ -1,5 +1,6 @@
-import { messageOf, whyNoMessage } from '../runs/message.ts'
-import { type allOptions, isRunId, type readArguments, readCount, readTimeoutMs } from './arguments.ts'
+import { readVariable } from '../config.ts'
+import { longestMessage, messageOf, whyNoMessage } from '../runs/message.ts'
+import { type allOptions, type readArguments, readCount, readTimeoutMs } from './arguments.ts'
 import { openClient } from './client.ts'
 import { deliver, emptyResult, type Result, type Sendable } from './deliver.ts'
 import { UsageError } from './exit.ts'
@@ -9,43 +10,35 @@ import { type Output, openOutput } from './output.ts'
 import { type OwnerGiven, ownerOf, ownOwner, prunedBy, readOwner } from './owners.ts'
 import { readPlans, writePlans } from './plan-file.ts'
 import type { Project } from './project.ts'
-import { codeOfResults, outcomesOf, printResult, printTotals, toJson } from './report.ts'
+import { codeOfResults, outcomesOf, printNotTried, printPlans, printResult, printTotals, toJson } from './report.ts'
 import { writeSummary } from './summary.ts'
 
-/** The parts that `plan`, `apply` and `diff` share: the files are sent as one document, or each on its own. */
+/** The parts that `plan` and `apply` share: the files are sent as one document, or each on its own. */
 
 /** The values of the options that one of the commands has. */
 type SendValues = Partial<ReturnType<typeof readArguments<typeof allOptions>>['values']>
 
 /** @returns the exit code */
-export async function sendFiles(
-  title: 'plan' | 'apply' | 'diff',
-  paths: readonly string[],
-  values: SendValues,
-): Promise<number> {
-  const { all: isAll = false, run, out, owner } = values
-  const mode = title === 'apply' ? 'apply' : 'plan'
-  const isDiff = title === 'diff'
+export async function sendFiles(mode: 'plan' | 'apply', paths: readonly string[], values: SendValues): Promise<number> {
+  const { out, owner } = values
   const timeoutMs = readTimeoutMs(values.timeout)
-  const tagFor = tagsOf(values['if-match'] ?? null, values['plan-file'])
+  const tagFor = values['plan-file'] === undefined ? () => null : readPlans(values['plan-file'])
   readOwner('--owner', owner)
-  if (paths.length > 0 && run !== undefined) throw new UsageError('Use either files or --run.')
-  const inputs =
-    run === undefined
-      ? await readInputs(paths, values)
-      : { documents: [], secrets: new Set<string>(), project: undefined }
+  const inputs = await readInputs(paths, values)
   const stack = stackOf(values, inputs.project)
   const output = openOutput(values, inputs.secrets)
   const client = await openClient(output, values, inputs.project)
   readOwner('GATEWRIGHT_OWNER', client.owner)
   // As it was written: the owner in a file is compared with it.
   const given = { label: owner ?? client.owner ?? undefined, isOption: owner !== undefined }
-  const documents = run === undefined ? await toSend(inputs.documents, values, given) : [formerRun(run, owner)]
-  const tags = documents.map(({ file }) => tagFor(file, documents.length))
+  const documents = await toSend(inputs.documents, values, given)
+  const tags = documents.map(({ file }) => tagFor(file))
   const results: Result[] = []
   // The totals come before the results. The results of several documents that are applied are printed at once.
   const isListed = mode === 'apply' && documents.length > 1
-  const print = (result: Result) => printResult(output, result, { isDiff, isAll })
+  const print = (result: Result) => {
+    if (result.outcome !== 'not tried') printResult(output, result)
+  }
   const add = (found: Result) => {
     const result = redacted(found, output)
     results.push(result)
@@ -60,8 +53,7 @@ export async function sendFiles(
     else {
       const delivered = await deliver(client, document, {
         mode,
-        isReset: values.reset === true || isAll,
-        isAll,
+        isReset: values.reset === true,
         headers: headersOf(values, { owner: document.owner, stack, tag: tags[index] ?? null }),
         waits: values['no-wait'] !== true,
         timeoutMs,
@@ -74,21 +66,13 @@ export async function sendFiles(
   }
   output.progress(documents.length, documents.length, '')
   if (out !== undefined) writePlans(out, client.url, results)
-  printTotals(output, results, mode === 'apply')
-  if (!isListed) for (const result of results) print(result)
-  return finish(results, values, { output, title })
-}
-
-/** The tags of the plans that were reviewed. @throws {UsageError} for both, and for a text that is no tag */
-function tagsOf(tag: string | null, file: string | undefined) {
-  if (tag !== null && file !== undefined) throw new UsageError('Use either --if-match or --plan-file.')
-  if (tag !== null && !/^"?[\w-]{22}"?$/.test(tag))
-    throw new UsageError('--if-match takes the tag of a plan, of 22 characters.')
-  const read = file === undefined ? null : readPlans(file)
-  return (name: string, count: number): string | null => {
-    if (tag !== null && count > 1) throw new UsageError('A tag is of one plan: with --each, use --plan-file.')
-    return read === null ? tag : read(name)
+  if (mode === 'plan') printPlans(output, results, values.full === true)
+  else {
+    printTotals(output, results, true)
+    if (!isListed) for (const result of results) print(result)
   }
+  printNotTried(output, results)
+  return finish(results, values, { output, title: mode })
 }
 
 /** @throws {UsageError} for two stacks, and with `--each` */
@@ -102,12 +86,6 @@ function stackOf({ stack: sent, each }: SendValues, project: Project | null | un
   const stack = given ?? own
   if (stack === undefined || each !== true) return stack
   throw new UsageError('--each is not for a stack: each file would leave over what the others name.')
-}
-
-/** The document of a former run, which the service has. It has an owner of its own. @throws {UsageError} */
-function formerRun(id: string, owner: string | undefined): Sendable {
-  if (!isRunId(id)) throw new UsageError('--run takes the id of a run, as "gatewright runs" lists it.')
-  return { file: `run ${id}`, method: 'POST', path: `/blueprints/runs/${id}/apply/`, isYaml: false, owner, parts: [] }
 }
 
 const paths = { submission: '/core/transactional/applications/', blueprint: '/blueprints/' } as const
@@ -124,7 +102,7 @@ async function toSend(
   const isEach = values.each === true
   if (values['keep-going'] === true && !isEach) throw new UsageError('--keep-going is for --each.')
   const readable = inputs.filter((each): each is Document => !isUnreadable(each))
-  if (isEach) refuseEach(readable, given, values.all === true)
+  if (isEach) refuseEach(readable, given)
   const refused = inputs.filter((each) => isUnreadable(each))
   for (const each of readable) {
     if (!given.isOption || each.own === undefined || each.own === given.label) continue
@@ -158,17 +136,12 @@ function inHeader(document: Document, given: OwnerGiven): string | undefined {
   return given.isOption ? given.label : undefined
 }
 
-/** Refuses options with `--each` that concern all files of an owner together. */
-function refuseEach(documents: readonly Document[], given: OwnerGiven, isAll: boolean): void {
-  const whole = documents.flatMap((each) => (isAll ? [ownerOf(each, given)] : prunedBy(each, given)))
-  for (const owner of new Set(whole)) {
+/** Refuses `--each` for files that concern all files of an owner together. */
+function refuseEach(documents: readonly Document[], given: OwnerGiven): void {
+  for (const owner of new Set(documents.flatMap((each) => prunedBy(each, given)))) {
     const about = documents.filter((each) => [ownerOf(each, given), ...prunedBy(each, given)].includes(owner))
     if (about.length < 2) continue
-    throw new UsageError(
-      isAll
-        ? '--each would list what other files of the owner name: --all is about all of them.'
-        : '--each would delete what other files of the owner name: prune is about all of them.',
-    )
+    throw new UsageError('--each would delete what other files of the owner name: prune is about all of them.')
   }
 }
 
@@ -198,9 +171,20 @@ export function redacted(result: Result, { redact }: Output): Result {
   }
 }
 
-/** @returns the header of the message @throws {UsageError} */
-function checkedMessage(sent = ''): Record<string, string> {
-  const message = messageOf(sent)
+/** The variables in which CI systems have the commit of a job. */
+const commitVariables = ['GITHUB_SHA', 'CI_COMMIT_SHA', 'BUILDKITE_COMMIT', 'CIRCLE_SHA1', 'GIT_COMMIT']
+
+/** The commit of the job, shortened; undefined outside of a job. */
+function readCommit(): string | undefined {
+  const found = commitVariables.map((name) => readVariable(name)).find((each) => /^[\da-f]{40,64}$/.test(each ?? ''))
+  return found?.slice(0, 10)
+}
+
+/** @param commit is added, where the message has room @returns the header of the message @throws {UsageError} */
+export function checkedMessage(sent = '', commit?: string): Record<string, string> {
+  const said = messageOf(sent)
+  const both = [said, commit === undefined ? null : `commit ${commit}`].filter((each) => each !== null).join(', ')
+  const message = messageOf(both.length > longestMessage ? sent : both)
   const wrong = message === null ? null : whyNoMessage(message)
   if (wrong !== null) throw new UsageError(`--message: ${wrong}`)
   return message === null ? {} : { 'gatewright-message': Buffer.from(message).toString('latin1') }
@@ -223,9 +207,8 @@ function headersOf(
     // `fetch` sends headers as Latin-1, and the server reads them as UTF-8.
     ...(owner !== undefined && { 'gatewright-owner': Buffer.from(owner).toString('latin1') }),
     ...(stack !== undefined && { 'gatewright-stack': Buffer.from(stack).toString('latin1') }),
-    ...checkedMessage(values.message),
+    ...checkedMessage(values.message, stack === undefined ? undefined : readCommit()),
     ...(words.length > 0 && { 'gatewright-allow': words.join(', ') }),
-    ...(values['create-only'] && { 'if-none-match': '*' }),
-    ...(tag !== null && { 'if-match': `"${tag.replaceAll('"', '')}"` }),
+    ...(tag !== null && { 'if-match': `"${tag}"` }),
   }
 }

@@ -1,7 +1,7 @@
 import type { Result } from './deliver.ts'
 import { type Output, shown, writeOut } from './output.ts'
-import { asides, diffLines, logsOf, objectOf, outcomesOf } from './report.ts'
-import { byFile, totalsOf, totalsText } from './totals.ts'
+import { blockLines, isLeftOver, logsOf, objectOf, outcomesOf, remarksOf } from './report.ts'
+import { byFile, type PlacedChange, placed, totalsOf, totalsText, unchangedText } from './totals.ts'
 
 /** The Markdown of `--summary`, for a pull request: totals, deletions, a table of the files, and the fields of each. */
 
@@ -38,15 +38,12 @@ function deletionsOf(title: string, results: readonly Result[], plain: (text: st
 }
 
 function tableOf(results: readonly Result[], plain: (text: string) => string): string[] {
-  const files = results.flatMap((result) => byFile(result))
-  const row = ({ file, outcome }: (typeof files)[number]) => `| ${inText(plain(file))} | ${outcome} |\n`
-  const all = takeUpTo(files.map(row), most.rows)
-  const changed = files.filter(({ outcome }) => outcome !== 'unchanged')
-  // Unchanged files are left out first where not all fit.
-  const { taken } = all.left === 0 ? all : takeUpTo(changed.map(row), most.rows)
-  const left = files.length - taken.length
+  const files = results.flatMap((result) => byFile(result)).filter(({ outcome }) => outcome !== 'unchanged')
+  const rows = files.map(({ file, outcome }) => `| ${inText(plain(file))} | ${outcome} |\n`)
+  const { taken, left } = takeUpTo(rows, most.rows)
   const table = taken.length === 0 ? '' : `| File | Outcome |\n| --- | --- |\n${taken.join('')}\n`
-  return [table + moreOf(left, 'file', '')]
+  const unchanged = unchangedText(results).map((text) => `${text}\n`)
+  return [[table + moreOf(left, 'file', ''), ...unchanged].join('')]
 }
 
 /** Each file folded away, as long as there is space: it is cut between files. */
@@ -69,15 +66,19 @@ function detailsOf(
 
 type Lines = { readonly file: string; readonly lines: readonly string[] }
 
-/** The log of an apply is of the whole document; a plan shows the fields of each of its files. */
+/** The log of an apply is of the whole document; a plan shows the changes of each of its files, and what stands beside them. */
 function textsOf(title: string, result: Result): Lines[] {
-  const { file, errors, changes } = result
+  const { file: all, errors, changes } = result
   if (errors.length > 0 || changes === null || title === 'apply')
-    return [{ file, lines: [...errors, ...logsOf(result)] }]
-  const others = asides(result)
+    return [{ file: all, lines: [...errors, ...logsOf(result)] }]
+  const titleOf = (each: PlacedChange) => (isLeftOver(each) ? 'left over' : (each.file ?? all))
+  const blocks = Map.groupBy(placed(result), titleOf)
   return [
-    ...byFile(result).map((each) => ({ file: each.file, lines: (each.changes ?? []).flatMap(diffLines) })),
-    ...(others.length === 0 ? [] : [{ file: 'What no file manages', lines: others }]),
+    ...[...blocks].map(([file, of]) => ({
+      file,
+      lines: of.flatMap((each) => blockLines({ ...each, file: undefined }, true)),
+    })),
+    { file: 'remarks', lines: remarksOf(result) },
   ]
 }
 

@@ -1,4 +1,7 @@
+import { isObject } from '../json-object.ts'
 import type { Result } from './deliver.ts'
+import { ownOwner, withOwner } from './owners.ts'
+import { entriesIn, type Part } from './places.ts'
 import type { Change } from './runs.ts'
 
 /** The numbers of objects that are added, changed and deleted, also for each file of a document. */
@@ -32,30 +35,80 @@ function together(before: string | undefined, now: string): string {
   return before === undefined || now !== 'unchanged' ? now : before
 }
 
-/** `3 to add, 1 to change, 2 to delete, 294 unchanged` */
+/** `3 to add, 1 to change, 2 to delete`; of what is done also `294 unchanged`: a plan ends with that. */
 export function totalsText({ add, change, delete: deleted, unchanged }: Totals, isDone: boolean): string {
   const words = isDone ? ['added', 'changed', 'deleted'] : ['to add', 'to change', 'to delete']
-  return [...[add, change, deleted].map((count, index) => `${count} ${words[index]}`), `${unchanged} unchanged`].join(
-    ', ',
-  )
+  const counts = [add, change, deleted].map((count, index) => `${count} ${words[index]}`)
+  return [...counts, ...(isDone ? [`${unchanged} unchanged`] : [])].join(', ')
+}
+
+/** `640 unchanged in 341 files`; none where nothing is, or where it is not known. */
+export function unchangedText(results: readonly Result[]): string[] {
+  const count = totalsOf(results)?.unchanged ?? 0
+  const files = results
+    .flatMap((result) => (result.parts.length === 0 ? [] : byFile(result)))
+    .filter(({ changes }) => changes?.some(({ action }) => action === 'unchanged')).length
+  if (count === 0) return []
+  return [`${count} unchanged${files === 0 ? '' : ` in ${files} ${files === 1 ? 'file' : 'files'}`}`]
 }
 
 type OfFile = Pick<Result, 'file' | 'outcome' | 'changes'>
 
+type InParts = Pick<Result, 'changes' | 'parts'>
+
 /** The changes of each file. A change that follows from the whole document, such as a prune, belongs to none. */
-export function byFile({ file, outcome, changes, parts }: OfFile & Pick<Result, 'parts'>): OfFile[] {
+export function byFile({ file, outcome, changes, parts }: OfFile & InParts): OfFile[] {
   if (parts.length < 2) return [{ file, outcome, changes }]
-  const entries = entriesOf(changes ?? [])
-  const partOf = parts.flatMap((part) => (part.entries ?? []).map(() => part))
-  const own = Map.groupBy(changes ?? [], (_, index) => partOf[entries[index] ?? -1])
-  return parts.map((part) => {
-    const { file } = part.document
+  const own = Map.groupBy(placed({ changes, parts }), ({ file }) => file)
+  return parts.map(({ document: { file } }) => {
     if (changes === null) return { file, outcome, changes }
-    const found = own.get(part) ?? []
+    const found = (own.get(file) ?? []).map(({ change }) => change)
     const isUnchanged = found.every(({ action }) => action === 'unchanged')
     return { file, outcome: isUnchanged ? 'unchanged' : outcome, changes: found }
   })
 }
+
+/**
+ * @property file where there are several
+ * @property owner that of the entry, or of its file
+ * @property named the fields that the entry names; undefined where they are not known
+ */
+export type PlacedChange = {
+  readonly change: Change
+  readonly file?: string | undefined
+  readonly owner: unknown
+  readonly named?: ReadonlySet<string> | undefined
+}
+
+/** The changes with their places. One that follows from the whole document has no file. */
+export function placed({ changes, parts }: InParts): PlacedChange[] {
+  const sent = parts.flatMap((part) => entriesOfPart(part).map((entry) => ({ entry, document: part.document })))
+  const entries = entriesOf(changes ?? [])
+  return (changes ?? []).map((change, index) => {
+    const at = entries[index] ?? null
+    if (at === null) return { change, owner: change.owner }
+    const { entry, document } = sent[at] ?? { entry: undefined, document: parts[0]?.document }
+    const value = isObject(document?.value) ? document.value : {}
+    const { owner } = asObject(withOwner(entry ?? { model: change.model }, ownOwner({ value })))
+    const file = parts.length > 1 ? document?.file : undefined
+    return { change, file, owner, named: document && namedIn(entry ?? submitted(change, value)) }
+  })
+}
+
+const asObject = (value: unknown) => (isObject(value) ? value : {})
+
+/** The entry of a submission, whose two entries stand in no list. */
+const submitted = ({ model }: Change, { app, provider }: Readonly<Record<string, unknown>>) => ({
+  attrs: model === 'service_core.application' ? app : provider,
+})
+
+const namedIn = (entry: unknown): ReadonlySet<string> => {
+  const { identifiers, attrs } = asObject(entry)
+  return new Set([identifiers, attrs].flatMap((each) => Object.keys(asObject(each))))
+}
+
+const entriesOfPart = ({ document: { value }, entries }: Part): unknown[] =>
+  (entries ?? (isObject(value) ? entriesIn(value.entries) : undefined) ?? []).map(({ entry }) => entry)
 
 /** The index of the entry of each change; null for a change that follows from the document. */
 function entriesOf(changes: readonly Change[]): (number | null)[] {

@@ -45,15 +45,16 @@ export async function submit(
   let isKnown = false
   try {
     const submission = keyed ?? (await read())
-    const { title, actor = request.actor } = submission
+    const { actor = request.actor } = submission
     const delivery = deliveryOf(sent, submission)
+    const title = titleOf(submission, delivery)
     request.submission = { run: null, title }
     if (sent.isAsync) reply.header('Preference-Applied', 'respond-async')
     await checkInTime(submitter, request, reply, { ...submission, actor, leftMs: leftMs() })
     const id = uuid7()
     request.submission = { run: id, title }
     await refuseMore(submitter, submission, actor, delivery)
-    const run = await newRun(submitter, request, { ...submission, id, actor }, delivery)
+    const run = await newRun(submitter, request, { ...submission, title, id, actor }, delivery)
     const recorded = await record(submitter, run, { admission, isAsync: delivery.isAsync, leftMs })
     const submitted =
       typeof recorded === 'number' ? await enqueueAndWait(submitter, run, recorded, delivery, leftMs) : recorded
@@ -63,6 +64,12 @@ export async function submit(
     admission.leave(isKnown)
   }
 }
+
+/** The runs of a stack are told apart by their messages. */
+const titleOf = ({ title, conditions: { mode, stack } }: Submission, { message }: Delivery): string =>
+  stack === null ? title : [`${mode} ${stack}`, ...(message === null ? [] : [message])].join(': ').slice(0, mostOfTitle)
+
+const mostOfTitle = 200
 
 /** A large document is answered as soon as it is recorded. */
 const deliveryOf = (sent: Delivery, { plan }: Submission): Delivery => ({

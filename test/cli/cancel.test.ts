@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { adminToken, exited, freshFolder, listening, until } from '../support/kit.ts'
 
-/** `gatewright cancel`, while an apply in another process waits for the run. */
+/** `gatewright runs cancel`, and `cancel`, its former name, while an apply in another process waits for the run. */
 
 const folder = freshFolder()
 const there = await listening({ GATEWRIGHT_TOKEN: adminToken, DATA_DIR: folder })
@@ -33,7 +33,7 @@ test.each([
     const applying = there.start(['apply', groups(name, more)])
     const id = await queuedId(name)
     if (more > 0) await applying.line(/^waiting: run \S+ is queued/)
-    expect((await exited(0, there.gatewright(['cancel', id], { GATEWRIGHT_TOKEN: alice.token }))).output).toBe(
+    expect((await exited(0, there.gatewright(['runs', 'cancel', id], { GATEWRIGHT_TOKEN: alice.token }))).output).toBe(
       `${id}  apply blueprint ${name}: cancelled by ${alice.username}\n`,
     )
     expect(await applying.exited).toMatchObject({ code: 1 })
@@ -53,7 +53,7 @@ test('a run that has ended, and what is no run: 1', async () => {
   const { output } = await there.gatewright(['apply', groups('ended'), '--json'])
   const [, id = ''] = /"run": "\S+runs\/([-0-9a-f]{36})\/"/.exec(output) ?? []
   const refused = (message: string) => ({ code: 1, output: expect.stringContaining(message) })
-  expect(await there.gatewright(['cancel', id])).toEqual(refused('This run has ended: applied.'))
-  expect(await there.gatewright(['cancel', 'grafana'])).toEqual(refused('"grafana" is no id of a run'))
-  expect(await there.gatewright(['cancel'])).toEqual(refused('cancel takes the id of one run.'))
+  expect(await there.gatewright(['runs', 'cancel', id])).toEqual(refused('This run has ended: applied.'))
+  expect(await there.gatewright(['runs', 'cancel', 'grafana'])).toEqual(refused('"grafana" is no id of a run'))
+  expect(await there.gatewright(['cancel'])).toEqual(refused('runs cancel takes the id of one run.'))
 })

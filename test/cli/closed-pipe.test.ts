@@ -56,14 +56,14 @@ test.each([
   ['apply', 0, () => ['apply', folder]],
   ['plan', 2, () => ['plan', file('planned', freshFolder())]],
   ['plan of an error', 1, () => ['plan', '--owner', 'x,y', folder]],
-  ['diff', 2, () => ['diff', file('differs', freshFolder()), '--json']],
+  ['plan --full', 2, () => ['plan', '--full', file('differs', freshFolder()), '--json']],
   ['validate', 0, () => ['validate', folder]],
   ['import', 1, () => ['import', file('imported', freshFolder()), '--context', 'a']],
   ['export', 0, () => ['export']],
   ['runs', 0, () => ['runs', '--json']],
   ['logs', 0, () => ['logs']],
   ['token create', 0, () => ['token', 'create', 'unread']],
-  ['schema', 0, () => ['schema']],
+  ['validate --schema', 0, () => ['validate', '--schema']],
   ['help', 0, () => ['--help']],
   ['an unknown command', 1, () => ['explain']],
 ])('without a reader of both streams, %s ends with %i', async (_, code, args) => {
@@ -75,8 +75,12 @@ test('a summary without a reader is no error', async () => {
 })
 
 test('of much more than a pipe holds, a reader gets what it reads, and all of it when it stays', async () => {
-  expect(await piped(['schema'], 'head -c 100000 | wc -c')).toEqual({ code: 0, printed: '100000\n', beside: '' })
-  const whole = await piped(['schema'], 'cat')
+  expect(await piped(['validate', '--schema'], 'head -c 100000 | wc -c')).toEqual({
+    code: 0,
+    printed: '100000\n',
+    beside: '',
+  })
+  const whole = await piped(['validate', '--schema'], 'cat')
   expect(whole.printed.length).toBeGreaterThan(200_000)
   expect(() => JSON.parse(whole.printed)).not.toThrow()
 })

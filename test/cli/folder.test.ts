@@ -49,10 +49,10 @@ describe('a shared file, and files of teams that name it', () => {
     const out = join(freshFolder(), 'plans.json')
     const planned = await there.gatewright(['plan', folder, '--out', out])
     expect(planned.output).toMatch(
-      /^4 to add, 0 to change, 0 to delete, 0 unchanged\nchanges +\S+0-shared\.yaml and 2 more files\n/,
+      /^4 to add, 0 to change, 0 to delete\n\+ service_core\.group "fold-shared" \(\S+0-shared\.yaml\)\n/,
     )
-    expect(planned.output.match(/ would be created/g)).toHaveLength(4)
-    expect(planned.output.match(/^ +plan [\w-]{22}$/gm)).toHaveLength(1)
+    expect(planned.output.match(/^\+ /gm)).toHaveLength(4)
+    expect(JSON.parse(readFileSync(out, 'utf8')).plans).toHaveLength(1)
     expect(planned.code).toBe(2)
     expect(await groups('fold-')).toBe(0)
     expect(await there.gatewright(['apply', folder, '--plan-file', out])).toMatchObject({ code: 0 })
@@ -60,7 +60,11 @@ describe('a shared file, and files of teams that name it', () => {
     const keys = new Map(rows.map(({ pk, name }) => [name, pk]))
     expect(rows.find(({ name }) => name === 'fold-a-2')?.parentPk).toBe(keys.get('fold-a'))
     expect(rows.find(({ name }) => name === 'fold-b')?.parentPk).toBe(keys.get('fold-shared'))
-    await exited(0, there.gatewright(['plan', folder]), /^0 to add, 0 to change, 0 to delete, 4 unchanged\nunchanged /)
+    await exited(
+      0,
+      there.gatewright(['plan', folder]),
+      /^0 to add, 0 to change, 0 to delete\n4 unchanged in 3 files\n$/,
+    )
   })
 
   test('nothing is applied when one is refused; the place is that of its own file', async () => {
@@ -214,7 +218,7 @@ describe('files of several owners', () => {
     const folder = folderOf(files())
     const out = join(freshFolder(), 'plans.json')
     const planned = await exited(2, there.gatewright(['plan', folder, '--out', out]))
-    expect(planned.output.match(/ would be created/g)).toHaveLength(7)
+    expect(planned.output.match(/^\+ /gm)).toHaveLength(7)
     expect(JSON.parse(readFileSync(out, 'utf8')).plans).toHaveLength(1)
     expect(await owners()).toEqual([])
     expect(await there.gatewright(['apply', folder, '--plan-file', out])).toMatchObject({ code: 0 })

@@ -23,10 +23,11 @@ test('applies the document of a former run, with its owner; a plan shows it', as
   const id = idIn(first.output)
   const second = file('run.json', await named('oauth2', 'cli-run', { app: { group: 'Second' } }))
   await gatewright(['apply', second, '--owner', 'team-a'])
-  const plan = await exited(2, gatewright(['plan', '--run', id], { GATEWRIGHT_OWNER: 'team-b' }), `run ${id}`)
+  const plans = ['--plan-file', join(folder, 'plans.json')]
+  const planned = gatewright(['plan', '--run', id, '--out', plans[1] ?? ''], { GATEWRIGHT_OWNER: 'team-b' })
+  await exited(2, planned, /\n~ service_core\.application "cli-run"\n {2}- group: "Second"\n/)
   expect(await groupOf('cli-run')).toBe('Second')
-  const [, tag = ''] = /plan ([\w-]{22})\n/.exec(plan.output) ?? []
-  const applied = await gatewright(['apply', '--run', id, '--if-match', tag], { GATEWRIGHT_OWNER: 'team-b' })
+  const applied = await gatewright(['apply', '--run', id, ...plans], { GATEWRIGHT_OWNER: 'team-b' })
   expect(applied).toMatchObject({ code: 0, output: expect.stringMatching(/^applied +run /m) })
   expect(await groupOf('cli-run')).toBe('First')
   await exited(0, gatewright(['apply', '--run', id]), /^unchanged/m)

@@ -21,12 +21,12 @@ const changeOf = ({ action, slug = 'a', ...entry }: Facts) => ({
 
 describe('totals', () => {
   test.each([
-    [['create'], '1 to add, 0 to change, 0 to delete, 0 unchanged'],
-    [['create', 'update', 'unchanged'], '1 to add, 0 to change, 0 to delete, 0 unchanged'],
-    [['unchanged', 'update', 'unchanged'], '0 to add, 1 to change, 0 to delete, 0 unchanged'],
-    [['update', 'delete'], '0 to add, 0 to change, 1 to delete, 0 unchanged'],
-    [['delete', 'create'], '0 to add, 1 to change, 0 to delete, 0 unchanged'],
-    [['create', 'delete'], '0 to add, 0 to change, 0 to delete, 1 unchanged'],
+    [['create'], '1 to add, 0 to change, 0 to delete'],
+    [['create', 'update', 'unchanged'], '1 to add, 0 to change, 0 to delete'],
+    [['unchanged', 'update', 'unchanged'], '0 to add, 1 to change, 0 to delete'],
+    [['update', 'delete'], '0 to add, 0 to change, 1 to delete'],
+    [['delete', 'create'], '0 to add, 1 to change, 0 to delete'],
+    [['create', 'delete'], '0 to add, 0 to change, 0 to delete'],
   ])('of one object that is %j', (actions, text) => {
     const totals = totalsOf([{ changes: actions.map((action) => changeOf({ action })) }])
     expect(totals === null ? null : totalsText(totals, false)).toBe(text)
@@ -97,11 +97,11 @@ describe('a folder', () => {
     ])
     const text = readFileSync(summary, 'utf8')
     expect(text).toContain(
-      `### gatewright plan: 1 to add, 1 to change, 1 to delete, 2 unchanged\n\n**Deletes**\n\n- service_core.application "total-4"\n\n| File | Outcome |\n| --- | --- |\n| ${a} | unchanged |\n| ${b} | changes |\n`,
+      `### gatewright plan: 1 to add, 1 to change, 1 to delete\n\n**Deletes**\n\n- service_core.application "total-4"\n\n| File | Outcome |\n| --- | --- |\n| ${b} | changes |\n\n2 unchanged in 1 file\n`,
     )
     expect(text).toContain(`<details><summary>${b}</summary>`)
     expect(text).not.toContain(`<details><summary>${a}</summary>`)
     const diffed = await there.gatewright(['diff', ...files()])
-    expect(diffed.output).toMatch(/^1 to add, 1 to change, 1 to delete, 2 unchanged\nchanges /)
+    expect(diffed.output).toMatch(/^1 to add, 1 to change, 1 to delete\n~ .*\n2 unchanged in 1 file\n$/s)
   })
 })

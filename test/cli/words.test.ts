@@ -40,8 +40,7 @@ test('a refusal of another owner names the option', async () => {
 
 test.each([
   ['Gatewright-Allow: deletes=3 applies it all the same', '--allow-deletes 3 applies it all the same'],
-  ['and If-None-Match: * allows only to create', 'and --create-only allows only to create'],
-  ['Apply it with Gatewright-Allow: grants, or with If-Match', 'Apply it with --allow-grants, or with --if-match'],
+  ['Apply it with Gatewright-Allow: grants, or with If-Match', 'Apply it with --allow-grants, or with --plan-file'],
   ['send one of them as Gatewright-Owner', 'send one of them as --owner'],
   ['group "If-Match \\" Gatewright-Owner" created', 'group "If-Match \\" Gatewright-Owner" created'],
 ])('%s', (sentence, words) => {

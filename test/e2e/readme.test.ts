@@ -119,9 +119,9 @@ describe.runIf(needs('curl'))('the commands of README, docs/api.md and docs/appl
       const settings = { GATEWRIGHT_URL: origin, GATEWRIGHT_TOKEN: token }
       const commands = block('npx gatewright apply')
       const first = await shell(commands, settings)
-      expect([first.code, first.output]).toEqual([0, expect.stringMatching(/^changes .*^applied /ms)])
+      expect([first.code, first.output]).toEqual([0, expect.stringMatching(/^2 to add.*^applied /ms)])
       const again = await shell(commands, settings)
-      expect([again.code, again.output]).toEqual([0, expect.stringMatching(/^unchanged .*^unchanged /ms)])
+      expect([again.code, again.output]).toEqual([0, expect.stringMatching(/^2 unchanged in 1 file.*^unchanged /ms)])
     })
 
     test('deploys an example after the first PUT, and gets a 403 for what the admin made', async () => {

@@ -78,7 +78,7 @@ test('takes an export; the program prints what the service answers, which is cac
     headers: { 'content-type': 'application/schema+json; charset=utf-8', 'cache-control': 'no-cache' },
     json: schema,
   })
-  const { code, output } = await gatewright(['schema'])
+  const { code, output } = await gatewright(['validate', '--schema'])
   expect({ code, printed: JSON.parse(output) }).toEqual({ code: 0, printed: schema })
 })
 
@@ -158,8 +158,8 @@ test.each([
   expect(errorsIn(asSeen(text))).toContain(`${message}${name}`)
 })
 
-test('the help has the setting for editors, with all tags', async () => {
-  const { usage } = await import('../../src/cli/commands/schema.ts')
-  for (const tag of customTags) expect(usage).toContain(`    "${tag}"`)
-  expect(usage).toContain('"yaml.customTags": [')
+test('beside the schema stands the setting for editors, with all tags', async () => {
+  const { forEditors } = await import('../../src/cli/schema.ts')
+  for (const tag of customTags) expect(forEditors).toContain(`    "${tag}"`)
+  expect(forEditors).toContain('"yaml.customTags": [')
 })

@@ -1,16 +1,17 @@
-import { applyOptions, readArguments, runHelp } from '../arguments.ts'
+import { applyOptions, readArguments, sendHelp } from '../arguments.ts'
 import { sendFiles } from '../send.ts'
 
 /** `gatewright apply`: applies files. */
 
-export const usage = `gatewright apply FILE... | --run ID [OPTIONS]
+export const usage = `gatewright apply [FILE...] [OPTIONS]
 
 Applies files, in this order, in one transaction: all of them, or nothing. With --each, each file is applied in one of its
 own; it stops at the first that is not applied. A service that restarts meanwhile is waited for, and no file is applied twice.
 
-${runHelp}  --no-wait            end as soon as each file is recorded: the outcome is not known then (exit code 0)
-  --if-match TAG       apply the files exactly as this plan said, or refuse it
-  --plan-file FILE     the same by what "plan --out FILE" wrote; with --each, by the tag of each file
+${sendHelp}  --allow-deletes N    delete the N objects that left the files, without a plan
+  --message TEXT       why: a line of at most 300 characters, kept with each run; write no secret
+  --no-wait            end as soon as each file is recorded: the outcome is not known then (exit code 0)
+  --plan-file FILE     apply the files exactly as the plan said that "plan --out FILE" kept, or refuse it
 `
 
 export async function run(args: readonly string[]): Promise<number> {

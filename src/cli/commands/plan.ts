@@ -1,14 +1,15 @@
-import { planOptions, readArguments, runHelp } from '../arguments.ts'
+import { planOptions, readArguments, sendHelp } from '../arguments.ts'
 import { sendFiles } from '../send.ts'
 
 /** `gatewright plan`: shows the effects that an apply would have. */
 
-export const usage = `gatewright plan FILE... | --run ID [OPTIONS]
+export const usage = `gatewright plan [FILE...] [OPTIONS]
 
 Reports what apply would do, and changes nothing. The files are one document, in their order: a file may name
-what another one creates. The tag of a plan is for "apply --if-match TAG", which then does exactly what was planned.
+what another one creates. It prints what changes alone: + is created, ~ changed, - deleted.
 
-${runHelp}  --out FILE           writes the tag, for "apply --plan-file FILE"
+${sendHelp}  --full               all fields of new objects, and long texts and lists as wholes
+  --out FILE           keeps the plan, for "apply --plan-file FILE", which then does exactly what was planned
 `
 
 export async function run(args: readonly string[]): Promise<number> {

@@ -1,23 +1,27 @@
-import { flag, readArguments, readCount, readTimeoutMs, text } from '../arguments.ts'
-import { openClient } from '../client.ts'
+import { flag, readArguments, readCount, readRunId, readTimeoutMs, text } from '../arguments.ts'
+import { openClient, readAnswer, sendUntilAnswered } from '../client.ts'
 import { exitCodes, UsageError } from '../exit.ts'
 import { openOutput, shown } from '../output.ts'
-import { type RunSummary, readMe, readRuns, wordOf } from '../runs.ts'
+import { type RunSummary, readMe, readRun, readRuns, run as runSchema, wordOf } from '../runs.ts'
 
-/** `gatewright runs`: lists runs with their outcomes. */
+/** `gatewright runs`: lists runs with their outcomes, and cancels one that waits. */
 
 export const usage = `gatewright runs [OPTIONS]
+gatewright runs cancel ID
 
 Lists your runs, the newest first; with the permission view_run, all runs.
+
+runs cancel cancels a run that no worker has taken yet: it is not applied, and an apply that waits for it ends with 1. It is
+for your runs; for those of others you need the permission manage_queue. The exit code is 1 when a worker has it, or it
+has ended.
 
   --limit N            how many (default 20, at most 100)
   --state STATE        queued, done, failed or cancelled
   --mode MODE          apply or plan
-  --slug SLUG          of the application with this slug
   --owner LABEL        submitted under this owner
+  --stack NAME         of this stack
   --search TEXT        with each of these words in the title
   --request-id ID      of this job of yours: what GATEWRIGHT_REQUEST_ID was
-  --submitter KEY      of the user with this key; with --request-id, the one whose job it is
   --changed OBJECT     that changed the object of this kind and name, such as application:grafana
   --timeout SECONDS    how long the service may be away (default 30)
   --json               one JSON document on standard output
@@ -27,11 +31,10 @@ const options = {
   limit: text,
   state: text,
   mode: text,
-  slug: text,
   owner: text,
+  stack: text,
   search: text,
   'request-id': text,
-  submitter: text,
   changed: text,
   timeout: text,
   json: flag,
@@ -42,14 +45,16 @@ const parameters: Readonly<Record<string, string>> = { 'request-id': 'request_id
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, options)
-  if (positionals.length > 0) throw new UsageError('runs takes no names: gatewright logs ID prints one run.')
+  const [verb, id, ...others] = positionals
+  if (verb === 'cancel') return cancel(others.length === 0 ? id : undefined, values)
+  if (verb !== undefined) throw new UsageError('runs takes no names: gatewright logs ID prints one run.')
   const { limit, timeout, json: _, env: __, ...filters } = values
   const query: Record<string, string> = { page_size: String(readCount('--limit', limit, { initial: 20, max: 100 })) }
   for (const [option, value] of Object.entries(filters)) query[parameters[option] ?? option] = value
   const withinMs = readTimeoutMs(timeout, 30)
   const output = openOutput(values)
   const client = await openClient(output, values)
-  if (query.request_id !== undefined) query.submitter ??= String((await readMe(client, withinMs)).pk)
+  if (query.request_id !== undefined) query.submitter = String((await readMe(client, withinMs)).pk)
   const found = await readRuns(client, query, withinMs)
   output.json(found)
   for (const each of found) output.line(lineOf(each))
@@ -58,3 +63,22 @@ export async function run(args: readonly string[]): Promise<number> {
 
 const lineOf = ({ id, created_at: createdAt, submitter_name: submitter, title, ...run }: RunSummary): string =>
   [id, createdAt.slice(0, 19), wordOf(run).padEnd(11), shown(`${title} (${submitter ?? 'service'})`)].join('  ')
+
+async function cancel(
+  id: string | undefined,
+  values: { env?: string; json?: boolean; timeout?: string },
+): Promise<number> {
+  if (id === undefined) throw new UsageError('runs cancel takes the id of one run.')
+  readRunId(id)
+  const output = openOutput(values)
+  const client = await openClient(output, values)
+  const withinMs = readTimeoutMs(values.timeout, 30)
+  const path = `/blueprints/runs/${id}/`
+  const answer = await sendUntilAnswered(client, 'POST', `${path}cancel/`, withinMs)
+  // An earlier try, whose answer was lost, may have cancelled it: a run that a user cancelled is a success.
+  const before = answer.status === 409 ? await readRun(client, path, withinMs) : null
+  const found = before?.cancelled_by == null ? readAnswer(client, answer, runSchema) : before
+  output.json(found)
+  output.line(`${found.id}  ${shown(found.title)}: cancelled by ${shown(found.cancelled_by ?? '')}`)
+  return exitCodes.done
+}

@@ -1,24 +1,36 @@
 import { z } from 'zod'
 import { flag, readArguments, readCount, readTimeoutMs, text, texts } from '../arguments.ts'
-import { isLost, openClient, readAnswer } from '../client.ts'
+import { type Client, isLost, openClient, read, readAnswer, sendUntilAnswered } from '../client.ts'
 import { exitCodes, Unreachable, UsageError } from '../exit.ts'
-import { openOutput, shown } from '../output.ts'
+import { type Output, openOutput, shown } from '../output.ts'
 
-/** `gatewright token create`: creates an access token, whose key is shown once. */
+/** `gatewright token`: creates an access token, whose key is shown once; lists and revokes them. */
 
 export const usage = `gatewright token create IDENTIFIER [OPTIONS]
+gatewright token list
+gatewright token revoke IDENTIFIER
 
-Creates an access token and prints its key on standard output, the only time that it is shown.
+create creates an access token and prints its key on standard output, the only time that it is shown. list lists those that
+you may see, the first to expire first. revoke deletes one: its key authenticates no more.
 
   --user USER          for another user, by username or key (default: yourself)
   --days N             until it expires (default 30, or less where the service allows less)
   --description TEXT   what it is for
+  --stack NAME         bound to this stack: it writes by its documents only; may be repeated
   --owner LABEL        bound to this owner: it reads and changes only applications and providers of it; may be repeated
-  --timeout SECONDS    how long the service may take for each of its two answers (default 60)
+  --timeout SECONDS    how long the service may take for each of its answers (default 60)
   --json               {"identifier", "expires", "key"} on standard output
 `
 
-const options = { user: text, days: text, description: text, owner: texts, timeout: text, json: flag } as const
+const options = {
+  user: text,
+  days: text,
+  description: text,
+  owner: texts,
+  stack: texts,
+  timeout: text,
+  json: flag,
+} as const
 
 const dayMs = 86_400_000
 const created = z.object({ identifier: z.string(), expires: z.string().nullable() })
@@ -27,8 +39,13 @@ const viewed = z.object({ key: z.string() })
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, options)
   const [verb, identifier, ...others] = positionals
-  if (verb !== 'create' || identifier === undefined || others.length > 0)
-    throw new UsageError('It takes: gatewright token create IDENTIFIER')
+  const output = openOutput(values)
+  const withinMs = readTimeoutMs(values.timeout, 60)
+  if (verb === 'list' && identifier === undefined)
+    return list({ client: await openClient(output, values), output, withinMs })
+  if (identifier === undefined || others.length > 0 || (verb !== 'create' && verb !== 'revoke'))
+    throw new UsageError('It takes: gatewright token create IDENTIFIER, list, or revoke IDENTIFIER')
+  if (verb === 'revoke') return revoke(identifier, { client: await openClient(output, values), output, withinMs })
   const days = values.days === undefined ? null : readCount('--days', values.days, { initial: 30, max: 36_500 })
   const user = values.user === undefined ? null : readUser(values.user)
   const body = JSON.stringify({
@@ -36,10 +53,9 @@ export async function run(args: readonly string[]): Promise<number> {
     ...(user !== null && { user }),
     ...(days !== null && { expires: new Date(Date.now() + days * dayMs).toISOString() }),
     ...(values.owner !== undefined && { owners: values.owner }),
+    ...(values.stack !== undefined && { stacks: values.stack }),
     ...(values.description !== undefined && { description: values.description }),
   })
-  const withinMs = readTimeoutMs(values.timeout, 60)
-  const output = openOutput(values)
   const client = await openClient(output, values)
   // Neither request can be repeated: a token is created once, and its key viewed once.
   const once = async <Schema extends z.ZodType>(method: 'GET' | 'POST', path: string, schema: Schema) => {
@@ -64,4 +80,47 @@ export async function run(args: readonly string[]): Promise<number> {
 function readUser(text: string): string | number {
   if (text === '') throw new UsageError('--user takes a username or a key.')
   return /^\d+$/.test(text) ? readCount('--user', text, { initial: 1, max: 999_999 }) : text
+}
+
+type Asking = { readonly client: Client; readonly output: Output; readonly withinMs: number }
+
+const listed = z.looseObject({
+  identifier: z.string(),
+  intent: z.string(),
+  expires: z.string().nullable(),
+  description: z.string(),
+  user_obj: z.looseObject({ username: z.string() }),
+})
+const page = z.object({ pagination: z.object({ next: z.number() }), results: z.array(listed) })
+
+async function list({ client, output, withinMs }: Asking): Promise<number> {
+  const found: z.output<typeof listed>[] = []
+  for (let next = 1; next > 0; ) {
+    const path = `/core/tokens/?${new URLSearchParams({ ordering: 'expires', page_size: '100', page: String(next) })}`
+    const { pagination, results } = await read(client, path, page, withinMs)
+    found.push(...results)
+    next = pagination.next
+  }
+  output.json(found)
+  for (const { identifier, intent, expires, description, user_obj: user } of found)
+    output.line(
+      shown([identifier, intent, user.username, endOf(expires), description].filter((each) => each !== '').join('  ')),
+    )
+  return exitCodes.done
+}
+
+/** `expires 2026-12-22 (in 5 days)` */
+function endOf(expires: string | null): string {
+  if (expires === null) return 'expires never'
+  const days = Math.floor((Date.parse(expires) - Date.now()) / dayMs)
+  const when = days < 0 ? 'over' : days === 0 ? 'within a day' : days === 1 ? 'in 1 day' : `in ${days} days`
+  return `expires ${expires.slice(0, 10)} (${when})`
+}
+
+async function revoke(identifier: string, { client, output, withinMs }: Asking): Promise<number> {
+  const path = `/core/tokens/${encodeURIComponent(identifier)}/`
+  readAnswer(client, await sendUntilAnswered(client, 'DELETE', path, withinMs), z.null())
+  output.json({ identifier, revoked: true }, 0)
+  output.line(`${shown(identifier)} is revoked.`)
+  return exitCodes.done
 }

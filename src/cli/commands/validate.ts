@@ -1,6 +1,7 @@
-import { fileHelp, fileOptions, readArguments } from '../arguments.ts'
+import { fileHelp, fileOptions, flag, readArguments } from '../arguments.ts'
 import { errorsOf } from '../check.ts'
 import { emptyResult, type Result } from '../deliver.ts'
+import { UsageError } from '../exit.ts'
 import { type Document, isUnreadable, readInputs } from '../inputs.ts'
 import { compareFiles } from '../joined.ts'
 import { openOutput } from '../output.ts'
@@ -14,10 +15,15 @@ export const usage = `gatewright validate FILE... [OPTIONS]
 Checks files without a service: their form, and each field against the models of this version. What must exist in the
 database (references, required fields of what is new) is checked by plan.
 
-${fileHelp}`
+${fileHelp}  --schema             instead of that, prints the JSON Schema of files, for editors, and says how they use it
+`
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = readArguments(args, fileOptions)
+  const { values, positionals } = readArguments(args, { ...fileOptions, schema: flag })
+  if (values.schema === true) {
+    if (positionals.length > 0) throw new UsageError('Use either files or --schema.')
+    return (await import('../schema.ts')).printSchema()
+  }
   const { documents, secrets } = await readInputs(positionals, values)
   const output = openOutput(values, secrets)
   const readable = documents.filter((each): each is Document => !isUnreadable(each))

@@ -1,0 +1,73 @@
+import { createInterface } from 'node:readline/promises'
+import { flag, readArguments, readRunId, readTimeoutMs, text } from '../arguments.ts'
+import { type Client, openClient } from '../client.ts'
+import { deliver } from '../deliver.ts'
+import { UsageError } from '../exit.ts'
+import { openOutput } from '../output.ts'
+import { printPlans, printResult, printTotals } from '../report.ts'
+import { checkedMessage, finish, redacted } from '../send.ts'
+import { readStack, stackName } from './stack.ts'
+
+/** `gatewright rollback`: goes back to a former run. */
+
+export const usage = `gatewright rollback [OPTIONS]
+
+Plans the run before the last one of the stack, shows what would change, and applies exactly that once it is confirmed. The
+recorded state comes back: what the last run created is deleted, what it deleted is created again. Secrets stay as they are.
+
+  --to RUN             another run, as "gatewright runs --stack NAME" lists it
+  --plan               only shows it: exit code 2 when something would change
+  --yes                applies it without a question
+  --stack NAME         the stack (default: that of gatewright.yaml)
+  --message TEXT       why: a line of at most 300 characters, kept with the run
+  --timeout SECONDS    how long to wait for each of the two outcomes (default 120)
+  --json               one JSON document on standard output
+`
+
+const options = { to: text, plan: flag, yes: flag, stack: text, message: text, timeout: text, json: flag } as const
+
+export async function run(args: readonly string[]): Promise<number> {
+  const { values, positionals } = readArguments(args, options)
+  if (positionals.length > 0) throw new UsageError('rollback takes no names: --to RUN goes back to this run.')
+  if (values.plan === true && values.yes === true) throw new UsageError('Use either --plan or --yes.')
+  const message = checkedMessage(values.message)
+  const timeoutMs = readTimeoutMs(values.timeout)
+  const output = openOutput(values)
+  const client = await openClient(output, values)
+  const id = values.to === undefined ? await runBefore(client, values.stack, timeoutMs) : readRunId(values.to)
+  const path = `/blueprints/runs/${id}/apply/`
+  const document = { file: `run ${id}`, method: 'POST', path, isYaml: false, owner: undefined, parts: [] } as const
+  const common = { isReset: false, waits: true, timeoutMs } as const
+  const planned = redacted(await deliver(client, document, { ...common, mode: 'plan', headers: {} }), output)
+  printPlans(output, [planned], false)
+  const { outcome, etag } = planned
+  if (outcome !== 'changes' || etag === null || values.plan === true || !(await isConfirmed(values)))
+    return finish([planned], {}, { output, title: 'plan' })
+  const headers = { ...message, 'if-match': etag }
+  const applied = redacted(await deliver(client, document, { ...common, mode: 'apply', headers }), output)
+  printTotals(output, [applied], true)
+  printResult(output, applied)
+  return finish([applied], {}, { output, title: 'apply' })
+}
+
+/** @throws {UsageError} when the stack has none */
+async function runBefore(client: Client, sent: string | undefined, withinMs: number): Promise<string> {
+  const stack = await readStack(client, await stackName(sent), withinMs)
+  if (stack.run_before !== null) return stack.run_before
+  throw new UsageError(`Stack ${stack.name} has no run before the last one: --to RUN names another.`)
+}
+
+/** Asks a user at a terminal. Elsewhere nothing is applied without `--yes`. */
+async function isConfirmed({ yes, json }: { readonly yes?: boolean; readonly json?: boolean }): Promise<boolean> {
+  if (yes === true) return true
+  if (json === true || !process.stdin.isTTY || !process.stderr.isTTY) {
+    process.stderr.write('Nothing is applied without --yes.\n')
+    return false
+  }
+  const terminal = createInterface({ input: process.stdin, output: process.stderr })
+  try {
+    return /^y(es)?$/i.test((await terminal.question('Apply this? [y/N] ')).trim())
+  } finally {
+    terminal.close()
+  }
+}

@@ -1,0 +1,101 @@
+import { z } from 'zod'
+import { flag, readArguments, readTimeoutMs, text } from '../arguments.ts'
+import { type Client, openClient, read, readAnswer, sendUntilAnswered } from '../client.ts'
+import { exitCodes, UsageError } from '../exit.ts'
+import { openOutput, shown } from '../output.ts'
+import { findProject } from '../project.ts'
+
+/** `gatewright stack`: shows what repositories manage, and lets an object stay without its stack. */
+
+export const usage = `gatewright stack [list | show [NAME] | forget MODEL NAME] [OPTIONS]
+
+list shows the stacks. show has the objects of one, and what is left over, by default of the one in gatewright.yaml.
+forget lets an object stay without its stack, such as: gatewright stack forget group engineering
+
+  --stack NAME         for forget: the stack (default: that of gatewright.yaml)
+  --timeout SECONDS    how long the service may be away (default 30)
+  --json               one JSON document on standard output
+`
+
+const options = { stack: text, timeout: text, json: flag } as const
+
+const summary = z.looseObject({
+  name: z.string(),
+  size: z.int(),
+  left_over: z.int(),
+  owners: z.array(z.string()),
+  run: z.string().nullable(),
+  run_before: z.string().nullable(),
+})
+const member = z.looseObject({
+  model: z.string(),
+  key: z.string(),
+  name: z.string(),
+  owner: z.string().nullable(),
+  left_at: z.string().nullable(),
+})
+const detail = summary.extend({ members: z.array(member) })
+
+/** @throws {UsageError} without one */
+export async function stackName(sent: string | undefined): Promise<string> {
+  const name = sent ?? (await findProject([]))?.stack
+  if (name === undefined) throw new UsageError('Name the stack: --stack NAME, or stack in gatewright.yaml.')
+  return name
+}
+
+export const pathOfStack = (name: string): string => `/blueprints/stacks/${encodeURIComponent(name)}/`
+
+export const readStack = (client: Client, name: string, withinMs: number) =>
+  read(client, pathOfStack(name), detail, withinMs)
+
+export async function run(args: readonly string[]): Promise<number> {
+  const { values, positionals } = readArguments(args, options)
+  const [verb = 'list', ...names] = positionals
+  const withinMs = readTimeoutMs(values.timeout, 30)
+  const output = openOutput(values)
+  const client = await openClient(output, values)
+  if (verb === 'list' && names.length === 0) {
+    const { results } = await read(client, '/blueprints/stacks/', z.object({ results: z.array(summary) }), withinMs)
+    output.json(results)
+    for (const each of results) output.line(lineOf(each))
+    return exitCodes.done
+  }
+  if (verb === 'show' && names.length <= 1) {
+    const stack = await readStack(client, await stackName(names[0] ?? values.stack), withinMs)
+    output.json(stack)
+    output.line(lineOf(stack))
+    for (const each of stack.members) output.line(`  ${memberLine(each)}`)
+    return exitCodes.done
+  }
+  const [model, name] = names
+  if (verb !== 'forget' || model === undefined || name === undefined || names.length > 2)
+    throw new UsageError('It takes: gatewright stack list, stack show [NAME], or stack forget MODEL NAME')
+  const stack = await readStack(client, await stackName(values.stack), withinMs)
+  const isNamed = (each: z.output<typeof member>) =>
+    each.name === name && [each.model, each.model.split('.').at(-1)].includes(model)
+  const [found, other] = stack.members.filter(isNamed)
+  if (found === undefined) throw new UsageError(`Stack ${stack.name} has no ${model} ${JSON.stringify(name)}.`)
+  if (other !== undefined)
+    throw new UsageError(`Stack ${stack.name} has several: name the model, as "stack show" lists it.`)
+  const path = `${pathOfStack(stack.name)}members/${found.model}/${encodeURIComponent(found.key)}/`
+  const answer = await sendUntilAnswered(client, 'DELETE', path, withinMs)
+  if (answer.status !== 204) readAnswer(client, answer, z.null())
+  output.json({ stack: stack.name, forgotten: found })
+  output.line(shown(`${memberLine(found)}: stays without stack ${stack.name}`))
+  return exitCodes.done
+}
+
+const lineOf = ({ name, size, left_over: left, owners }: z.output<typeof summary>): string =>
+  shown(
+    `${name}: ${size} objects${left > 0 ? `, ${left} left over` : ''}${owners.length > 0 ? `, of ${owners.join(', ')}` : ''}`,
+  )
+
+const memberLine = ({ model, name, owner, left_at: left }: z.output<typeof member>): string =>
+  shown(
+    [
+      model,
+      JSON.stringify(name),
+      ...(owner === null ? [] : [`of ${owner}`]),
+      ...(left === null ? [] : [`left over since ${left.slice(0, 19)}`]),
+    ].join(' '),
+  )
