@@ -111,7 +111,7 @@ async function urlOf({ url, isUrlSet }: ClientConfig, name: string | undefined, 
   const plain = (text: string) => new URL(text).href.replace(/\/+$/, '')
   if (!isUrlSet || plain(url) === plain(environment.url)) return environment.url
   throw new UsageError(
-    `GATEWRIGHT_URL is ${url}, and ${name} of ${environment.of} is ${environment.url}: leave one out.`,
+    `GATEWRIGHT_URL is ${url}, and ${name} of ${environment.file} is ${environment.url}: leave one out.`,
   )
 }
 

@@ -1,10 +1,9 @@
 import { z } from 'zod'
 import { Expression } from '../document/tags.ts'
-import { ErrorList } from '../errors.ts'
 import { unknownName } from '../messages.ts'
 import { UsageError } from './exit.ts'
 import type { SourceFile } from './places.ts'
-import { readSettings, wrongIn } from './text-file.ts'
+import { mapping, readSettings, wrongAt } from './text-file.ts'
 
 /** The caller's values for `!Context`: `--context`, else `--context-file`, else the context file of the environment. */
 
@@ -19,20 +18,11 @@ export type Context = {
   readonly wanted: Set<string>
 }
 
-const limits = { keys: 1_000, key: 255, text: 100_000 } as const
+const value = z.union([z.string().max(100_000), z.number(), z.boolean()], 'Must be text, a number, true or false.')
 
-const form = z
-  .record(
-    z.string(),
-    z.union([z.string().max(limits.text), z.number(), z.boolean()], 'Must be text, a number, true or false.'),
-  )
-  .superRefine((all, context) => {
-    const keys = Object.keys(all)
-    if (keys.length > limits.keys)
-      context.addIssue({ code: 'custom', message: `Must be at most ${limits.keys} entries.` })
-    if (keys.some((key) => key === '' || key.length > limits.key))
-      context.addIssue({ code: 'custom', message: `A key has 1 to ${limits.key} characters.` })
-  })
+const form = mapping(value, 1_000, (key) =>
+  key === '' || key.length > 255 ? 'A key has 1 to 255 characters.' : undefined,
+)
 
 /** `KEY=VALUE` texts. @throws {UsageError} */
 export const readPairs = (pairs: readonly string[] = []) =>
@@ -76,9 +66,8 @@ export async function refuseUnused({ options, files, wanted }: Context, isPart: 
     unknownName('key', key, wanted).replace(/^Unknown key/, 'No file has !Context of this name')
   const lines = unused(options).map((key) => `--context ${key}: ${why(key)}`)
   for (const { settings, ...source } of isPart ? [] : files) {
-    const errors = new ErrorList()
-    for (const key of unused(Object.keys(settings))) errors.add([key], 'unknown_field', () => why(key))
-    if (errors.any) lines.push((await wrongIn(source, errors)).message)
+    const wrong = unused(Object.keys(settings)).map((key) => ({ path: [key], why: why(key) }))
+    if (wrong.length > 0) lines.push((await wrongAt(source, wrong)).message)
   }
   if (lines.length > 0) throw new UsageError(lines.join('\n'))
 }

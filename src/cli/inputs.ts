@@ -96,8 +96,9 @@ export async function readInputs(named: readonly string[], values: FileValues): 
 
 /** Whether a file of a folder is `gatewright.yaml`, or a context file. @throws {UsageError} for that of another project */
 function notDocuments(project: Project | null, contextFiles: readonly string[]): (path: string) => boolean {
-  const ofProject = Object.values(project?.environments ?? {}).flatMap(({ context = [] }) => context)
-  const all = new Set([...ofProject, ...contextFiles].map((file) => resolve(file)))
+  const { folder = '', environments = {} } = project ?? {}
+  const ofProject = Object.values(environments).flatMap(({ context = [] }) => context)
+  const all = new Set([...ofProject.map((file) => resolve(folder, file)), ...contextFiles.map((file) => resolve(file))])
   return (path) => {
     if (basename(path) !== projectName) return all.has(resolve(path))
     if (project !== null && resolve(path) !== resolve(project.file)) throw twoProjects(project.file, path)

@@ -3,11 +3,10 @@ import { stat } from 'node:fs/promises'
 import { dirname, join, relative, resolve, sep } from 'node:path'
 import { z } from 'zod'
 import { serviceUrl } from '../config.ts'
-import { ErrorList } from '../errors.ts'
 import { own } from '../json-object.ts'
 import { filledLine, ownerLabel } from '../models/fields.ts'
 import { UsageError } from './exit.ts'
-import { readSettings, wrongIn } from './text-file.ts'
+import { mapping, readSettings, wrongAt } from './text-file.ts'
 
 /** `gatewright.yaml`: what is said once for all files of a folder. */
 
@@ -18,62 +17,39 @@ export type Project = {
   readonly file: string
   readonly folder: string
   readonly stack: string | undefined
-  readonly environments: Readonly<Record<string, Environment>>
+  readonly environments: Readonly<Record<string, { readonly url: string; readonly context?: string }>>
   /** The owner of the file at a path. @throws {UsageError} when what stands for `$1` makes no label */
   ownerOf(path: string): Promise<string | undefined>
 }
 
-export type Environment = {
-  readonly url: string
-  /** The path of its context file. */
-  readonly context?: string
-}
-
 const most = { levels: 16, owners: 1_000, environments: 100, stars: 9 } as const
-
-/** A mapping whose names are checked, with their values. */
-const mapping = <Value extends z.ZodType>(
-  value: Value,
-  limit: number,
-  why: (name: string, value: z.output<Value>) => string | undefined,
-) =>
-  z.record(z.string(), value).superRefine((all, context) => {
-    const entries = Object.entries(all)
-    if (entries.length > limit) context.addIssue({ code: 'custom', message: `Must be at most ${limit} entries.` })
-    for (const [name, each] of entries) {
-      const message = why(name, each)
-      if (message !== undefined) context.addIssue({ code: 'custom', path: [name], message })
-    }
-  })
 
 const form = z.strictObject({
   stack: ownerLabel().exactOptional(),
   owners: mapping(ownerLabel(), most.owners, whyNoOwner).exactOptional(),
   environments: mapping(
-    z.strictObject({ url: serviceUrl, context: filledLine(1_000).exactOptional() }),
+    z.strictObject({ url: serviceUrl.max(2_000), context: filledLine(1_000).exactOptional() }),
     most.environments,
     (name) => (/^[\w.-]{1,100}$/.test(name) ? undefined : 'A name has 1 to 100 letters, digits and _.-'),
   ).exactOptional(),
 })
 
-/** The single stars of a glob: what the n-th one matches is `$n`. */
-const starsOf = (glob: string) => glob.match(/(?<!\*)\*(?!\*)/g) ?? []
+const partsOf = (glob: string): string[] => glob.replace(/\/$/, '').split('/')
 
 function whyNoOwner(glob: string, label: string): string | undefined {
-  const parts = glob.replace(/\/$/, '').split('/')
+  const parts = partsOf(glob)
   if (glob.length > 255 || parts.some((part) => ['', '.', '..'].includes(part)))
     return 'Takes a path below this folder, of at most 255 characters: teams/*.'
   if (parts.some((part) => part !== '**' && part.includes('**'))) return 'Takes ** for whole folders only: teams/**/*.'
   if ((glob.match(/\*+/g) ?? []).length > most.stars) return `Takes at most ${most.stars} stars.`
-  const stars = starsOf(glob).length
+  const stars = (glob.match(/(?<!\*)\*(?!\*)/g) ?? []).length
   const wrong = [...label.matchAll(/\$(\d+)/g)].find(([, n]) => Number(n) < 1 || Number(n) > stars)
   return wrong && `${wrong[0]} stands for nothing: the path has ${stars === 0 ? 'no *' : `${stars} *`}.`
 }
 
 /** @returns what matches the path of a file when the glob matches it, or a folder above */
 export function patternOf(glob: string): RegExp {
-  const parts = glob.replace(/\/$/, '').split('/')
-  const written = parts.map((part) =>
+  const written = partsOf(glob).map((part) =>
     part === '**' ? '(?:[^/]+/)*' : `${part.replace(/[.+?^${}()|[\]\\]/g, '\\$&').replaceAll('*', '([^/]*)')}/`,
   )
   return new RegExp(`^${written.join('')}${glob.endsWith('/') ? '(?=.)' : ''}`)
@@ -125,12 +101,7 @@ async function readProject(path: string): Promise<Project> {
     file,
     folder,
     stack,
-    environments: Object.fromEntries(
-      Object.entries(environments).map(([name, { url, context }]) => [
-        name,
-        { url, ...(context !== undefined && { context: shownPath(resolve(folder, context)) }) },
-      ]),
-    ),
+    environments,
     async ownerOf(document) {
       const below = relative(folder, resolve(document)).replaceAll(sep, '/')
       if (below.startsWith('../')) return undefined
@@ -140,14 +111,8 @@ async function readProject(path: string): Promise<Project> {
         const sent = label.replaceAll(/\$(\d+)/g, (_, n: string) => stars[Number(n) - 1] ?? '')
         const { data: owner, error } = ownerLabel().safeParse(sent)
         if (error === undefined) return owner
-        const why = error.issues.map(({ message }) => message).join(' ')
-        const errors = new ErrorList()
-        errors.add(
-          ['owners', glob],
-          'invalid_value',
-          `The owner of ${document} would be ${JSON.stringify(sent)}: ${why}`,
-        )
-        throw await wrongIn(source, errors)
+        const why = `The owner of ${document} would be ${JSON.stringify(sent)}: ${error.issues[0]?.message}`
+        throw await wrongAt(source, [{ path: ['owners', glob], why }])
       }
       return undefined
     },
@@ -155,22 +120,18 @@ async function readProject(path: string): Promise<Project> {
 }
 
 /**
- * The environment with a name.
+ * The environment with a name, and the path of its context file.
  *
  * @param found null where no project is; undefined: that of the current folder
  * @throws {UsageError} when there is none
  */
-export async function environmentOf(
-  name: string,
-  found?: Project | null,
-): Promise<Environment & { readonly of: string }> {
+export async function environmentOf(name: string, found?: Project | null) {
   const project = found === undefined ? await findProject([]) : found
   if (project === null)
     throw new UsageError(`--env ${name}: there is no ${projectName} in the folder of the files, or above it.`)
-  const { file, environments } = project
-  const environment = own(environments, name)
-  if (environment !== undefined) return { ...environment, of: file }
-  const known = Object.keys(environments)
-  const there = known.length === 0 ? 'none' : known.join(', ')
-  throw new UsageError(`${file} has no environment ${JSON.stringify(name)}. It has ${there}.`)
+  const { file, folder, environments } = project
+  const { url, context } = own(environments, name) ?? {}
+  if (url !== undefined) return { url, file, context: context && shownPath(resolve(folder, context)) }
+  const known = Object.keys(environments).join(', ') || 'none'
+  throw new UsageError(`${file} has no environment ${JSON.stringify(name)}. It has ${known}.`)
 }

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { createReadStream } from 'node:fs'
-import type { z } from 'zod'
+import { z } from 'zod'
 import { documentLimits } from '../document/document.ts'
 import { readWritten } from '../document/yaml.ts'
 import { ErrorList, type FieldPath, Problem } from '../errors.ts'
@@ -34,6 +34,21 @@ export const problemLines = (file: string, { errors, message }: Problem): string
         return `${at}${text.replace(/^The blueprint /, 'The file ')}`
       })
 
+/** A mapping of at most so many entries. @param why why a name may not have its value */
+export const mapping = <Value extends z.ZodType>(
+  value: Value,
+  most: number,
+  why: (name: string, value: z.output<Value>) => string | undefined,
+) =>
+  z.record(z.string(), value).superRefine((all, context) => {
+    const entries = Object.entries(all)
+    if (entries.length > most) context.addIssue({ code: 'custom', message: `Must be at most ${most} entries.` })
+    for (const [name, each] of entries) {
+      const message = why(name, each)
+      if (message !== undefined) context.addIssue({ code: 'custom', path: [name], message })
+    }
+  })
+
 /**
  * Reads a file that is no document, as YAML or JSON.
  *
@@ -43,7 +58,7 @@ export const problemLines = (file: string, { errors, message }: Problem): string
 export async function readSettings<Schema extends z.ZodType>(
   file: string,
   schema: Schema,
-  known?: (path: FieldPath) => readonly string[],
+  known: (path: FieldPath) => readonly string[] = () => [],
 ): Promise<SourceFile & { readonly settings: z.output<Schema> }> {
   const found = await readTextOf(file)
   if ('why' in found) throw new UsageError(`${file}: ${found.why}`)
@@ -55,8 +70,8 @@ export async function readSettings<Schema extends z.ZodType>(
     ...each,
     message: each.message.replace(/^[a-z]/, (letter) => letter.toUpperCase()),
   }))
-  addIssues(errors, issues, { input: source.value, ...(known && { known }) })
-  throw await wrongIn(source, errors)
+  addIssues(errors, issues, { input: source.value, known })
+  throw await usageError(source, errors)
 }
 
 function writtenIn(file: string, text: string): unknown {
@@ -67,8 +82,17 @@ function writtenIn(file: string, text: string): unknown {
   }
 }
 
-/** The errors of a file, each with its place. */
-export async function wrongIn(source: SourceFile, errors: ErrorList): Promise<UsageError> {
+/** The error of values of a file, each with its place. */
+export function wrongAt(
+  source: SourceFile,
+  wrong: readonly { readonly path: FieldPath; readonly why: string }[],
+): Promise<UsageError> {
+  const errors = new ErrorList()
+  for (const { path, why } of wrong) errors.add(path, 'invalid_value', why)
+  return usageError(source, errors)
+}
+
+async function usageError(source: SourceFile, errors: ErrorList): Promise<UsageError> {
   // It is loaded for errors only: a command that works starts without it.
   const { located } = await import('./check.ts')
   return new UsageError((await located(source, errors)).errors.join('\n'))

@@ -324,10 +324,10 @@ export const filesAreShort: Rule = (files) =>
  * needs it, with the reason.
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
-  src: 2341,
+  src: 2342,
   'src/api': 1705,
   'src/apply': 2734,
-  'src/cli': 5676,
+  'src/cli': 5908,
   'src/dashboard': 4652,
   'src/db': 2231,
   'src/document': 1817,
@@ -340,11 +340,11 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/rights': 1335,
   'src/runs': 3225,
   'src/standalone': 1284,
-  'src/submissions': 1524,
+  'src/submissions': 1531,
   'src/tracing': 177,
   'src/views': 2636,
   'src/waits': 316,
-  test: 69_097,
+  test: 69_100,
   workers: 117,
 }
 
