@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { ErrorDetail } from '../errors.ts'
 import { type Answer, backOff, type Client, codeOf, isLater, isLost, refusalOf } from './client.ts'
 import { Unreachable, UsageError } from './exit.ts'
-import { detailsOf, locate, type Part } from './places.ts'
+import { detailsOf, generatedIn, locate, type Part } from './places.ts'
 import { type Change, followRun, isFine, type Run, readRun } from './runs.ts'
 
 /** Sends a document once, under one Idempotency-Key, and finds its outcome, through restarts of the service. */
@@ -33,6 +33,8 @@ export type Result = {
   readonly unmanaged?: Run['unmanaged']
   /** Fields that a roll back leaves as they are, though they were changed since the former run. */
   readonly not_put_back?: Run['not_put_back']
+  /** The values that an apply generated, while they may be read. `--json` alone has them. */
+  readonly outputs?: ReturnType<typeof generatedIn>
   /** The path of the run. */
   readonly run: string | null
   /** The tag of a plan: `--out` writes it. */
@@ -141,7 +143,7 @@ export async function deliver(client: Client, document: Sendable, delivery: Deli
       const found = run === null ? null : await readRun(client, run, withinMs).catch(() => null)
       if (found === null && mode === 'plan')
         return result({ outcome: 'unreachable', errors: ['The run of the plan cannot be read.'] })
-      return result(done(delivery, found, { logs, etag }))
+      return result(done(delivery, found, { logs, etag, parts }))
     } else if (answer.status === 202) {
       run = runOf(answer) ?? run
       if (!waits && codeOf(answer) === 'accepted') return result({ outcome: 'accepted' })
@@ -150,7 +152,9 @@ export async function deliver(client: Client, document: Sendable, delivery: Deli
       // If there is no such run, the PUT is sent again, under its key.
       const ended = run === null ? null : await followRun(client, run, leftMs).catch(asNone)
       if (ended !== null && isOutcome(ended))
-        return result(isFine(ended) ? done(delivery, ended, ended) : { outcome: 'refused', errors: ended.logs })
+        return result(
+          isFine(ended) ? done(delivery, ended, { ...ended, parts }) : { outcome: 'refused', errors: ended.logs },
+        )
     } else if (isLater(answer.status)) {
       why = refusalOf(answer).join(' ')
       // A proxy gives no reason, and may have passed the request on.
@@ -185,9 +189,14 @@ const isOutcome = ({ state, reason, cancelled_by }: Run): boolean =>
   (state === 'cancelled' && cancelled_by != null)
 
 /** @param run null when its changes cannot be read */
-function done({ mode }: Delivery, run: Run | null, { logs, etag }: Pick<Result, 'logs' | 'etag'>): PartOfResult {
+function done(
+  { mode }: Delivery,
+  run: Run | null,
+  { logs, etag, parts }: Pick<Result, 'logs' | 'etag' | 'parts'>,
+): PartOfResult {
   const { changes = null, unmanaged, not_put_back } = run ?? {}
   const isUnchanged = changes?.every(({ action }) => action === 'unchanged') === true
   const outcome = isUnchanged ? 'unchanged' : mode === 'apply' ? 'applied' : 'changes'
-  return { outcome, logs, changes, unmanaged, not_put_back, etag }
+  const outputs = run === null ? [] : generatedIn(parts, run)
+  return { outcome, logs, changes, unmanaged, not_put_back, outputs, etag }
 }

@@ -25,6 +25,8 @@ const commands: Readonly<Record<string, { readonly summary: string; load(): Prom
   export: { summary: 'print what is configured as a blueprint', load: () => import('./commands/export.ts') },
   rollback: { summary: 'go back to the run before', load: () => import('./commands/rollback.ts') },
   stack: { summary: 'show what repositories manage', load: () => import('./commands/stack.ts') },
+  show: { summary: 'print an application, its provider, owner and last run', load: () => import('./commands/show.ts') },
+  env: { summary: 'print what an application needs, as variables', load: () => import('./commands/env.ts') },
   runs: { summary: 'list runs, the newest first; cancel one that waits', load: () => import('./commands/runs.ts') },
   logs: { summary: 'print the logs of a run; -f waits for its end', load: () => import('./commands/logs.ts') },
   token: { summary: 'create, list and revoke access tokens', load: () => import('./commands/token.ts') },

@@ -120,3 +120,27 @@ export const toPath = (pointer = ''): readonly string[] =>
     .split('/')
     .slice(1)
     .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+
+type Generated = {
+  readonly generated: Readonly<Record<string, Readonly<Record<string, string>>>>
+  readonly generated_until?: string | null | undefined
+}
+
+/** The values that an apply generated, each with the object of its entry. */
+export function generatedIn(parts: readonly Part[], { generated, generated_until: until }: Generated) {
+  const entries = parts.flatMap(({ document: { value }, entries: sent }) =>
+    (sent ?? (isObject(value) ? entriesIn(value.entries) : undefined) ?? [{ entry: submitted(value) }]).map(
+      ({ entry }) => entry,
+    ),
+  )
+  return Object.entries(generated).map(([entry, values]) => {
+    const own = entries.find((each) => isObject(each) && each.id === entry)
+    const { model = null, identifiers = null } = isObject(own) ? own : {}
+    return { entry, model, identifiers, values, readable_until: until ?? null }
+  })
+}
+
+const submitted = (value: unknown) => {
+  const { provider_model: model, provider: sent } = isObject(value) ? value : {}
+  return { id: 'provider', model, identifiers: isObject(sent) ? { name: sent.name } : null }
+}

@@ -154,6 +154,7 @@ export const toJson = (results: readonly Result[]) => ({
       status: result.status ?? null,
       unmanaged: result.unmanaged ?? [],
       not_put_back: result.not_put_back ?? [],
+      outputs: result.outputs ?? [],
       parts,
     }
   }),

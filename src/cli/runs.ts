@@ -36,6 +36,10 @@ export const run = runSummary.extend({
   unmanaged: z.array(z.object({ model: z.string(), key, fields: z.array(z.string()) })).nullish(),
   not_put_back: z.array(z.string()).nullish(),
   etag: z.string().nullable(),
+  blueprint: z.string().optional(),
+  /** Values that the service generated, by entry, for those who may see them. */
+  generated: z.record(z.string(), z.record(z.string(), z.string())).default({}),
+  generated_until: z.string().nullish(),
 })
 
 const runPage = z.object({ results: z.array(runSummary) })
@@ -71,8 +75,8 @@ export const idOf = (path: string): string => path.split('/').findLast((part) =>
 /** The path of a run without its document, which is not shown and takes longest to read. */
 const withoutBlueprint = (path: string): string => `${path}?include_blueprint=false`
 
-export const readRun = (client: Client, path: string, withinMs: number): Promise<Run> =>
-  read(client, withoutBlueprint(path), run, withinMs)
+export const readRun = (client: Client, path: string, withinMs: number, withBlueprint = false): Promise<Run> =>
+  read(client, withBlueprint ? path : withoutBlueprint(path), run, withinMs)
 
 /** The first runs of a list, the newest first. @param query its filters and its length */
 export const readRuns = async (client: Client, query: Readonly<Record<string, string>>, withinMs: number) =>

@@ -23,6 +23,7 @@ const fullRunSelect = {
   blueprint: true,
   document: true,
   generated: true,
+  generatedUntil: true,
   options: true,
   changes: true,
   planTag: true,
@@ -52,6 +53,8 @@ export async function readRun(
   const repair = (await readRepairs(db, [row], actor))(id)
   const isLogHidden = (await runsWithHiddenLogs(db, [id], actor)).has(id)
   const { changes, isWhole } = readStoredChanges(row.changes)
+  const generated = await generatedOf(db, opening, row, actor)
+  const until = Object.keys(generated).length === 0 ? null : row.generatedUntil
   const shown: Run = {
     ...toRunHead(row, actor, repair),
     logs: isLogHidden ? [logNotShown] : row.logs,
@@ -62,7 +65,8 @@ export async function readRun(
     changes: changesShown(changes, actor),
     etag: row.planTag === null ? null : `"${row.planTag}"`,
     blueprint: withBlueprint ? await blueprintOf(await readDocument(db, row), opening) : '',
-    generated: await generatedOf(db, opening, row, actor),
+    generated,
+    generated_until: until?.toISOString() ?? null,
   }
   const [completed = shown] = await complete(db, [shown])
   if (completed.finished_at !== null) return completed

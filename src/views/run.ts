@@ -148,6 +148,7 @@ export const run = runHead
       {},
       'Generated values by entry and field, for the submitter and superusers, as often as they are read while they are kept.',
     ),
+    generated_until: withExample(time.nullable(), null, 'Until when. Null where `generated` is empty.'),
   })
   .meta({ id: 'Run' })
 

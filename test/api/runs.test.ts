@@ -35,6 +35,7 @@ test('a run is shown with every field', async () => {
     ],
     blueprint: expect.stringContaining('!KeyOf provider'),
     generated: {},
+    generated_until: null,
     submitter: submitter.pk,
     request_id: expect.any(String),
     kind: 'oauth2',

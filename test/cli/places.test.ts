@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { locate } from '../../src/cli/places.ts'
 import { adminToken, freshFolder, installation, named, run, writerTo } from '../support/kit.ts'
 
 /** Where `gatewright` says that an error is: in the caller's own file. */
@@ -93,4 +94,15 @@ test('all errors of the form, and how many are not listed', async () => {
   expect(output).toContain('many.yaml:1:1 version: ')
   expect(output).toContain('many.yaml:101:63 entries.98.is_superuser: ')
   expect(output).toMatch(/ {2}21 more errors are not listed\.\n$/)
+})
+
+test('the errors of a 409 are located, and its advice stays', async () => {
+  const text = 'version: 1\nentries:\n  - model: service_core.group\n    identifiers: {name: one}\n'
+  const value = { version: 1, entries: [{ model: 'service_core.group', identifiers: { name: 'one' } }] }
+  const message = 'group "one" belongs to stack "other".'
+  const found = await locate([{ document: { file: 'a.yaml', form: 'blueprint', text, value }, from: 0 }], {
+    errors: [`${message} --allow-takeover applies it all the same.`],
+    details: [{ code: 'invalid_value', message, pointer: '/entries/0' }],
+  })
+  expect(found.errors).toEqual([`a.yaml:3:5 entries.0: ${message}`, '--allow-takeover applies it all the same.'])
 })
