@@ -24,7 +24,8 @@ export const errorCodes = {
   not_an_identifier: 'The field stands in `identifiers`, and no row can be found by it.',
   not_stored: 'The field is always null in answers, and takes nothing else.',
   masked_secret: 'The value is the mask that answers show for a secret.',
-  unknown_entry: '`!KeyOf` names no entry that stands before, or an entry that leaves no row.',
+  unknown_entry: '`!KeyOf` names no other entry, or one that leaves no row.',
+  circle: 'Entries refer to each other in a circle, so that none can be the first.',
   wrong_reference:
     'A reference names a row or an entry of another kind than the field takes, or stands where none fits.',
   no_such_row: 'There is no row with this key, or none that `!Find` describes.',

@@ -11,7 +11,8 @@ export function comparedName(name: string): string {
   return withSingleBlanks(letters)
 }
 
-const withSingleBlanks = (text: string): string => text.replaceAll(/[\t\n\v\f\r ]+/g, ' ').replace(/^ | $/g, '')
+const withSingleBlanks = (text: string): string =>
+  /[\t\n\v\f\r ]/.test(text) ? text.replaceAll(/[\t\n\v\f\r ]+/g, ' ').replace(/^ | $/g, '') : text
 
 /** The ways in which two equal names may be written differently, and how each is undone. */
 const ways: readonly (readonly [name: string, without: (name: string) => string])[] = [

@@ -195,7 +195,7 @@ export async function* judge(
   }
 
   for (const [index, each] of steps.entries()) {
-    entry = index
+    entry = each.entry ?? index
     if (index > 0 && index % mostAhead === 0) await ahead(index)
     await takeTurns()
     const step = await resolver.walk(() => resolver.evaluateConditions(each))

@@ -1,11 +1,11 @@
 import { isObject, type JsonObject } from '../json-object.ts'
 
 /**
- * A blueprint: entries that are applied in document order, in one transaction. `yaml.ts` prints and parses it,
+ * A blueprint: entries that are applied in one transaction, in the order of `plan/order.ts`. `yaml.ts` prints and parses it,
  * `compile.ts` checks it against the models.
  */
 
-/** `!KeyOf id`: the key of an earlier entry of the same document. */
+/** `!KeyOf id`: the key of another entry of the same document. */
 export class KeyOf {
   readonly id: string
   constructor(id: string) {
@@ -32,7 +32,7 @@ export type EntryState = (typeof entryStates)[number]
 
 export type Entry = {
   readonly model: string
-  /** The name of the entry in `!KeyOf` of later entries. */
+  /** The name of the entry in `!KeyOf` of other entries. */
   readonly id?: string
   readonly state: EntryState
   /** The name that the row had before, in the place of its identifier. */

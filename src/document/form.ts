@@ -57,7 +57,7 @@ export const blueprintForm = <Model extends z.ZodType<string>>(model: Model) =>
         .array(
           z.strictObject({
             model,
-            id: filledLine(255).exactOptional().meta({ description: 'What later entries call it.' }),
+            id: filledLine(255).exactOptional().meta({ description: 'What other entries call it.' }),
             state: z.enum(entryStates).default('present').meta({
               description:
                 '`present`: created, or what is listed updated. `created`: created once, and left alone afterwards. `must_created`: refused when it is there. `absent`: deleted. Left out, it is `present`.',

@@ -30,7 +30,7 @@ const blueprintBody = ({ models }: Registry): z.ZodType =>
   blueprintForm(z.enum(models.map(({ name }) => name))).meta({
     id: 'Blueprint',
     description:
-      'Entries, applied in their order in one transaction: all of them, or none. A reference is a key or a name. YAML can also refer to keys: `!KeyOf id` is the key of an earlier entry, `!Find [model, {field: value}]` is the key of the one row with these values. The other tags are in docs/blueprints.md.',
+      'Entries, applied in one transaction, in their order and each behind those that it refers to: all of them, or none. A reference is a key or a name. YAML can also refer to keys: `!KeyOf id` is the key of another entry, `!Find [model, {field: value}]` is the key of the one row with these values. The other tags are in docs/blueprints.md.',
     examples: [{ ...example, metadata: { name: 'a group' } }],
   })
 

@@ -12,8 +12,9 @@ import { atOnce, inTurns } from '../turns.ts'
 import { Deferred, isDeferred, withKeys } from './deferred.ts'
 import type { Conditions } from './engine.ts'
 import { editOf, isEdit, itemsOf } from './list-edit.ts'
-import { checkLookup, checkLookups, findsIn, maxFinds, skippedEntry, type Targets } from './lookups.ts'
+import { checkLookup, checkLookups, findsIn, inCircle, maxFinds, skippedEntry, type Targets } from './lookups.ts'
 import { isTag, listError, Named, nameError, withNames } from './named.ts'
+import { inOrder } from './order.ts'
 import { pkField } from './pk-field.ts'
 import { refusePlaceholders } from './placeholders.ts'
 import { wasOf } from './rename.ts'
@@ -24,7 +25,7 @@ import { type Step, skippedLine } from './step.ts'
 import { unknownModel } from './unknown-model.ts'
 
 /**
- * The checked entries, in document order. `errors` has those that are found without the database; `skipped` has a line of the log
+ * The checked entries, in the order in which they are judged. `errors` has those that are found without the database; `skipped` has a line of the log
  * for each entry whose conditions are false.
  */
 export type Plan = { readonly steps: readonly Step[]; readonly errors: ErrorList; readonly skipped?: readonly string[] }
@@ -59,8 +60,29 @@ function* compiling(
   const finds = new Set<string>()
   const rows = new RowsNamed()
   const left = new Set(without)
-  for (const [index, entry] of blueprint.entries.entries()) {
+  const { entries } = blueprint
+  // The row of such an entry exists, and other entries may refer to it.
+  const isKept = (entry: Entry, index: number) => left.has(index) && entry.state === 'created'
+  const isOut = (entry: Entry, index: number) =>
+    entry.conditions?.includes(false) === true || (left.has(index) && !isKept(entry, index))
+  const models = entries.map((entry, index) => (isOut(entry, index) ? undefined : registry.byName(entry.model)))
+  const { order, circles } = yield* inOrder(entries, models, registry)
+  for (const circle of circles) {
+    const way = wayOf(
+      circle.flatMap((index) => entries[index] ?? []),
+      registry,
+    )
+    for (const index of circle) {
+      const entry = entries[index]
+      if (entry === undefined) continue
+      errors.of('entry').add(pathOf(entry, index), 'circle', `Refers to itself in a circle: ${way}.`)
+      if (entry.id !== undefined) targets.set(entry.id, inCircle)
+    }
+  }
+  for (const index of order) {
     yield
+    const entry = entries[index]
+    if (entry === undefined) continue
     const path = pathOf(entry, index)
     for (const find of findsIn([entry.identifiers, entry.attrs, entry.conditions])) finds.add(find)
     if (finds.size > maxFinds) {
@@ -69,9 +91,7 @@ function* compiling(
       return { steps: [], errors, skipped: [] }
     }
     const model = registry.byName(entry.model)
-    // The row of the entry exists, and other entries may refer to it.
-    const isKept = left.has(index) && entry.state === 'created'
-    if (entry.conditions?.includes(false) || (left.has(index) && !isKept)) {
+    if (isOut(entry, index)) {
       const name = model?.displayName ?? entry.model
       skipped.push(skippedLine(index, name, Object.values(entry.identifiers), left.has(index)))
       if (entry.id !== undefined) targets.set(entry.id, skippedEntry)
@@ -100,17 +120,29 @@ function* compiling(
       ...(owner !== undefined && { owner }),
       ...(entry.retain === true && { retain: true }),
       ...(conditions !== undefined && { conditions }),
-      ...(isKept && { isLeft: true }),
+      ...(isKept(entry, index) && { isLeft: true }),
       ...(overlaps.size > 0 && { overlaps }),
     }
     if (!entry.conditions?.length) rows.addStep(step, index, registry, errors)
     steps.push(step)
     if (entry.id === undefined) continue
-    if (targets.has(entry.id))
+    const other = targets.get(entry.id)
+    if (other !== undefined && other !== inCircle)
       errors.of('entry').add([...path, 'id'], 'duplicate_id', `Another entry is called ${entry.id} too.`)
     targets.set(entry.id, entry.state === 'absent' ? null : model.target)
   }
   return { steps: reset ? withDefaults(steps) : steps, errors, skipped }
+}
+
+const longestWay = 10
+
+/** `group "a" -> group "b" -> group "a"` */
+function wayOf(circle: readonly Entry[], { byName }: Registry): string {
+  const names = circle.slice(0, longestWay).map(({ model, identifiers }) => {
+    const [first] = Object.values(identifiers)
+    return `${byName(model)?.displayName ?? model} ${JSON.stringify(first)}`
+  })
+  return [...names, ...(circle.length > longestWay ? ['...'] : []), ...names.slice(0, 1)].join(' -> ')
 }
 
 /** The label of an entry. One on a row that keeps none would have no effect: it is refused. */

@@ -6,18 +6,36 @@ import type { Registry } from '../models/registry.ts'
 /** The entries and models that `!KeyOf` and `!Find` of a document name. */
 
 export const skippedEntry = Symbol('skipped')
+/** Stands for an entry whose circle was reported, until its turn. */
+export const inCircle = Symbol('circle')
 
 /** Reference targets by entry id; null for an entry that leaves no row. */
-export type Targets = Map<string, string | null | typeof skippedEntry>
+export type Targets = Map<string, string | null | typeof skippedEntry | typeof inCircle>
 
 type Checking = { readonly registry: Registry; readonly targets: Targets; readonly errors: ErrorSink }
 
-/** All `!KeyOf` and `!Find` in a value. */
-export function lookupsIn(value: unknown): (KeyOf | Find)[] {
-  if (value instanceof KeyOf) return [value]
-  if (value instanceof Find) return [value, ...lookupsIn(value.identifiers)]
-  if (value instanceof Expression) return lookupsIn(value.content)
-  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(lookupsIn) : []
+/**
+ * The `!KeyOf` and `!Find` in a value.
+ *
+ * @param which `needed` leaves out each `!Find` that only asks whether there is a row, `keys` all
+ */
+export function lookupsIn(
+  value: unknown,
+  which: 'all' | 'needed' | 'keys' = 'all',
+  found: (KeyOf | Find)[] = [],
+): (KeyOf | Find)[] {
+  if (typeof value !== 'object' || value === null) return found
+  if (value instanceof KeyOf) found.push(value)
+  else if (value instanceof Find) {
+    if (which !== 'keys') found.push(value)
+    lookupsIn(value.identifiers, which, found)
+  } else if (value instanceof Expression) {
+    const { name, content } = value
+    const asks = (index: number) => name === '!Condition' || (name === '!If' && index === 0)
+    for (const [index, each] of typeof content === 'string' ? [] : content.entries())
+      lookupsIn(each, which === 'needed' && asks(index) ? 'keys' : which, found)
+  } else for (const each of Object.values(value)) lookupsIn(each, which, found)
+  return found
 }
 
 /** The most different `!Find` of a document. Each is a search of its own in the database. */
@@ -49,10 +67,11 @@ export function checkLookup(
 ): string | undefined {
   const found = tag instanceof KeyOf ? targets.get(tag.id) : registry.byName(tag.model)?.target
   const name = tag instanceof KeyOf ? `!KeyOf ${tag.id}` : `!Find ${tag.model}`
-  if (found === undefined) errors.add(at, 'unknown_entry', `${name} names nothing that stands before this entry.`)
+  const what = tag instanceof KeyOf ? 'other entry of this document' : 'model'
+  if (found === undefined) errors.add(at, 'unknown_entry', `${name} names no ${what}.`)
   else if (found === null) errors.add(at, 'unknown_entry', `${name} names an entry that is absent: it has no key.`)
   else if (found === skippedEntry)
     errors.add(at, 'unknown_entry', `${name} names an entry that is skipped: it has no key.`)
-  else return found
+  else if (found !== inCircle) return found
   return undefined
 }

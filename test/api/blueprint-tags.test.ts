@@ -132,9 +132,13 @@ test.each([
     /The key is of a flow: a group is needed/,
   ],
   ['no row', 'attrs: { attributes: { a: !Find [service_core.group, [name, no such]] } }', /finds nothing/],
-  ['a later entry', 'attrs: { attributes: { a: !KeyOf later } }', /stands before this entry/],
-  ['a later entry in a condition', 'conditions: [!KeyOf later]', /stands before this entry/],
-  ['an unknown model in a condition', 'conditions: [!Find [service_core.grp, [name, x]]]', /stands before this entry/],
+  ['no entry', 'attrs: { attributes: { a: !KeyOf none } }', /names no other entry of this document/],
+  ['no entry in a condition', 'conditions: [!KeyOf none]', /names no other entry of this document/],
+  [
+    'an unknown model in a condition',
+    'conditions: [!Find [service_core.grp, [name, x]]]',
+    /service_core.grp names no model/,
+  ],
   ['a variable', 'attrs: { attributes: { a: !Env HOME } }', /!Env: is resolved on the side of the caller/],
   ['permissions', 'permissions: [{ permission: x }]', /given by roles and groups/],
 ])('%s: 400, and nothing is written', async (_, more, why) => {

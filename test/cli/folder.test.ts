@@ -34,6 +34,24 @@ const slugs = async (start: string) => {
   return rows.map(({ slug }) => slug)
 }
 
+test('a file may name what a later file creates; a circle is refused at each of its places', async () => {
+  const [low, top] = [group('turn-low', ', attrs: { parent: turn-top }'), group('turn-top')]
+  const folder = folderOf({ 'a.yaml': document(low), 'b.yaml': document(group('turn-x'), top) })
+  expect(await there.gatewright(['apply', folder])).toMatchObject({ code: 0 })
+  const { output } = await there.gatewright(['plan', folder])
+  expect(output).toMatch(/^0 to add, 0 to change, 0 to delete, 3 unchanged\n/)
+  writeFileSync(join(folder, 'b.yaml'), document(group('turn-top', ', attrs: { parent: turn-low }')))
+  const refused = await there.gatewright(['plan', folder])
+  const way = 'group "turn-low" -> group "turn-top" -> group "turn-low"'
+  for (const [file, entry] of [
+    ['a', 0],
+    ['b', 1],
+  ])
+    expect(refused.output).toContain(
+      `${folder}/${file}.yaml:3:5 entries.${entry}: Refers to itself in a circle: ${way}.`,
+    )
+})
+
 describe('a shared file, and files of teams that name it', () => {
   const files = {
     '0-shared.yaml': document(group('fold-shared', ', id: own, attrs: { attributes: { a: 1 } }')),

@@ -70,15 +70,11 @@ const documents: Record<string, [Blueprint, Record<string, unknown>]> = {
   ],
   'a KeyOf of nothing': [
     of({ ...oauth2, attrs: { authorization_flow: new KeyOf('flow') } }),
-    { 0: { authorization_flow: ['!KeyOf flow names nothing that stands before this entry.'] } },
-  ],
-  'a KeyOf of a later entry': [
-    of({ ...oauth2, attrs: { authorization_flow: new KeyOf('flow') } }, flow),
-    { 0: { authorization_flow: ['!KeyOf flow names nothing that stands before this entry.'] } },
+    { 0: { authorization_flow: ['!KeyOf flow names no other entry of this document.'] } },
   ],
   'a KeyOf of the entry itself': [
     of({ ...group, id: 'self', attrs: { parent: new KeyOf('self') } }),
-    { 0: { parent: ['!KeyOf self names nothing that stands before this entry.'] } },
+    { 0: { parent: ['!KeyOf self names no other entry of this document.'] } },
   ],
   'a KeyOf of another reference target': [
     of(flow, { ...app, attrs: { provider: new KeyOf('flow') } }),
@@ -90,7 +86,7 @@ const documents: Record<string, [Blueprint, Record<string, unknown>]> = {
   ],
   'a Find of an unknown model': [
     of({ ...app, attrs: { provider: new Find('x', {}) } }),
-    { 0: { provider: ['!Find x names nothing that stands before this entry.'] } },
+    { 0: { provider: ['!Find x names no model.'] } },
   ],
   'a tag in a field that is not a reference': [
     of(flow, { ...app, attrs: { name: new KeyOf('flow') } }),

@@ -331,9 +331,13 @@ describe('a name means what it means at its place in the document', () => {
     expect(await refused([unfit, provider(name)], 'authorization_flow')).toContain('has the designation recovery')
   })
 
-  test('one that a later entry creates is not there yet', async () => {
-    const { logs } = await there.refusal([provider(name), flow(name)])
-    expect(logs[0]).toContain(`No flow is called "${name}".`)
+  test('one that a later entry creates, which is judged first', async () => {
+    const { changes } = await there.apply([provider(name), flow(name)])
+    expect(changes.map(({ action, entry }) => [action, entry])).toEqual([
+      ['create', 1],
+      ['create', 0],
+    ])
+    expect(changes[1]?.fields.authorization_flow).toEqual({ from: null, to: name })
   })
 
   test('an id of the document that reads like a given one', async () => {

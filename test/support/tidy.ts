@@ -324,7 +324,7 @@ export const filesAreShort: Rule = (files) =>
  * needs it, with the reason.
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
-  src: 2342,
+  src: 2344,
   'src/api': 1705,
   'src/apply': 2734,
   'src/cli': 6202,
@@ -335,7 +335,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/lists': 1878,
   'src/models': 2744,
   'src/openapi': 1353,
-  'src/plan': 4405,
+  'src/plan': 4639,
   'src/queue': 1257,
   'src/rights': 1335,
   'src/runs': 3225,
@@ -344,7 +344,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/tracing': 177,
   'src/views': 2641,
   'src/waits': 316,
-  test: 69_252,
+  test: 69_450,
   workers: 117,
 }
 

@@ -5,7 +5,7 @@ import { sendFiles } from '../send.ts'
 
 export const usage = `gatewright apply [FILE...] [OPTIONS]
 
-Applies files, in this order, in one transaction: all of them, or nothing. With --each, each file is applied in one of its
+Applies files, in one transaction: all of them, or nothing. With --each, each file is applied in one of its
 own; it stops at the first that is not applied. A service that restarts meanwhile is waited for, and no file is applied twice.
 
 ${sendHelp}  --allow-deletes N    delete the N objects that left the files, without a plan
