@@ -175,7 +175,9 @@ async function toDocument(
   if (form === 'blueprint') return { file, form, value, text, body: isUsed() ? printValue(value) : text }
   if (holdsTag(value)) return { file, errors: ['A submission takes no !KeyOf or !Find: write a blueprint.'] }
   const { owner, ...sent } = value
-  const { data: own, error } = ownerLabel().optional().safeParse(owner)
+  const { error } = ownerLabel().optional().safeParse(owner)
+  // As it was written: --owner is compared with it.
+  const own = typeof owner === 'string' ? owner : undefined
   if (error === undefined) return { file, form, value: sent, own, text, body: JSON.stringify(sent) }
   const { located } = await import('./check.ts')
   const wrong = new ErrorList()

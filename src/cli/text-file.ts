@@ -7,6 +7,7 @@ import { ErrorList, type FieldPath, Problem } from '../errors.ts'
 import { addIssues } from '../messages.ts'
 import { reasonOf } from '../start-error.ts'
 import { UsageError } from './exit.ts'
+import { shown } from './output.ts'
 import type { SourceFile } from './places.ts'
 import { readUpTo } from './read-up-to.ts'
 
@@ -78,7 +79,7 @@ function writtenIn(file: string, text: string): unknown {
   try {
     return readWritten(text)
   } catch (error) {
-    throw error instanceof Problem ? new UsageError(problemLines(file, error).join('\n')) : error
+    throw error instanceof Problem ? new UsageError(shown(problemLines(file, error).join('\n'))) : error
   }
 }
 
@@ -95,5 +96,5 @@ export function wrongAt(
 async function usageError(source: SourceFile, errors: ErrorList): Promise<UsageError> {
   // It is loaded for errors only: a command that works starts without it.
   const { located } = await import('./check.ts')
-  return new UsageError((await located(source, errors)).errors.join('\n'))
+  return new UsageError(shown((await located(source, errors)).errors.join('\n')))
 }

@@ -146,6 +146,7 @@ test.each([
   ['environments:\n  prod: {}\n', '2:3 environments.prod.url: This field is required.'],
   ['environments:\n  prod: { url: ftp://x }\n', 'environments.prod.url: Is "ftp://x": it takes a URL that starts with'],
   ['environments:\n  prod: { url: "https://u:p@x" }\n', 'environments.prod.url: Holds a user name or a password'],
+  ['"\\e[31mred": x\n', '1:1 \\u001b[31mred: Unknown field.'],
   ['environments:\n  "a b": { url: "https://x" }\n', '2:3 environments.a b: A name has 1 to 100 letters'],
 ])('%j is refused where it stands', async (text, error) => {
   const folder = folderOf({ 'gatewright.yaml': text, 'a.yaml': group('pj-form') })
@@ -191,12 +192,12 @@ describe('the owner of a file', () => {
   test('of a submission is refused beside another --owner, and where it is no label', async () => {
     const body = await named('saml', 'po-sub')
     const folder = folderOf({
-      'a.json': JSON.stringify({ owner: 'po-mine', ...body }),
+      'a.json': JSON.stringify({ owner: 'Po-Mine', ...body }),
       'b.json': JSON.stringify({ owner: 7, ...body }),
     })
-    const other = 'a.json:1:2 owner: --owner is "po-other", and the document names the owner "po-mine": leave one out.'
+    const other = 'a.json:1:2 owner: --owner is "po-other", and the document names the owner "Po-Mine": leave one out.'
     await exited(1, within(folder, ['plan', 'a.json', '--owner', 'po-other']), other)
-    await exited(2, within(folder, ['plan', 'a.json', '--owner', 'po-mine']))
+    await exited(2, within(folder, ['plan', 'a.json', '--owner', 'Po-Mine']))
     for (const command of ['validate', 'plan'])
       await exited(1, within(folder, [command, 'b.json']), 'b.json:1:2 owner: Must be text.')
   })
@@ -259,6 +260,7 @@ describe('an environment', () => {
     'gatewright.yaml': `environments:
   here: { url: "${there.address}/", context: env/here.yaml }
   away: { url: http://127.0.0.1:9 }
+  open: { url: http://iam.example.com }
 `,
     'env/here.yaml': 'region: eu\nsize: 3\n',
     'teams/a.yaml': group('pe-a', ', attrs: { attributes: { region: !Context region, size: !Context size } }'),
@@ -291,6 +293,8 @@ describe('an environment', () => {
     const folder = folderOf(files)
     await exited(0, within(folder, ['runs', '--env', 'here', '--limit', '1']))
     const other = `GATEWRIGHT_URL is ${there.address}, and away of gatewright.yaml is http://127.0.0.1:9: leave one out.\n`
+    const open = 'http://iam.example.com would send the access token unencrypted'
+    await exited(1, within(folder, ['runs', '--env', 'open'], withoutUrl), open)
     for (const command of [['plan', 'teams/b.yaml'], ['runs']])
       expect(await within(folder, [...command, '--env', 'away'])).toEqual({ code: 1, output: other })
   })
@@ -300,7 +304,7 @@ describe('an environment', () => {
     for (const command of [['plan', 'teams'], ['runs']])
       expect(await within(folder, [...command, '--env', 'prod'])).toEqual({
         code: 1,
-        output: 'gatewright.yaml has no environment "prod". It has here, away.\n',
+        output: 'gatewright.yaml has no environment "prod". It has here, away, open.\n',
       })
     const none = folderOf({ 'gatewright.yaml': 'stack: pe\n', 'x/a.yaml': group('pe-a') })
     await exited(1, within(none, ['plan', '--env', 'prod']), 'It has none.')
