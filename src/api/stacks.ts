@@ -8,7 +8,7 @@ import { queryText } from '../lists/filters.ts'
 import type { Registry } from '../models/registry.ts'
 import { comparedName } from '../names.ts'
 import { allowsFor, allowsSome, stacksOf } from '../permissions.ts'
-import { mostStacks, readStacks, stackDetail, stackSummary } from '../views/stack.ts'
+import { mostStacks, readStack, readStacks, stackDetail, stackSummary } from '../views/stack.ts'
 
 /** GET /api/v3/blueprints/stacks/, GET /api/v3/blueprints/stacks/{name}/, DELETE .../members/{model}/{key}/ */
 
@@ -29,10 +29,7 @@ export function stackRoutes(app: Api, db: Db, registry: Registry): void {
         response: { 200: z.object({ results: z.array(stackSummary) }).meta({ id: 'Stacks' }) },
       },
     },
-    async ({ actor }) => {
-      const stacks = await inTime(readStacks(db, registry, actor))
-      return { results: stacks.map(({ members: _, ...stack }) => stack) }
-    },
+    async ({ actor }) => ({ results: await inTime(readStacks(db, registry, actor)) }),
   )
   app.get(
     '/blueprints/stacks/:name/',
@@ -47,7 +44,7 @@ export function stackRoutes(app: Api, db: Db, registry: Registry): void {
       },
     },
     async ({ params, actor }) => {
-      const [stack] = await inTime(readStacks(db, registry, actor, params.name))
+      const stack = await inTime(readStack(db, registry, actor, params.name))
       if (stack === undefined) throw noSuchStack()
       return stack
     },
@@ -69,7 +66,7 @@ export function stackRoutes(app: Api, db: Db, registry: Registry): void {
       },
     },
     async ({ params, actor, id: requestId }, reply) => {
-      const [stack] = await inTime(readStacks(db, registry, actor, params.name))
+      const stack = await inTime(readStack(db, registry, actor, params.name))
       const member = stack?.members.find(({ model, key }) => model === params.model && key === params.key)
       const model = member && registry.byName(member.model)
       if (member === undefined || model === undefined) throw noSuchStack()

@@ -31,6 +31,8 @@ const memberRow = z.object({
   left: z.boolean(),
 })
 
+const columns = 'm.stack, m.model, m.key, m.fields, m.retain, m.left_at IS NOT NULL AS left'
+
 type Member = z.output<typeof memberRow>
 
 /** A row that left the files. @property usedBy rows that claim it, and that stay */
@@ -70,8 +72,9 @@ export async function readStack(loader: Loader, name: string, findings: readonly
   )
   const places = [...named.values()].filter(({ row }) => row !== undefined)
   const rows = await reader.query(memberRow, {
-    text: `SELECT m.stack, m.model, m.key, m.fields, m.retain, m.left_at IS NOT NULL AS left FROM stack_members m
-      WHERE m.stack = $1 OR (m.model, m.key) IN (SELECT * FROM unnest($2::text[], $3::text[]))`,
+    text: `SELECT ${columns} FROM stack_members m WHERE m.stack = $1
+      UNION ALL SELECT ${columns} FROM unnest($2::text[], $3::text[]) n(model, key) JOIN stack_members m USING (model, key)
+      WHERE m.stack <> $1`,
     values: [name, places.map(({ step }) => step.model.name), places.map((each) => String(keyOf(each)))],
   })
   const members = new Map(
@@ -163,16 +166,18 @@ export function stackLines(stack: Stack, findings: readonly Finding[], actor: Ac
   const isPlan = conditions.mode === 'plan'
   const known = (rows: readonly LabelledRow[]) => rows.filter(({ model, owner }) => mayKnow(actor, model, owner))
   const remedy = `Gatewright-Allow: deletes=${count}`
-  const ofLeft = deletesLeft(stack, conditions)
-    ? isPlan
-      ? [
-          `${count} left over, because no entry of stack ${JSON.stringify(name)} names them any more: applied by this plan, or with ${remedy}, the document deletes them`,
-        ]
-      : []
-    : known(left).map(
-        (row) =>
-          `${nameOf(row)} is left over: no entry of stack ${JSON.stringify(name)} names it any more. ${remedy} deletes what is left over`,
-      )
+  const unnamed = `no entry of stack ${JSON.stringify(name)} names`
+  const ofLeft =
+    count === 0
+      ? []
+      : !deletesLeft(stack, conditions)
+        ? [
+            ...known(left).map((row) => `${nameOf(row)} is left over: ${unnamed} it any more`),
+            `${count} left over: an apply of a reviewed plan deletes what is left over, and so does ${remedy}`,
+          ]
+        : isPlan
+          ? [`${count} left over, which ${unnamed} any more: an apply of this plan deletes them, and so does ${remedy}`]
+          : []
   return limited([
     ...taken.map(
       ({ finding, from }) => `${rowName(finding)} ${isPlan ? 'would leave' : 'left'} stack ${JSON.stringify(from)}`,

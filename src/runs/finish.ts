@@ -56,8 +56,11 @@ export function finishRun(tx: EngineTx, { keyring, runSecretsHours }: Ledger, ru
   const { stack } = conditionsOf(run)
   if (stack !== null)
     tx.send({
-      text: 'UPDATE stacks SET run_before = run, run = $2::uuid WHERE name = $1 AND (run IS NULL OR $3)',
-      values: [stack, run.id, isRestacked || audited.length > 0],
+      // To go back to a run with the same document would change nothing.
+      text: `UPDATE stacks s SET run = $2::uuid, run_before = CASE
+          WHEN (SELECT r.document FROM runs r WHERE r.id = s.run) IS DISTINCT FROM $4::bytea THEN s.run ELSE s.run_before END
+        WHERE name = $1 AND (run IS NULL OR $3)`,
+      values: [stack, run.id, isRestacked || audited.length > 0, document],
     })
   const { impersonator } = submitterOf(run)
   const actor = { pk: run.submitterPk, username: actorName, impersonator }

@@ -12,10 +12,16 @@ export const planTagOf = (
   keyring: Keyring,
   document: Buffer,
   digests: readonly string[],
-  { reset }: Pick<Conditions, 'reset'>,
+  { reset, stack }: Pick<Conditions, 'reset' | 'stack'>,
 ): string =>
   keyring
-    .digest('plan', document, digests.join(), ...(reset ? ['reset'] : []))
+    .digest(
+      'plan',
+      document,
+      digests.join(),
+      ...(reset ? ['reset'] : []),
+      ...(stack === null ? [] : [`stack ${stack}`]),
+    )
     .toString('base64url')
     .slice(0, 22)
 
@@ -24,6 +30,7 @@ const planRow = z.object({
   document: z.instanceof(Uint8Array).nullable(),
   at: z.date(),
   reset: z.boolean(),
+  stack: z.string().nullable(),
 })
 
 export type ReviewedPlan = z.output<typeof planRow>
@@ -32,7 +39,7 @@ export type ReviewedPlan = z.output<typeof planRow>
 export async function readPlan(reader: EngineReader, tag: string): Promise<ReviewedPlan | undefined> {
   const [plan] = await reader.query(planRow, {
     text: `SELECT entry_digests AS digests, document, created_at AS at,
-        coalesce((options->>'reset')::boolean, false) AS reset FROM runs WHERE plan_tag = $1 LIMIT 1`,
+        coalesce((options->>'reset')::boolean, false) AS reset, options->>'stack' AS stack FROM runs WHERE plan_tag = $1 LIMIT 1`,
     values: [tag],
   })
   return plan

@@ -151,7 +151,12 @@ async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun, onProgress
  * @throws {Refusal} when there is no such plan, when it was of another document, and when it was made with `reset` and this apply
  * was not
  */
-async function reviewedPlan(tx: EngineTx, tag: string, document: Buffer, { reset }: Conditions): Promise<ReviewedPlan> {
+async function reviewedPlan(
+  tx: EngineTx,
+  tag: string,
+  document: Buffer,
+  { reset, stack }: Conditions,
+): Promise<ReviewedPlan> {
   const plan = await readPlan(tx, tag)
   if (plan === undefined) throw noPlan('there is no such plan: plan again, and review that')
   if (plan.document === null || !document.equals(plan.document))
@@ -162,6 +167,10 @@ async function reviewedPlan(tx: EngineTx, tag: string, document: Buffer, { reset
         ? 'the plan was made without reset=true: apply it without, or plan with it'
         : 'the plan was made with reset=true: apply it with reset=true, too, or plan without it',
     )
+  if (plan.stack !== stack) {
+    const text = (name: string | null) => (name === null ? 'no stack' : `stack ${JSON.stringify(name)}`)
+    throw noPlan(`the plan is of ${text(plan.stack)}, and this apply of ${text(stack)}: plan this one`)
+  }
   return plan
 }
 

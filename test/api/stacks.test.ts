@@ -157,8 +157,12 @@ test('the run before is that of the stack: its document takes back what the last
   const tuesday = await applied(apply(next, { stack, ifMatch: planned.etag }))
   await applied(apply([group(other, { attributes: { from: 'another team' } })], { stack: fresh() }))
   await applied(apply(next, { stack }))
+  expect(await stackOf(stack)).toMatchObject({ run: tuesday.runId, run_before: monday.runId })
+  // The same document again, which undoes a hotfix, is no step to go back to.
+  await applied(apply([application(slug, { name: 'hotfix' })]))
+  const again = await applied(apply(next, { stack }))
   const { run, run_before } = await stackOf(stack)
-  expect([run, run_before]).toEqual([tuesday.runId, monday.runId])
+  expect([run, run_before]).toEqual([again.runId, monday.runId])
   const path = `/api/v3/blueprints/runs/${run_before}/apply/`
   const back = await answered(200, on.admin.post(`${path}?dry_run=true`))
   expect(back.logs).toContain(`group "${made}" would be deleted`)
