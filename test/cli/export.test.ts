@@ -143,7 +143,7 @@ describe('nothing is written, and the exit code is 1', () => {
     const output = await refused(['--only', 'flow'], { GATEWRIGHT_URL: url })
     // Files may have as many as they like.
     const folders = join(folder, randomUUID())
-    const { code, output: written } = await gatewright(['export', '--only', 'flow', '--directory', folders])
+    const { code, output: written } = await gatewright(['export', '--only', 'flow', '--out', `${folders}/`])
     expect(code, written).toBe(0)
     expect(readdirSync(join(folders, '1-shared'))).toHaveLength(Math.ceil((count + 4) / 2_000))
     await on.db.flow.deleteMany({ where: { slug: { startsWith: 'many-' } } })
@@ -165,8 +165,8 @@ describe('nothing is written, and the exit code is 1', () => {
     }
     for (const place of [
       ['--out', file],
-      ['--directory', folders],
-      ['--directory', fresh],
+      ['--out', folders],
+      ['--out', `${fresh}/`],
     ]) {
       const { code } = await gatewright(['export', '--only', 'flow', ...place], { GATEWRIGHT_URL: url })
       expect(code).not.toBe(0)

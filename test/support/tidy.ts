@@ -325,10 +325,10 @@ export const filesAreShort: Rule = (files) =>
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2344,
-  'src/api': 1705,
-  'src/apply': 2734,
-  'src/cli': 6205,
-  'src/dashboard': 4652,
+  'src/api': 1702,
+  'src/apply': 2739,
+  'src/cli': 6209,
+  'src/dashboard': 4654,
   'src/db': 2231,
   'src/document': 1817,
   'src/http': 2602,
@@ -338,13 +338,13 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/plan': 4639,
   'src/queue': 1257,
   'src/rights': 1335,
-  'src/runs': 3225,
+  'src/runs': 3244,
   'src/standalone': 1284,
   'src/submissions': 1531,
   'src/tracing': 177,
-  'src/views': 2641,
+  'src/views': 2671,
   'src/waits': 316,
-  test: 69_454,
+  test: 69_468,
   workers: 117,
 }
 

@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Model } from '../../models/define.ts'
 import { loadRegistry, type Registry } from '../../models/registry.ts'
@@ -22,25 +22,25 @@ export const usage = `gatewright export [OPTIONS]
 Prints what is configured as one blueprint, without keys of rows: applied to an empty installation, and exported there,
 it is the same text. Secrets are !Env NAME; the names stand at its head. Users and their tokens are not part of it.
 
-  --directory DIR      writes files below DIR instead: one for each application with its provider, in a folder for its
-                       owner, and one for each kind of what they share. Each names its owner; "plan DIR" is unchanged.
-                       One document has at most 10000 entries
   --owner LABEL        only applications and providers under this label, and what they refer to
   --application SLUG   only this application with its providers, and what they refer to; repeat it for more
   --only MODEL,...     only these: flow, propertymapping, certificatekeypair, role, group, provider, application, or one
                        kind of provider, such as oauth2provider
   --out FILE           writes FILE, once all is read
+  --out DIR/           writes files below DIR: one for each application with its provider, in a folder for its owner, and
+                       one for each kind of what they share. Each names its owner; "plan DIR" is unchanged. One document
+                       has at most 10000 entries
   --timeout SECONDS    how long it waits for one page of a list (default 120)
   --json               one JSON document on standard output
 `
 
-const options = { directory: text, owner: text, application: texts, only: texts, out: text, timeout: text, json: flag }
+const options = { owner: text, application: texts, only: texts, out: text, timeout: text, json: flag }
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, options)
   if (positionals.length > 0) throw new UsageError('export takes no names: --only and --owner choose what is exported.')
-  const { out, directory, application: applications } = values
-  if (directory !== undefined && out !== undefined) throw new UsageError('Use either --directory or --out.')
+  const { out, application: applications } = values
+  const directory = out !== undefined && isFolder(out) ? out.replace(/(?<=.)\/+$/, '') : undefined
   const owner = readOwner('--owner', values.owner)
   const registry = await loadRegistry()
   const models = readModels(registry, values.only)
@@ -58,6 +58,10 @@ export async function run(args: readonly string[]): Promise<number> {
   for (const note of notes) output.note(note)
   return exitCodes.done
 }
+
+/** Whether `--out` is a folder, by its last sign or because it is there. */
+const isFolder = (out: string): boolean =>
+  out.endsWith('/') || statSync(out, { throwIfNoEntry: false })?.isDirectory() === true
 
 /** @property where the members of `--json` with what was written */
 type Written = {

@@ -34,7 +34,7 @@ export type Selection = {
 
 export const isNarrow = ({ owner, applications }: Selection): boolean => (owner ?? applications) !== undefined
 
-export const smaller = 'export it in parts, with --only or --owner, or as files, with --directory.'
+export const smaller = 'export it in parts, with --only or --owner, or as files, with --out DIR/.'
 
 /** @throws {UsageError} for more rows than a document may have */
 export function checkEntries(count: number): void {
