@@ -7,7 +7,7 @@ import { loadRegistry } from '../models/registry.ts'
 import { type Client, read } from './client.ts'
 import { UsageError } from './exit.ts'
 import { entriesIn } from './places.ts'
-import { type Run, readRun, readRuns, wordOf } from './runs.ts'
+import { type Run, readRun } from './runs.ts'
 
 /** What an application needs of its provider: ids, addresses and, as long as they may be read, generated secrets. */
 
@@ -16,7 +16,7 @@ export type Needed = {
   readonly name: string
   readonly value: string | undefined
   readonly isSecret: boolean
-  readonly why?: string
+  readonly why?: string | undefined
 }
 
 const application = z.looseObject({
@@ -27,10 +27,14 @@ const application = z.looseObject({
   owner: z.string().nullable(),
   created_by_name: z.string().nullable(),
 })
-const provider = z.looseObject({ name: z.string(), verbose_name: z.string(), meta_model_name: z.string() })
+const provider = z.looseObject({
+  pk: z.int(),
+  name: z.string(),
+  verbose_name: z.string(),
+  meta_model_name: z.string(),
+})
 
-export type Application = z.output<typeof application>
-export type Provider = z.output<typeof provider>
+type Provider = z.output<typeof provider>
 
 /** @throws {UsageError} when there is no such application */
 export async function readApplication(client: Client, slug: string, withinMs: number) {
@@ -42,8 +46,13 @@ export async function readApplication(client: Client, slug: string, withinMs: nu
   }
 }
 
-/** The most runs that are searched for the one that generated a secret: each is a request. */
-const mostRuns = 10
+const change = z.object({
+  model: z.string(),
+  key: z.string(),
+  fields: z.record(z.string(), z.unknown()).nullable(),
+  run: z.string().nullable(),
+})
+const history = z.object({ results: z.array(change) })
 
 /** What the application needs, by names of variables: `GRAFANA_CLIENT_ID`. */
 export async function neededBy(
@@ -66,68 +75,51 @@ export async function neededBy(
   })
   const secret = fields.filter((field) => field.secret && of[field.name] === hidden)
   if (secret.length === 0) return plain
-  const query = { object: `${model.resource}:${of.name}`, mode: 'apply', page_size: String(mostRuns) }
-  const runs = (await readRuns(client, query, withinMs)).filter((run) => wordOf(run) === 'applied')
-  const found = new Map<string, Needed>()
-  for (const { id } of runs) {
-    const left = secret.filter(({ name }) => !found.has(name))
-    if (left.length === 0) break
-    const run = await readRun(client, `/blueprints/runs/${id}/`, withinMs)
-    const changed = run.changes.filter(({ model: name, key }) => name === model.name && key.name === of.name)
-    // The newest run that set it decides: what an older one generated is another secret.
-    const set = left.filter(({ name }) => changed.some(({ fields: each }) => each[name] === 'changed'))
-    if (set.length === 0) continue
-    const generated = await generatedFor(client, run, of, withinMs)
-    for (const { name } of set) found.set(name, secretOf(variable(name), generated[name], run))
-  }
-  return [
-    ...plain,
-    ...secret.map(
-      ({ name }) => found.get(name) ?? { ...unread(variable(name)), why: 'no run that you may see set it' },
-    ),
-  ]
+  const path = `/core/applications/${encodeURIComponent(slug)}/history/?page_size=100`
+  const changes = (await read(client, path, history, withinMs)).results.filter(
+    (each) => each.model === model.name && each.key === String(of.pk),
+  )
+  const runs = new Map<string, Promise<Run>>()
+  const runOf = (id: string) =>
+    runs.getOrInsertComputed(id, () => readRun(client, `/blueprints/runs/${id}/`, withinMs, true))
+  const secrets = secret.map(async ({ name }): Promise<Needed> => {
+    // The newest change decides: what an older one generated is another secret. Of some it is not known any more what they set.
+    const id = changes.find(({ fields }) => fields === null || fields[name] === 'changed')?.run
+    const run = id == null ? null : await runOf(id)
+    return secretOf(variable(name), run === null ? undefined : generatedFor(run, of)[name], run)
+  })
+  return [...plain, ...(await Promise.all(secrets))]
 }
 
 /** Key pairs are named by their keys; flows and mappings are of the service. */
 const isOfApplication = ({ secret, reference }: Field): boolean =>
   !secret && (reference === undefined || reference.target === 'certificatekeypair')
 
-const unread = (name: string) => ({ name, value: undefined, isSecret: true })
-
-const secretOf = (name: string, value: string | undefined, { id, generated_until: until }: Run): Needed =>
-  value === undefined
-    ? {
-        ...unread(name),
-        why: `run ${id} set it: it was sent, or the time to read it is over, or the run is of another user`,
-      }
-    : {
-        name,
-        value,
-        isSecret: true,
-        why: `run ${id} generated it; it can be read until ${until ?? 'that run is gone'}`,
-      }
+const secretOf = (name: string, value: string | undefined, run: Run | null): Needed => ({
+  name,
+  value,
+  isSecret: true,
+  why:
+    run === null
+      ? 'no run that you may see set it last'
+      : value === undefined
+        ? `run ${run.id} set it: it was sent, or the time to read it is over, or the run is of another user`
+        : `run ${run.id} generated it; it can be read until ${run.generated_until ?? 'that run is gone'}`,
+})
 
 /** The generated values of one provider. The run has them by the id of the entry, or by the name of its row. */
-async function generatedFor(
-  client: Client,
-  run: Run,
-  of: Provider,
-  withinMs: number,
-): Promise<Readonly<Record<string, string>>> {
-  const ids = Object.keys(run.generated)
+function generatedFor({ generated, blueprint = '' }: Run, of: Provider): Readonly<Record<string, string>> {
+  const ids = Object.keys(generated)
   if (ids.length === 0) return {}
-  const { blueprint = '' } = await readRun(client, `/blueprints/runs/${run.id}/`, withinMs, true)
   const written = blueprint === '' ? null : readWritten(blueprint)
   const entries = (isObject(written) && entriesIn(written.entries)) || []
-  const isOf = (entry: unknown) =>
-    isObject(entry) &&
-    entry.model === of.meta_model_name &&
-    isObject(entry.identifiers) &&
-    entry.identifiers.name === of.name
-  const own = entries.map(({ entry }) => entry).find(isOf)
-  const id =
-    isObject(own) && typeof own.id === 'string'
-      ? own.id
-      : ids.find((each) => each.endsWith(` ${JSON.stringify(of.name)}`))
-  return run.generated[id ?? ''] ?? {}
+  const own = entries.find(
+    ({ entry }) => isObject(entry) && entry.model === of.meta_model_name && nameIn(entry) === of.name,
+  )
+  const id = isObject(own?.entry) ? own.entry.id : undefined
+  const key = typeof id === 'string' ? id : ids.find((each) => each.endsWith(` ${JSON.stringify(of.name)}`))
+  return generated[key ?? ''] ?? {}
 }
+
+const nameIn = ({ identifiers }: Readonly<Record<string, unknown>>): unknown =>
+  isObject(identifiers) ? identifiers.name : undefined

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { load } from 'js-yaml'
 import { expect, test } from 'vitest'
+import { permissionsOf } from '../../src/permissions.ts'
 import { adminToken, exited, freshFolder, listening, plainEnvironment, shellIn } from '../support/kit.ts'
 
 /** `gatewright env`, `gatewright show` and the outputs of `apply --json`: what an application needs, and until when. */
@@ -104,6 +105,21 @@ test('show has no secret; what is over, or was sent, cannot be read any more', a
   await exited(0, gatewright(['apply', files('sent')]))
   await exited(0, gatewright(['apply', files('sent', ', client_secret: a secret of the caller itself')]))
   expect((await streams('env sent --format json')).output).not.toContain('SENT_CLIENT_SECRET')
+})
+
+test('a secret that another user set last is none of the own run that generated the one before', async () => {
+  const { token } = await on.make.user({
+    permissions: [...permissionsOf('application'), ...permissionsOf('oauth2provider')],
+  })
+  const own = { GATEWRIGHT_TOKEN: token }
+  await exited(0, gatewright(['apply', files('twice')], own))
+  await exited(0, gatewright(['env', 'twice'], own), "TWICE_CLIENT_SECRET='")
+  await exited(0, gatewright(['apply', files('twice', ', client_secret: a secret of the caller itself')]))
+  await exited(
+    0,
+    gatewright(['env', 'twice'], own),
+    /^TWICE_CLIENT_SECRET cannot be read: no run that you may see set it last\.$/m,
+  )
 })
 
 test.each([
