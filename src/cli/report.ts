@@ -61,7 +61,10 @@ export function printPlans(output: Output, results: readonly Result[], isFull: b
   for (const result of results)
     if (result.changes === null && result.outcome !== 'not tried') printResult(output, result)
   printTotals(output, results, false)
-  const changes = planned.flatMap(placed)
+  // A document of one file does not name it.
+  const changes = planned.flatMap((result) =>
+    placed(result).map((each) => (results.length > 1 && !isLeftOver(each) ? { file: result.file, ...each } : each)),
+  )
   const [left, named] = [changes.filter(isLeftOver), changes.filter((each) => !isLeftOver(each))]
   for (const each of named) printLines(output, blockLines(each, isFull))
   if (left.length > 0) output.line(output.paint('bold', 'left over'))

@@ -90,8 +90,8 @@ export function placed({ changes, parts }: InParts): PlacedChange[] {
     const { entry, document } = sent[at] ?? { entry: undefined, document: parts[0]?.document }
     const value = isObject(document?.value) ? document.value : {}
     const { owner } = asObject(withOwner(entry ?? { model: change.model }, ownOwner({ value })))
-    const file = parts.length > 1 ? document?.file : undefined
-    return { change, file, owner, named: document && namedIn(entry ?? submitted(change, value)) }
+    const file = parts.length > 1 && document !== undefined ? { file: document.file } : {}
+    return { change, ...file, owner, named: document && namedIn(entry ?? submitted(change, value)) }
   })
 }
 

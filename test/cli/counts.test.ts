@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { exited, listening } from '../support/kit.ts'
 
@@ -9,9 +10,11 @@ const helpOf = async (...words: string[]) => (await exited(0, there.gatewright([
 test('there are at most 12 commands, 36 options and 14 variables', async () => {
   const help = await helpOf()
   const commands = [...help.matchAll(/^ {2}([a-z]+) {2,}/gm)].map(([, name = '']) => name)
+  const page = readFileSync(new URL('../../docs/cli.md', import.meta.url), 'utf8')
   const options = new Set<string>()
   for (const command of commands) {
     const usage = await helpOf(command)
+    expect(page).toMatch(new RegExp(`^\\| .*\`${command}\\b.*\` \\| `, 'm'))
     expect(usage).toMatch(new RegExp(`^gatewright ${command}\\b`))
     for (const [, name = ''] of usage.matchAll(/^ {2}(?:-\w, )?(--[a-z-]+)/gm)) options.add(name)
   }

@@ -104,7 +104,11 @@ describe('apply', () => {
   test('plan --out and apply --plan-file do the same for several', async () => {
     const paths = [file('pf-a.yaml', group('cli-pf-a')), file('pf-b.yaml', group('cli-pf-b'))]
     const tags = join(folder, 'plans.json')
-    expect(await gatewright(['plan', '--each', ...paths, '--out', tags])).toMatchObject({ code: 2 })
+    await exited(
+      2,
+      gatewright(['plan', '--each', ...paths, '--out', tags]),
+      `\n+ service_core.group "cli-pf-b" (${paths[1]})\n`,
+    )
     await exited(
       1,
       gatewright(['apply', '--each', ...paths, file('pf-c.yaml', group('cli-pf-c')), '--plan-file', tags]),
