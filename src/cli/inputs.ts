@@ -13,6 +13,7 @@ import { reasonOf } from '../start-error.ts'
 import { mayHoldForms, withTags } from './caller-forms.ts'
 import { addWanted, readContext, refuseUnused } from './context.ts'
 import { UsageError } from './exit.ts'
+import type { Unset } from './places.ts'
 import { environmentOf, findProject, type Project, projectName, twoProjects } from './project.ts'
 import { callerSide, type GivenValues } from './tags.ts'
 import { problemLines, readTextOf } from './text-file.ts'
@@ -32,6 +33,7 @@ export type Document = {
   readonly text: string
   /** The body to send: JSON for a submission, YAML for a blueprint. */
   readonly body: string
+  readonly unset?: Unset | undefined
 }
 
 /** A file that cannot be sent, with the reasons. */
@@ -55,6 +57,8 @@ export type FileValues = {
   readonly 'context-file'?: string
   readonly 'files-from'?: string
   readonly env?: string
+  /** Whether secrets need no value: what stands keeps them. */
+  readonly isPlan?: boolean
 }
 
 export const isUnreadable = <Other extends object>(input: Other | Unreadable): input is Unreadable => 'errors' in input
@@ -71,7 +75,7 @@ export async function readInputs(named: readonly string[], values: FileValues): 
   const project = await findProject(named)
   const paths = named.length > 0 || project === null ? named : [relative('', project.folder) || '.']
   if (paths.length === 0) throw new UsageError('Name files or folders, or - for standard input.')
-  const { env = readEnvironmentName(), 'files-from': filesFrom = null } = values
+  const { env = readEnvironmentName(), 'files-from': filesFrom = null, isPlan = false } = values
   const environment = env === undefined ? undefined : await environmentOf(env, project)
   const contextFiles = [environment?.context, values['context-file']].filter((file) => file !== undefined)
   const context = await readContext(values.context, contextFiles)
@@ -84,7 +88,7 @@ export async function readInputs(named: readonly string[], values: FileValues): 
   if (files.filter((file) => file === '-').length > 1) throw new UsageError('Standard input (-) can be read once.')
   if (files.length > limits.files) throw new UsageError(`These are more than ${limits.files} files.`)
   const documents: (Document | Unreadable)[] = await Readable.from(files)
-    .map((file: string) => readInput(file, { context, filesFrom, secrets, project }), {
+    .map((file: string) => readInput(file, { context, filesFrom, isPlan, secrets, project }), {
       concurrency: limits.filesAtOnce,
     })
     .toArray()
@@ -131,7 +135,11 @@ async function filesBelow(folder: string, depth: number): Promise<string[]> {
   return files
 }
 
-type Reading = GivenValues & { readonly secrets: Set<string>; readonly project: Project | null }
+type Reading = GivenValues & {
+  readonly isPlan: boolean
+  readonly secrets: Set<string>
+  readonly project: Project | null
+}
 
 async function readInput(path: string, reading: Reading): Promise<Document | Unreadable> {
   const file = nameOf(path)
@@ -164,21 +172,29 @@ async function toDocument(
     if (scope.context.values.size > 0) addWanted(written, scope.context.wanted)
     return withForms === undefined ? written : withForms(written)
   })
+  let unset: Unset | undefined
   if (errors.count > 0) {
-    // It is loaded for errors only: a command that works starts without it.
+    // These are loaded for errors only: a command that works starts without them.
+    const [{ keepSecrets }, { loadRegistry }] = await Promise.all([
+      import('./unset.ts'),
+      import('../models/registry.ts'),
+    ])
+    const registry = await loadRegistry()
+    const { errors: left, unset: kept } = keepSecrets(value, errors.list, { registry, isPlan: scope.isPlan })
+    unset = kept
     const { errorsBesideTags } = await import('./check.ts')
-    return { file, ...(await errorsBesideTags({ file, text, value }, errors.list)) }
+    if (left.length > 0) return { file, ...(await errorsBesideTags({ file, text, value }, left)) }
   }
   const form = formOf(value)
   if (form === null || !isObject(value))
     return { file, errors: ['Is neither a submission (app, provider_model, provider) nor a blueprint (entries).'] }
-  if (form === 'blueprint') return { file, form, value, text, body: isUsed() ? printValue(value) : text }
+  if (form === 'blueprint') return { file, form, value, text, unset, body: isUsed() ? printValue(value) : text }
   if (holdsTag(value)) return { file, errors: ['A submission takes no !KeyOf or !Find: write a blueprint.'] }
   const { owner, ...sent } = value
   const { error } = ownerLabel().optional().safeParse(owner)
   // As it was written: --owner is compared with it.
   const own = typeof owner === 'string' ? owner : undefined
-  if (error === undefined) return { file, form, value: sent, own, text, body: JSON.stringify(sent) }
+  if (error === undefined) return { file, form, value: sent, own, text, unset, body: JSON.stringify(sent) }
   const { located } = await import('./check.ts')
   const wrong = new ErrorList()
   for (const { message } of error.issues) wrong.add(['owner'], 'invalid_value', message)

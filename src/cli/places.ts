@@ -18,9 +18,12 @@ export type SourceFile = { readonly file: string; readonly text: string; readonl
 
 export type Located = { readonly errors: readonly string[]; readonly details: readonly ErrorDetail[] }
 
+/** The variables of secrets that are not set, and a line for each secret that is not compared with what stands. */
+export type Unset = { readonly variables: readonly string[]; readonly lines: readonly string[] }
+
 /** A file of the document that is sent. */
 export type Part = {
-  readonly document: SourceFile & { readonly form: 'submission' | 'blueprint' }
+  readonly document: SourceFile & { readonly form: 'submission' | 'blueprint'; readonly unset?: Unset | undefined }
   /** The index of its first entry in the document. */
   readonly from: number
   /** Its entries that are sent, with their places in the file; absent for a file that is sent as it is. */

@@ -10,22 +10,39 @@ import { writeOut } from './output.ts'
 const form = z.object({
   version: z.literal(1),
   url: z.string(),
-  plans: z.array(z.object({ file: z.string(), tag: z.string() })).max(10_000),
+  plans: z
+    .array(
+      z.object({
+        file: z.string(),
+        tag: z.string(),
+        /** Variables that were not set: the apply, which has their values, is another document. */
+        without: z.array(z.string()).optional(),
+      }),
+    )
+    .max(10_000),
 })
 
 /** A file that was refused has no tag, so that it cannot be applied by the plan. @throws {UsageError} */
 export function writePlans(path: string, url: string, results: readonly Result[]): void {
-  const plans = results.flatMap(({ file, etag }) => (etag === null ? [] : [{ file, tag: etag.replaceAll('"', '') }]))
+  const plans = results.flatMap(({ file, etag, parts }) => {
+    const without = parts.flatMap(({ document }) => document.unset?.variables ?? [])
+    const tag = etag?.replaceAll('"', '')
+    return tag === undefined ? [] : [{ file, tag, ...(without.length > 0 && { without: [...new Set(without)] }) }]
+  })
   writeOut(path, `${JSON.stringify({ version: 1, url, plans } satisfies z.input<typeof form>, null, 2)}\n`)
 }
 
 /** @returns the tag of a file. @throws {UsageError} when the plan file cannot be read, and for a file without a plan */
 export function readPlans(path: string): (file: string) => string {
-  const tags = new Map(parse(path).plans.map(({ file, tag }) => [file, tag]))
+  const plans = new Map(parse(path).plans.map((plan) => [plan.file, plan]))
   return (file) => {
-    const tag = tags.get(file)
+    const { tag, without } = plans.get(file) ?? {}
     if (tag === undefined) throw new UsageError(`${path} has no plan of ${file}: plan it, and review that plan.`)
-    return tag
+    if (without === undefined) return tag
+    const why = `it was planned without the values of: ${without.join(', ')}`
+    throw new UsageError(
+      `The plan of ${file} in ${path} cannot be applied, because ${why}. Plan it where they are set.`,
+    )
   }
 }
 

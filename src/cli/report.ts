@@ -79,6 +79,10 @@ export function printNotTried(output: Output, results: readonly Result[]): void 
   if (length > 0) output.line(`not tried: ${length} ${length === 1 ? 'file' : 'files'}`)
 }
 
+/** The lines about secrets whose variables are not set. */
+const notCompared = ({ parts, changes }: Pick<Result, 'parts' | 'changes'>): string[] =>
+  changes === null ? [] : [...new Set(parts.flatMap(({ document }) => document.unset?.lines ?? []))]
+
 /** Whether it is deleted because no file names it any more. */
 export const isLeftOver = ({ change: { entry, action } }: PlacedChange): boolean =>
   entry === null && action === 'delete'
@@ -89,9 +93,10 @@ const ofObject =
 const ofUnchanged = /^[^"]+ (?:"(?:[^"\\]|\\.)*"|\S+) unchanged$/
 
 /** The lines of the log, and what a roll back leaves; without the objects that stay as they are. */
-export const logsOf = ({ changes, logs, not_put_back: left }: Result): string[] => [
+export const logsOf = ({ changes, logs, parts, not_put_back: left }: Result): string[] => [
   ...logs.filter((line) => changes === null || !ofUnchanged.test(line)),
   ...(left ?? []).map((each) => `not put back: ${each}`),
+  ...notCompared({ parts, changes }),
 ]
 
 /** The lines of the log that stand beside the changes of a plan. */
@@ -158,6 +163,7 @@ export const toJson = (results: readonly Result[]) => ({
       unmanaged: result.unmanaged ?? [],
       not_put_back: result.not_put_back ?? [],
       outputs: result.outputs ?? [],
+      not_compared: notCompared(result),
       parts,
     }
   }),

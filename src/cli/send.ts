@@ -24,7 +24,7 @@ export async function sendFiles(mode: 'plan' | 'apply', paths: readonly string[]
   const timeoutMs = readTimeoutMs(values.timeout)
   const tagFor = values['plan-file'] === undefined ? () => null : readPlans(values['plan-file'])
   readOwner('--owner', owner)
-  const inputs = await readInputs(paths, values)
+  const inputs = await readInputs(paths, { ...values, isPlan: mode === 'plan' })
   const stack = stackOf(values, inputs.project)
   const output = openOutput(values, inputs.secrets)
   const client = await openClient(output, values, inputs.project)

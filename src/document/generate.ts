@@ -18,6 +18,9 @@ export const isOverlap = (value: unknown): value is string => typeof value === '
 export const isFromCaller = (value: unknown): value is { readonly env: string } | { readonly file: string } =>
   isObject(value) && /^(env|file)$/.test(Object.keys(value).join()) && typeof Object.values(value)[0] === 'string'
 
+/** The variable of a value that is not there, in `create`: the secret of an existing object stays, and a new one is refused. */
+export const isUnset = (value: unknown): value is { readonly env: string } => isFromCaller(value) && 'env' in value
+
 /** A secret for a new object only: `{"create": "..."}` leaves the secret of an existing object as it is. */
 export const isForNew = (value: unknown): value is { readonly create: unknown } =>
   isObject(value) && Object.keys(value).join() === 'create'

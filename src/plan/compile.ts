@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { type Blueprint, type Entry, Find, KeyOf } from '../document/document.ts'
-import { isForNew, isGenerate, isOverlap, isWithOverlap } from '../document/generate.ts'
+import { isForNew, isGenerate, isOverlap, isUnset, isWithOverlap } from '../document/generate.ts'
 import { masked } from '../document/mask.ts'
 import { ErrorList, type ErrorSink, type FieldPath } from '../errors.ts'
 import type { JsonObject } from '../json-object.ts'
@@ -241,7 +241,10 @@ function checkAttribute(sent: unknown, field: Field, context: Context): unknown 
       checkTagged(list, { ...field, name: word }, checkValue, { ...context, path: at }),
     )
   }
-  if (field.secret && isForNew(sent)) return new ForNew(checkSent(sent.create, field, context))
+  if (field.secret && isForNew(sent))
+    return isUnset(sent.create)
+      ? new ForNew(undefined, sent.create.env)
+      : new ForNew(checkSent(sent.create, field, context))
   if (field.overlap && isWithOverlap(sent)) return checkOverlap(sent, field, context)
   return generate !== undefined && isGenerate(sent) ? generateNew : checkSent(sent, field, context)
 }

@@ -23,7 +23,7 @@ export function withResults(
   resolved: ReadonlyMap<string, unknown>,
   errors: ErrorSink,
 ): EditedEntry {
-  const sent = sentFor(asked.model, row, resolved)
+  const sent = sentFor(asked, row, resolved, errors)
   const edits = new Map<string, ListEdit>()
   const attrs = new Map(asked.attrs)
   for (const [name, edit] of sent) {

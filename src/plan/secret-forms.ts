@@ -1,5 +1,7 @@
-import type { Field, Model, Values } from '../models/define.ts'
+import type { ErrorSink } from '../errors.ts'
+import type { Field, Values } from '../models/define.ts'
 import type { Row } from './statements.ts'
+import type { Step } from './step.ts'
 import { toMaskedValues } from './storage.ts'
 
 /** The checked forms of a secret (`document/generate.ts`), and secrets that a row lacks. */
@@ -11,8 +13,11 @@ export const generateNew = Symbol('generate')
 export class ForNew {
   /** The value; undefined when it has errors. */
   readonly value: unknown
-  constructor(value: unknown) {
+  /** The variable of the caller that should have the value, and is not set. */
+  readonly unset: string | undefined
+  constructor(value: unknown, unset?: string) {
     this.value = value
+    this.unset = unset
   }
 }
 
@@ -22,9 +27,10 @@ export const isMissing = ({ name, secret, required, generate }: Field, stored: V
 
 /** The fields that are sent for this row: a value for a new row counts as not sent for one that has the secret. */
 export function sentFor(
-  model: Model,
+  { model, path, state }: Step,
   row: Row | undefined,
   values: ReadonlyMap<string, unknown>,
+  errors: ErrorSink,
 ): Map<string, unknown> {
   const takes = (name: string) => {
     const field = model.fields.get(name)
@@ -33,7 +39,10 @@ export function sentFor(
   return new Map(
     [...values].flatMap(([name, value]): [string, unknown][] => {
       if (!(value instanceof ForNew)) return [[name, value]]
-      return takes(name) ? [[name, value.value]] : []
+      if (!takes(name)) return []
+      if (value.unset !== undefined && state !== 'absent')
+        errors.add([...path, name], 'required', `${value.unset} is not set, and there is no value that could stay.`)
+      return [[name, value.value]]
     }),
   )
 }

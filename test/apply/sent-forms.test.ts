@@ -200,6 +200,17 @@ describe('{"create": ...}', () => {
     expect(changes[0]?.fields).toEqual({ credentials: 'unchanged' })
   })
 
+  test('without a value, of a variable that is not set: what stands keeps its own, and nothing new is made', async () => {
+    const unset = asked({ env: 'NAME' })
+    const why = expect.stringContaining('client_secret: NAME is not set, and there is no value that could stay.')
+    expect((await there.refusal([unset])).logs).toEqual([why])
+    expect((await there.refusal([{ ...unset, state: 'created' }])).logs).toEqual([why])
+    expect((await there.apply([{ ...unset, state: 'absent' }])).logs[0]).toContain(name)
+    await there.apply([asked(first), { ...unset, conditions: [true] }])
+    await there.apply([unset])
+    expect(await stored()).toMatchObject({ client_secret: first })
+  })
+
   test('warns of a short one where it is set', async () => {
     expect((await there.apply([asked('short')])).logs[1]).toMatch(/^warning: the sent client_secret of /)
     expect((await there.apply([asked('brief')])).logs).toEqual([`provider oauth2 "${name}" unchanged`])

@@ -26,6 +26,7 @@ it is the same text. Secrets are !Env NAME; the names stand at its head. Users a
   --application SLUG   only this application with its providers, and what they refer to; repeat it for more
   --only MODEL,...     only these: flow, propertymapping, certificatekeypair, role, group, provider, application, or one
                        kind of provider, such as oauth2provider
+  --without-secrets    leaves secret fields out: what stands keeps them, and what is new needs them
   --out FILE           writes FILE, once all is read
   --out DIR/           writes files below DIR: one for each application with its provider, in a folder for its owner, and
                        one for each kind of what they share. Each names its owner; "plan DIR" is unchanged. One document
@@ -34,7 +35,10 @@ it is the same text. Secrets are !Env NAME; the names stand at its head. Users a
   --json               one JSON document on standard output
 `
 
-const options = { owner: text, application: texts, only: texts, out: text, timeout: text, json: flag }
+const options = {
+  ...{ owner: text, application: texts, only: texts, out: text, timeout: text, json: flag },
+  'without-secrets': flag,
+}
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, options)
@@ -48,7 +52,8 @@ export async function run(args: readonly string[]): Promise<number> {
   const output = openOutput(values)
   const onRead = (count: number, of: number) => output.progress(count, of, 'rows')
   const reading = { client: await openClient(output, values), registry, timeoutMs, onRead }
-  const selection = { models, owner, applications, isOneDocument: directory === undefined }
+  const isWithoutSecrets = values['without-secrets'] === true
+  const selection = { models, owner, applications, isWithoutSecrets, isOneDocument: directory === undefined }
   const chosen = await withRows(reading, selection, (rows) => choose(rows, selection))
   const { where, notes } = await (directory === undefined
     ? toDocument(chosen, owner, out)

@@ -24,7 +24,7 @@ export async function run(args: readonly string[]): Promise<number> {
     if (positionals.length > 0) throw new UsageError('Use either files or --schema.')
     return (await import('../schema.ts')).printSchema()
   }
-  const { documents, secrets } = await readInputs(positionals, values)
+  const { documents, secrets } = await readInputs(positionals, { ...values, isPlan: true })
   const output = openOutput(values, secrets)
   const readable = documents.filter((each): each is Document => !isUnreadable(each))
   const { refused } = await compareFiles(readable, { label: undefined, isOption: false })

@@ -18,6 +18,7 @@ export type Chosen = {
   /** Those that are exported, in an order in which each reference is to an earlier one. */
   readonly rows: readonly Row[]
   readonly variables: ReadonlyMap<Row, readonly Variable[]>
+  readonly isWithoutSecrets: boolean
   /** Rows that these refer to, and that are not among them. */
   readonly outside: readonly Row[]
 }
@@ -36,8 +37,10 @@ export function choose(rows: Rows, selection: Selection): Chosen {
     ...outside.filter((row) => rows.nameOf(row) === undefined && !rows.isDistinct(row)),
   ]
   if (unclear.length > 0) throw new UsageError(listed(unclear.map((row) => shown(ambiguous(row)))))
-  const variables = nameVariables(ordered.flatMap((row) => row.secrets.map((field) => ({ row, field }))))
-  return { all: rows, rows: ordered, variables: Map.groupBy(variables, ({ row }) => row), outside }
+  const { isWithoutSecrets = false } = selection
+  const secrets = isWithoutSecrets ? [] : ordered.flatMap((row) => row.secrets.map((field) => ({ row, field })))
+  const variables = Map.groupBy(nameVariables(secrets), ({ row }) => row)
+  return { all: rows, rows: ordered, variables, isWithoutSecrets, outside }
 }
 
 /** A document of an export. */
@@ -52,7 +55,7 @@ export type ExportedDocument = {
 }
 
 /** @throws {UsageError} for rows that no document can express */
-export function entriesOf({ all: rows, variables }: Chosen, { rows: part, owner }: ExportedDocument) {
+export function entriesOf({ all: rows, variables, isWithoutSecrets }: Chosen, { rows: part, owner }: ExportedDocument) {
   const within = new Set(part)
   const referred = referredByAll(rows, part)
   const errors: string[] = []
@@ -61,7 +64,7 @@ export function entriesOf({ all: rows, variables }: Chosen, { rows: part, owner 
     const identifiers = identifiersOf(row)
     const attrs: Record<string, unknown> = {}
     for (const field of row.model.fields.values()) {
-      if (identifiers.includes(field.name) || row.isGenerated) continue
+      if (identifiers.includes(field.name) || row.isGenerated || (field.secret && isWithoutSecrets)) continue
       // Users are no configuration: fields with users are left out.
       if (field.reference !== undefined && targetOf(rows.registry, field) === undefined) continue
       const variable = variables.get(row)?.find((each) => each.field === field)

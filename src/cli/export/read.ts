@@ -26,6 +26,8 @@ export type Selection = {
   readonly models: readonly Model[]
   /** The label: only rows that are managed under it, with those to which they refer. */
   readonly owner?: string | undefined
+  /** Whether secret fields are left out, and so are their variables. */
+  readonly isWithoutSecrets?: boolean
   /** The slugs: only these applications with their providers, and the rows to which they refer. */
   readonly applications?: readonly string[] | undefined
   /** Whether the export is one document: a document has a limit of entries. */

@@ -1,0 +1,68 @@
+import { isForNew } from '../document/generate.ts'
+import { Expression, type TagError } from '../document/tags.ts'
+import { isObject } from '../json-object.ts'
+import type { Registry } from '../models/registry.ts'
+import { entriesIn, type Unset } from './places.ts'
+import { objectOf } from './report.ts'
+
+/**
+ * Secrets whose variables are not set. A document asks for them as for a new object only: what stands keeps its secret, and the
+ * service refuses to create it without one.
+ */
+
+/**
+ * Replaces such secrets in a value that was read: in a plan all of them, else those that are for a new object anyway.
+ *
+ * @returns also the errors that are left
+ */
+export function keepSecrets(
+  value: unknown,
+  errors: readonly TagError[],
+  { registry, isPlan }: { readonly registry: Registry; readonly isPlan: boolean },
+): { readonly errors: readonly TagError[]; readonly unset: Unset } {
+  const variables = new Set<string>()
+  const lines = new Set<string>()
+  const kept = new Set<number | undefined>()
+  for (const { model, key, attrs } of secretsIn(value))
+    for (const [name, sent] of Object.entries(attrs)) {
+      const tags = registry.byName(String(model))?.fields.get(name)?.secret === true ? envsIn(sent) : []
+      const names = tags.map(({ content }) => [typeof content === 'string' ? content.trim() : content[0]].join())
+      const isNew = isForNew(sent)
+      if (tags.length === 0 || !(isNew || isPlan) || names.some((each) => !/^[A-Za-z_]\w*$/.test(each))) continue
+      for (const { offset } of tags) kept.add(offset)
+      const env = [...new Set(names)].join(', ')
+      Reflect.set(attrs, name, { create: { env } })
+      if (isNew) continue
+      for (const each of names) variables.add(each)
+      lines.add(
+        `${name} of ${objectOf({ model: String(model), key })}: not compared: ${env} ${names.length === 1 ? 'is' : 'are'} not set`,
+      )
+    }
+  // One of the context may stand elsewhere too.
+  for (const { offset } of envsIn(value)) kept.delete(offset)
+  return {
+    errors: errors.filter(({ offset }) => !kept.has(offset)),
+    unset: { variables: [...variables], lines: [...lines] },
+  }
+}
+
+type Holder = { readonly model: unknown; readonly key: Readonly<Record<string, unknown>>; readonly attrs: object }
+
+/** The objects of a blueprint or a submission that may have secrets. */
+function secretsIn(value: unknown): readonly Holder[] {
+  if (!isObject(value)) return []
+  const { provider_model: model, provider, entries } = value
+  const ofProvider = isObject(provider) ? [{ model, key: { name: provider.name }, attrs: provider }] : []
+  const ofEntries = (entriesIn(entries) ?? []).flatMap(({ entry }) => {
+    if (!isObject(entry) || !isObject(entry.attrs)) return []
+    return [{ model: entry.model, key: isObject(entry.identifiers) ? entry.identifiers : {}, attrs: entry.attrs }]
+  })
+  return [...ofProvider, ...ofEntries]
+}
+
+/** Each `!Env` that is left in a value. */
+function envsIn(value: unknown): Expression[] {
+  if (value instanceof Expression && value.name === '!Env') return [value]
+  const inner = value instanceof Expression ? value.content : value
+  return typeof inner === 'object' && inner !== null ? Object.values(inner).flatMap(envsIn) : []
+}
