@@ -21,7 +21,7 @@ export function stackRoutes(app: Api, db: Db, registry: Registry): void {
   app.get(
     '/blueprints/stacks/',
     {
-      config: { permission: 'authenticated' },
+      config: { permission: 'authenticated', document: { verb: 'list' } },
       schema: {
         summary: 'List stacks',
         description: `${description} The first ${mostStacks}, by name.`,

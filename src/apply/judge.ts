@@ -23,7 +23,7 @@ import { describeChange, givenBy, lookedAt } from './changes.ts'
 import { type Finding, type Given, type Objection, type Refused, reasonOf, type Skipped } from './finding.ts'
 import { removal, replacedBy } from './follow.ts'
 import { claimedWithout, ownersConcerned, ownershipOf } from './ownership.ts'
-import { deletesLeft, type OfStack, objectionsOf, readStack, usedElsewhere } from './stack.ts'
+import { deletesLeft, type OfStack, objectionsOf, otherNumber, readStack, usedElsewhere } from './stack.ts'
 import { rowName } from './words.ts'
 
 type Cause = Finding['cause']
@@ -217,7 +217,10 @@ export async function* judge(
     yield { cause: 'stack', stack, objections: objectionsOf(stack, conditions, actor) }
     const isDeleted = deletesLeft(stack, conditions)
     const left = isDeleted ? await locked(async () => (await readStack(loader, name, named)).left) : []
-    for (const row of left) yield* judgeStep(removal(row), 'left', usedElsewhere(row, actor))
+    for (const [index, row] of left.entries()) {
+      const other = index === 0 ? otherNumber(left, conditions, actor) : []
+      yield* judgeStep(removal(row), 'left', [...other, ...usedElsewhere(row, actor)])
+    }
   }
   const replaced = await locked(() => replacedBy(loader, findings, conditions))
   for (const row of replaced) yield* judgeStep(removal(row), 'replaced')

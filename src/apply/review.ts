@@ -30,8 +30,9 @@ export class Review {
     this.#digests.push(digest)
   }
 
-  /** Compares the gained rights, or the rows that other stacks lose. Fewer of them are no reason to plan again. */
+  /** Compares the gained rights, or the rows that other stacks lose. It is not called for none, which is no reason to plan again. */
   compareFollowing(what: 'gains' | 'stacks', facts: string | null): void {
+    this.#changesNothing = false
     const digest = `${what} ${facts}`
     if (this.#reviewed !== undefined && !this.#reviewed.includes(digest)) this.#changed.push({ is: 'followed', what })
     this.#following.push(digest)

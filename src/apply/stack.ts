@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
 import { documentLimits } from '../document/document.ts'
 import { ErrorList } from '../errors.ts'
@@ -70,18 +71,24 @@ export async function readStack(loader: Loader, name: string, findings: readonly
   const named = new Map(
     findings.filter(isNamed).map((each) => [memberKey(each.step.model.name, keyOf(each)), each] as const),
   )
-  const places = [...named.values()].filter(({ row }) => row !== undefined)
+  // An entry also names what it deletes.
+  const there = new Map(
+    findings.flatMap((each) =>
+      each.cause === 'entry' && !each.isForeign && each.row !== undefined ? [[placeIn(each), each] as const] : [],
+    ),
+  )
+  const places = [...there.values()]
   const rows = await reader.query(memberRow, {
     text: `SELECT ${columns} FROM stack_members m WHERE m.stack = $1
       UNION ALL SELECT ${columns} FROM unnest($2::text[], $3::text[]) n(model, key) JOIN stack_members m USING (model, key)
-      WHERE m.stack <> $1`,
+      WHERE m.stack <> $1 ORDER BY model, key`,
     values: [name, places.map(({ step }) => step.model.name), places.map((each) => String(keyOf(each)))],
   })
   const members = new Map(
     rows.filter(({ stack }) => stack === name).map((each) => [memberKey(each.model, each.key), each]),
   )
   const taken = rows.flatMap(({ stack, model, key }) => {
-    const finding = named.get(memberKey(model, key))
+    const finding = there.get(memberKey(model, key))
     return stack === name || finding === undefined ? [] : [{ finding, from: stack }]
   })
   const gone = [...members].flatMap(([place, member]) => {
@@ -126,16 +133,22 @@ export async function readStack(loader: Loader, name: string, findings: readonly
 }
 
 /** Whether the rows that are left over are deleted: a reviewed plan lists them, and a request acknowledges their number. */
-export const deletesLeft = ({ left }: Stack, conditions: Conditions): boolean =>
+export const deletesLeft = ({ left }: Pick<Stack, 'left'>, conditions: Conditions): boolean =>
   left.length > 0 && (isReviewed(conditions) || conditions.allow.deletes === left.length)
+
+/** Another number than the acknowledged one. Where nothing is left over, a pipeline may send its number again. */
+export const otherNumber = (rows: readonly LeftRow[], { mode, allow }: Conditions, actor: Actor): Objection[] =>
+  mode === 'apply' && allow.deletes !== null && rows.length > 0 && allow.deletes !== rows.length
+    ? [{ is: 'left', rows, acknowledged: allow.deletes, actor }]
+    : []
 
 /** What stands against the document as a whole. */
 export function objectionsOf({ left, taken, name }: Stack, conditions: Conditions, actor: Actor): Objection[] {
   const { deletes, takeover } = conditions.allow
   const isKnown = isReviewed(conditions)
-  const isOther = !isKnown && deletes !== null && deletes !== left.length
   return [
-    ...(isOther || left.length > documentLimits.entries
+    ...otherNumber(left, conditions, actor),
+    ...(left.length > documentLimits.entries && deletesLeft({ left }, conditions)
       ? [{ is: 'left', rows: left, acknowledged: deletes, actor } as const]
       : []),
     ...(takeover || isKnown
@@ -234,40 +247,31 @@ export function writeMembers(writes: Writes, stack: Stack, findings: readonly Fi
   const { name, members, left } = stack
   const named = fieldsNamed(findings)
   const retained = new Set(findings.filter((each) => isNamed(each) && each.step.retain === true).map(placeIn))
-  const next = new Map<string, Omit<Member, 'stack'>>()
+  const next = new Map<string, Member>()
   for (const finding of findings.filter(isNamed)) {
     const place = placeIn(finding)
     const fields = [...(named.get(place) ?? [])].sort()
-    next.set(place, {
-      model: finding.step.model.name,
-      key: String(keyOf(finding)),
-      fields,
-      retain: retained.has(place),
-      left: false,
-    })
+    const [model, key, retain] = [finding.step.model.name, String(keyOf(finding)), retained.has(place)]
+    next.set(place, { stack: name, model, key, fields, retain, left: false })
   }
-  for (const { model, pk } of isDeleted ? [] : left) {
-    const member = members.get(memberKey(model.name, pk))
-    if (member !== undefined) next.set(memberKey(model.name, pk), { ...member, left: true })
-  }
-  const isOther = ([place, { fields, retain, left }]: [string, Omit<Member, 'stack'>]) => {
-    const before = members.get(place)
-    return (
-      before === undefined || before.retain !== retain || before.left !== left || before.fields.join() !== fields.join()
-    )
-  }
-  const changed = [...next].filter(isOther).map(([, member]) => member)
-  const gone = [...members].flatMap(([place, member]) => (next.has(place) ? [] : [member]))
-  if (changed.length + gone.length === 0) return false
+  const changed = [...next].flatMap(([place, member]) =>
+    isDeepStrictEqual(member, members.get(place)) ? [] : [member],
+  )
+  const kept = isDeleted ? [] : left.flatMap(({ model, pk }) => members.get(memberKey(model.name, pk)) ?? [])
+  const marked = kept.filter((member) => !member.left)
+  const gone = [...members].flatMap(([place, member]) => (next.has(place) || kept.includes(member) ? [] : [member]))
+  if (changed.length + marked.length + gone.length === 0) return false
+  const keysIn = (rows: readonly Member[]) => [rows.map(({ model }) => model), rows.map(({ key }) => key)]
+  // What this document does not name is written only while the stack still has it: another may have taken it over.
   writes.send({
     text: `WITH stack AS (INSERT INTO stacks (name) VALUES ($1) ON CONFLICT DO NOTHING), gone AS (
-        DELETE FROM stack_members WHERE stack = $1 AND (model, key) IN (SELECT * FROM unnest($2::text[], $3::text[])))
-      INSERT INTO stack_members AS m (stack, model, key, fields, retain, left_at)
-      SELECT $1, n.model, n.key, n.fields, n.retain, CASE WHEN n."left" THEN now() END
-      FROM jsonb_to_recordset($4::jsonb) AS n(model text, key text, fields text[], retain boolean, "left" boolean)
-      ON CONFLICT (model, key) DO UPDATE SET stack = excluded.stack, fields = excluded.fields, retain = excluded.retain,
-        left_at = CASE WHEN excluded.left_at IS NOT NULL THEN coalesce(m.left_at, excluded.left_at) END`,
-    values: [name, gone.map(({ model }) => model), gone.map(({ key }) => key), JSON.stringify(changed)],
+        DELETE FROM stack_members WHERE stack = $1 AND (model, key) IN (SELECT * FROM unnest($2::text[], $3::text[]))
+      ), marked AS (
+        UPDATE stack_members SET left_at = now() WHERE stack = $1 AND (model, key) IN (SELECT * FROM unnest($4::text[], $5::text[])))
+      INSERT INTO stack_members (stack, model, key, fields, retain)
+      SELECT $1, n.* FROM jsonb_to_recordset($6::jsonb) AS n(model text, key text, fields text[], retain boolean)
+      ON CONFLICT (model, key) DO UPDATE SET stack = excluded.stack, fields = excluded.fields, retain = excluded.retain, left_at = NULL`,
+    values: [name, ...keysIn(gone), ...keysIn(marked), JSON.stringify(changed)],
   })
   return true
 }

@@ -1,3 +1,4 @@
+import { documentLimits } from '../document/document.ts'
 import type { FieldPath } from '../errors.ts'
 import { expiresOf } from '../models/overlap.ts'
 import { type Actor, allows, allowsSome, permissionsOf, rightName } from '../permissions.ts'
@@ -182,6 +183,7 @@ function leftOver({ rows, acknowledged, actor }: Extract<Objection, { is: 'left'
   const names = known.slice(0, maxListed).map(nameOf)
   const more = rows.length - names.length
   const listed = [...names, ...(more > 0 ? [`${more} more`] : [])].join(', ')
+  if (rows.length > documentLimits.entries) return `${rows.length} left over: that is too much for one document`
   return `${rows.length} left over, and not ${acknowledged}: ${listed}. Gatewright-Allow: deletes=${rows.length} deletes them`
 }
 

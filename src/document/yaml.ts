@@ -218,11 +218,14 @@ export function readEntries(value: unknown): { readonly index: number; readonly 
   })
 }
 
-/** A blueprint without members that have no effect, and with the name of its first entry when it has none of its own. */
+/**
+ * A blueprint without members that have no effect, and with the name of its first entry when it has none of its own. With `prune` the
+ * name is a part of the stack's: it does not follow from the entries.
+ */
 function named({ context: _, metadata, entries, ...rest }: z.output<typeof documentSchema>): Blueprint {
   return {
     ...rest,
-    metadata: { ...metadata, name: metadata?.name ?? nameOf(entries[0]) },
+    metadata: { ...metadata, name: metadata?.name ?? nameOf(rest.prune === undefined ? entries[0] : unnamed) },
     entries: entries.map(({ permissions: _, ...entry }) => entry),
   }
 }

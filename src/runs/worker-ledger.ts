@@ -148,8 +148,8 @@ async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun, onProgress
 }
 
 /**
- * @throws {Refusal} when there is no such plan, when it was of another document, and when it was made with `reset` and this apply
- * was not
+ * @throws {Refusal} when there is no such plan, when it was of another document or another stack, and when it was made with
+ * `reset` and this apply was not
  */
 async function reviewedPlan(
   tx: EngineTx,

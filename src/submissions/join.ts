@@ -34,8 +34,8 @@ export function retryKeyOf(
   { key, message }: Delivery,
 ): RetryKey | undefined {
   if (key === null) return undefined
-  // A message and a reset are left out when they are absent, as version 0.2.0 has it.
-  const { reset, ...usual } = conditions
-  const others = { ...usual, ...(reset && { reset }), ...(message !== null && { message }) }
+  // A message and a reset are left out when they are absent, and no stack is no prune, as version 0.2.0 has it.
+  const { reset, stack, ...usual } = conditions
+  const others = { ...usual, prune: stack ?? false, ...(reset && { reset }), ...(message !== null && { message }) }
   return { key, request: requestDigest(keyring, text, JSON.stringify(others)) }
 }

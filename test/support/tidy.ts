@@ -326,11 +326,11 @@ export const filesAreShort: Rule = (files) =>
 const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2344,
   'src/api': 1702,
-  'src/apply': 2739,
+  'src/apply': 2749,
   'src/cli': 6324,
   'src/dashboard': 4654,
   'src/db': 2231,
-  'src/document': 1820,
+  'src/document': 1823,
   'src/http': 2602,
   'src/lists': 1878,
   'src/models': 2744,
