@@ -45,8 +45,10 @@ describe('an owner', () => {
     expect(await put({ entries: [entry(`A-${name}`)] })).toMatchObject({ status: 200 })
     const again = await put({ owner: `a-${name.toUpperCase()}`, entries: [entry(`a-${name}`)] }, header(`A-${name}`))
     expect(again, again.text).toMatchObject({ status: 200, json: { logs: [`application "${name}" unchanged`] } })
-    const pruned = { owner: `A-${name}`, prune: [`A-${name.toUpperCase()}`], entries: [] }
-    expect(await put(pruned, { allow: 'deletes=1' })).toMatchObject({ status: 200 })
+    const pruned = { owner: `A-${name}`, prune: [`A-${name.toUpperCase()}`] }
+    expect(await put({ ...pruned, entries: [entry(`A-${name}`)] })).toMatchObject({ status: 200 })
+    const none = { ...pruned, prune: [`a-${name}`], entries: [] }
+    expect(await put(none, { allow: 'deletes=1' })).toMatchObject({ status: 200 })
     expect(await there.db.application.count({ where: { slug: name } })).toBe(0)
   })
 

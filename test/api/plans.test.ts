@@ -98,7 +98,11 @@ describe('a plan', () => {
     expect(await there.admin.put(url, body, { ifNoneMatch: '*' })).toMatchObject({ status: 412 })
     const owned = { owner: 'team-b' }
     await there.admin.put(applyPath, body, { owner: 'team-a' })
-    expect(await there.admin.put(url, body, owned)).toMatchObject({ status: 409 })
+    // A plan acknowledges a takeover, and lists it.
+    expect(await there.admin.put(applyPath, body, owned)).toMatchObject({ status: 409 })
+    const planned = await answered(200, there.admin.put(url, body, owned))
+    expect(planned.text).toContain(`application \\"${name}\\" belonged to owner \\"team-a\\"`)
+    await applied(there.admin.put(applyPath, body, { ...owned, ifMatch: planned.etag }))
   })
 
   test.each(['', '1', 'yes', 'true&dry_run=false'])(
@@ -125,7 +129,7 @@ describe('an apply of a reviewed plan', () => {
     const changed = await named('oauth2', name, { app: { group: 'New' } })
     const { tag } = await harmless(changed)
     const other = await apply(
-      await named('oauth2', name, { app: { group: 'Old', meta_publisher: 'Another pipeline' } }),
+      await named('oauth2', name, { app: { group: 'Another', meta_publisher: 'Another pipeline' } }),
     )
     const id = other.runId
     const before = await objects(there.db)
@@ -133,7 +137,7 @@ describe('an apply of a reviewed plan', () => {
       code: 'precondition_failed',
       detail: expect.stringMatching(
         new RegExp(
-          `^rolled back: application "${name}" changed after the plan: run ${id} of \\S+, [\\dT:.-]+Z. Plan again, and review that plan.$`,
+          `^rolled back: application "${name}" changed after the plan: meta_publisher, group by run ${id} of \\S+, [\\dT:.-]+Z. Plan again, and review that plan.$`,
         ),
       ),
     })
@@ -152,9 +156,10 @@ describe('an apply of a reviewed plan', () => {
   test('is unchanged when it was applied already, and says so', async () => {
     const body = await named('ldap', name)
     const { tag } = await harmless(body)
-    await apply(body, tag)
+    const { runId } = await applied(apply(body, tag))
     const again = await applied(apply(body, tag))
-    expect(again.logs.at(-1)).toBe('nothing is left of the reviewed plan: it stands')
+    const text = 'nothing is left of the reviewed plan: it stands, applied by run'
+    expect(again.logs.at(-1)).toContain(`${text} ${runId} of admin, `)
     const run = await runOf(again)
     expect(run.changes.map(({ action }: { action: string }) => action)).toEqual(['unchanged', 'unchanged'])
   })

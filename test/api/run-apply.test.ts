@@ -156,7 +156,7 @@ describe('what was asked with the PUT is asked here', () => {
     expect(await again(first.run)).toMatchObject({ status: 409 })
   })
 
-  test('a prune takes the owner of the run', async () => {
+  test('a document with prune is of the stack of the run, with its owner', async () => {
     const body = {
       version: 1,
       metadata: { name },
@@ -165,9 +165,11 @@ describe('what was asked with the PUT is asked here', () => {
     }
     const owner = { 'gatewright-owner': `team-${name}` }
     const first = await applied(there.admin.put('/api/v3/blueprints/', body, { headers: owner }))
-    await put('First', { headers: owner })
-    await answered(409, again(first.run), { detail: matching(/^prune would delete 2/) })
-    await applied(again(first.run, { allow: 'deletes=2' }))
+    const application = { model: 'service_core.application', identifiers: { slug: name }, attrs: { name } }
+    const more = { ...body, entries: [...body.entries, application] }
+    await applied(there.admin.put('/api/v3/blueprints/', more, { headers: owner }))
+    await answered(409, again(first.run, { allow: 'deletes=2' }), { detail: matching(/^1 left over, and not 2: /) })
+    await applied(again(first.run, { allow: 'deletes=1' }))
     expect(await there.db.application.count({ where: { slug: name } })).toBe(0)
   })
 

@@ -27,6 +27,11 @@ const blueprint = {
 /** Requests that succeed, by operation. Lists need nothing. */
 const successes: Readonly<Record<string, () => Promise<Sent>>> = {
   blueprints_update: async () => ({ body: blueprint }),
+  blueprints_stacks_retrieve: async () => ({ values: [(await newStack()).name] }),
+  blueprints_stacks_members_destroy: async () => {
+    const { name, key } = await newStack()
+    return { values: [name, 'service_core.group', key] }
+  },
   blueprints_runs_retrieve: async () => {
     const { headers } = await service.admin.put(applyPath, await example('ldap'))
     return { values: [headers['content-location']?.split('/').at(-2) ?? ''] }
@@ -82,6 +87,12 @@ const successes: Readonly<Record<string, () => Promise<Sent>>> = {
   core_transactional_applications_update: async () => ({ body: await example('oauth2') }),
 }
 
+async function newStack(): Promise<{ name: string; key: string }> {
+  const name = randomUUID()
+  await applied(service.admin.apply([{ model: 'service_core.group', identifiers: { name } }], { stack: name }))
+  return { name, key: (await service.db.group.findUniqueOrThrow({ where: { name } })).pk }
+}
+
 async function newToken(): Promise<string> {
   const identifier = randomUUID()
   await answered(201, send(find('core_tokens_create'), { body: { identifier } }))
@@ -123,6 +134,7 @@ describe('every answer is as described', () => {
     const parent = await service.make.group({ superuser: true })
     const child = await service.make.group({ parent: parent.pk, roles: [(await service.make.role([])).pk] })
     await service.make.user({ groups: [child.pk] })
+    await newStack()
     for (const kind of ['saml', 'scim'] as const) await service.admin.submit(kind, `list-${kind}`)
     const [application] = await service.db.application.findMany({ where: { slug: 'list-saml' } })
     const entries = [

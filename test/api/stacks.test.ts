@@ -242,3 +242,141 @@ test('a token that is bound to a stack writes by its documents only, and makes n
   await answered(201, bound.post('/api/v3/core/tokens/', { identifier: inner }))
   expect((await on.db.token.findFirstOrThrow({ where: { identifier: inner } })).ceiling).toContain(`stack:${stack}`)
 })
+
+test('the number is compared where something is left over, beside a plan, too; a plan of more or fewer is refused', async () => {
+  const [stack, kept, ...gone] = [fresh(), fresh('kept'), fresh('gone'), fresh('gone')] as [string, string, ...string[]]
+  await applied(
+    apply(
+      [kept, ...gone].map((each) => group(each)),
+      { stack },
+    ),
+  )
+  const { etag: ifMatch } = await plan([group(kept)], { stack })
+  for (const options of [{ allow: 'deletes=1' }, { allow: 'deletes=3', ifMatch }]) {
+    const refused = await on.refused(409, () => apply([group(kept)], { stack, ...options }))
+    expect(refused.detail).toMatch(
+      /^2 left over, and not [13]: group "gone.*Gatewright-Allow: deletes=2 deletes them\.$/,
+    )
+  }
+  const [extra] = [fresh('extra')]
+  await applied(apply([group(kept), group(extra)], { stack }))
+  const more = await answered(412, apply([group(kept)], { stack, ifMatch }))
+  expect(more.detail).toContain('changed after the plan')
+  await applied(apply([{ ...group(extra), state: 'absent' }, group(kept)], { stack }))
+  const again = await plan([group(kept)], { stack })
+  await answered(200, apply([{ ...group(gone[0] ?? ''), state: 'absent' }]))
+  const fewer = await answered(412, apply([group(kept)], { stack, ifMatch: again.etag }))
+  expect(fewer.detail).toContain('the plan has 1 more to delete than there is now')
+  const done = await applied(apply([group(kept)], { stack, allow: 'deletes=1' }))
+  const { changes } = await on.admin.runOf(done)
+  // What is left over belongs to no entry.
+  expect(changes.map(({ action, entry }) => [action, entry])).toEqual([
+    ['unchanged', undefined],
+    ['delete', null],
+  ])
+  // The same pipeline again: there is nothing to acknowledge.
+  await applied(apply([group(kept)], { stack, allow: 'deletes=1' }))
+  for (const allow of ['deletes', 'deletes=', 'deletes=many', 'deletes=-1', 'takeover=1', 'deletes=1.5'])
+    expect((await on.refused(400, () => apply([group(kept)], { stack, allow }))).json).toHaveProperty(
+      'Gatewright-Allow',
+    )
+})
+
+test('a plan is applied to its own stack only, and takes no unchanged row that another stack got after it', async () => {
+  const [one, two, name] = [fresh(), fresh(), fresh('group')]
+  await applied(apply([group(name)]))
+  const planned = await plan([group(name)], { stack: one })
+  for (const stack of [{ stack: two }, {}]) {
+    const refused = await answered(412, apply([group(name)], { ...stack, ifMatch: planned.etag }))
+    expect(refused.detail).toContain('the plan is of another stack')
+  }
+  await applied(apply([group(name)], { stack: two }))
+  const refused = await answered(412, apply([group(name)], { stack: one, ifMatch: planned.etag }))
+  expect(refused.detail).toContain('what other stacks lose changed after the plan')
+  expect([await namesIn(two)]).toEqual([[name]])
+})
+
+test('what another stack has is deleted by an entry only when that is acknowledged', async () => {
+  const [one, two, name] = [fresh(), fresh(), fresh('group')]
+  await applied(apply([group(name)], { stack: one }))
+  const gone: Entry = { ...group(name), state: 'absent' }
+  const refused = await on.refused(409, () => apply([gone], { stack: two }))
+  expect(refused.detail).toContain(`group "${name}" belongs to stack "${one}"`)
+  expect((await plan([gone], { stack: two })).logs).toContain(`group "${name}" would leave stack "${one}"`)
+  await applied(apply([gone], { stack: two, allow: 'takeover' }))
+  expect(await namesIn(one)).toEqual([])
+})
+
+test('takeovers of several rows are applied as planned, in any order of the entries', async () => {
+  const [one, two, stack] = [fresh(), fresh(), fresh()]
+  const names = Array.from({ length: 12 }, () => fresh('group'))
+  for (const [index, each] of names.entries())
+    await applied(apply([group(each)], { stack: [one, two][index % 2] ?? one, allow: 'takeover' }))
+  const { etag: ifMatch } = await plan(
+    names.map((each) => group(each)),
+    { stack },
+  )
+  await applied(
+    apply(
+      names.map((each) => group(each)),
+      { stack, ifMatch },
+    ),
+  )
+  expect([await namesIn(one), await namesIn(two), (await namesIn(stack)).length]).toEqual([[], [], 12])
+})
+
+test('an entry that renames a member keeps it, and a plain request that renames or deletes it is followed', async () => {
+  const [stack, was, name, last, slug] = [fresh(), fresh('group'), fresh('group'), fresh('group'), fresh('app')]
+  await applied(apply([group(was), application(slug)], { stack }))
+  const [before] = (await stackOf(stack)).members.slice(1) as (Member & { key: string })[]
+  await applied(apply([{ ...group(name), was }, application(slug)], { stack }))
+  expect((await stackOf(stack)).members).toContainEqual(
+    expect.objectContaining({ name, key: before?.key, left_at: null }),
+  )
+  await answered(200, on.admin.patch(`/api/v3/core/groups/${before?.key}/`, { name: last }))
+  expect(await namesIn(stack)).toContain(last)
+  await answered(204, on.admin.delete(`/api/v3/core/applications/${slug}/`))
+  expect(await stackOf(stack)).toMatchObject({ size: 1, left_over: 0 })
+  // The files still have the name before: the renamed group is left over beside a new one.
+  await applied(apply([group(name), application(slug)], { stack }))
+  expect(await stackOf(stack)).toMatchObject({ size: 3, left_over: 1 })
+})
+
+test('an apply of a stack beside a PATCH and a DELETE of its members is done whole, or refused', async () => {
+  for (let round = 0; round < 8; round += 1) {
+    const [stack, kept, gone, slug] = [fresh(), fresh('kept'), fresh('gone'), fresh('app')]
+    await applied(apply([group(kept), group(gone), application(slug)], { stack }))
+    const { pk } = await on.db.group.findUniqueOrThrow({ where: { name: gone } })
+    const [answer, patched, deleted] = await Promise.all([
+      apply([group(kept)], { stack, allow: 'deletes=2' }),
+      on.admin.patch(`/api/v3/core/groups/${pk}/`, { attributes: { round } }),
+      on.admin.delete(`/api/v3/core/applications/${slug}/`),
+    ])
+    expect([200, 409]).toContain(answer.status)
+    expect(
+      [
+        [200, 404],
+        [204, 404],
+      ].map((of, index) => of.includes([patched, deleted][index]?.status ?? 0)),
+    ).toEqual([true, true])
+    const isDone = answer.status === 200 && Object(answer.json).applied === true
+    const left = await on.db.group.count({ where: { name: gone } })
+    expect([answer.text, left]).toEqual([answer.text, isDone ? 0 : 1])
+    expect((await namesIn(stack)).sort()).toEqual(isDone ? [kept] : [gone, kept].sort())
+    await applied(apply([group(kept)], { stack, ifMatch: (await plan([group(kept)], { stack })).etag }))
+  }
+})
+
+test('a document with prune and without a title is of one stack, whatever its first entry is', async () => {
+  const [owner, one, two] = [fresh('team'), fresh('app'), fresh('app')]
+  const send = (slugs: readonly string[], allow = 'deletes=0') =>
+    on.admin.put(
+      '/api/v3/blueprints/',
+      { version: 1, prune: true, entries: slugs.map((slug) => application(slug)) },
+      { owner, allow },
+    )
+  await applied(send([one, two]))
+  await applied(send([two], 'deletes=1'))
+  await applied(send([], 'deletes=1'))
+  expect(await on.db.application.count({ where: { slug: { in: [one, two] } } })).toBe(0)
+})

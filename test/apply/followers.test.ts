@@ -1,5 +1,6 @@
+import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import type { Tx } from '../../src/db/client.ts'
+import type { Db, Tx } from '../../src/db/client.ts'
 import { nameLock } from '../../src/db/locks.ts'
 import { KeyOf } from '../../src/document/document.ts'
 import { type Conditions, nothingAllowed } from '../../src/plan/engine.ts'
@@ -20,53 +21,77 @@ const writing = (change: (tx: Tx) => Promise<unknown>) =>
     await change(tx)
   })
 
-/** How many wait for the lock of a name. */
+/** The connections that wait for a lock. */
 const waiting = () =>
-  rows(
-    there.db,
-    sql`SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
-      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
-  )
+  rows(there.db, sql`SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`)
 const untilItWaits = () => until('the apply to wait', async () => (await waiting()).length > 0)
 
 describe('while another transaction writes it', () => {
-  /** The owner of this test alone. */
-  const own = () => ({ owner: name })
-  const pruning = (deletes: number): Partial<Conditions> => ({
-    ...{ prune: true, ...own() },
+  /** The stack and the owner of this test alone. */
+  const own = () => ({ stack: name, owner: name })
+  const deleting = (deletes: number): Partial<Conditions> => ({
+    ...own(),
     allow: { ...nothingAllowed, deletes, takeover: true },
   })
   const replacing: Partial<Conditions> = { replaceProvider: true }
+  const stacks = () =>
+    rows<{ stack: string; left: boolean }>(
+      there.db,
+      sql`SELECT stack, left_at IS NOT NULL AS left FROM stack_members m JOIN providers p ON p.pk::text = m.key
+        WHERE p.name = ${name} AND m.model LIKE 'service_providers_%'`,
+    )
+  /** Another stack takes the provider over. */
+  const taking = async (tx: Tx | Db) => {
+    await tx.stack.upsert({ where: { name: 'other' }, create: { name: 'other' }, update: {} })
+    await tx.provider.updateMany({ where: { name }, data: { owner: 'team-b' } })
+    const { pk } = await tx.provider.findFirstOrThrow({ where: { name } })
+    await tx.stackMember.updateMany({ where: { key: String(pk) }, data: { stackName: 'other' } })
+  }
 
-  test('a row to prune is waited for, and stays when it belongs to another owner then', async () => {
+  test('a row that is left over is waited for, and stays in another stack that took it', async () => {
     await there.apply([scim(name)], undefined, own())
-    const commit = await writing((tx) => tx.provider.updateMany({ where: { name }, data: { owner: 'team-b' } }))
-    const applying = there.apply([application(name)], undefined, pruning(1))
+    const commit = await writing(taking)
+    const applying = there.apply([application(name)], undefined, deleting(1))
     await untilItWaits()
     await commit()
     expect((await applying).logs).toEqual([expect.stringMatching(/^application ".*" created/)])
-    expect(await providers()).toEqual([{ owner: 'team-b' }])
+    expect([await providers(), await stacks()]).toEqual([[{ owner: 'team-b' }], [{ stack: 'other', left: false }]])
   })
 
   test('a number that no longer holds is refused', async () => {
     await there.apply([scim(name), scim(`${name}-2`)], undefined, own())
-    const commit = await writing((tx) => tx.provider.updateMany({ where: { name }, data: { owner: 'team-b' } }))
-    const refusal = there.refusal([application(name)], undefined, pruning(2))
+    const commit = await writing(taking)
+    const refusal = there.refusal([application(name)], undefined, deleting(2))
     await untilItWaits()
     await commit()
-    expect((await refusal).logs).toEqual([expect.stringMatching(/prune would delete 1, and not 2: provider scim/)])
+    expect((await refusal).logs).toEqual([expect.stringMatching(/1 left over, and not 2: provider scim/)])
   })
 
-  describe('an application to prune', () => {
+  test('a row that stays is not taken back from a stack that took it meanwhile', async () => {
+    await there.apply([scim(name)], undefined, own())
+    // The members are read, and the application cannot be written: its slug was inserted and is not committed.
+    const commit = await held(there, async (tx) => {
+      const { pk } = await tx.application.create({ data: { pk: randomUUID(), name, slug: name } })
+      await tx.application.delete({ where: { pk } })
+    })
+    const applying = there.apply([application(name)], undefined, own())
+    await untilItWaits()
+    await taking(there.db)
+    await commit()
+    await applying
+    expect(await stacks()).toEqual([{ stack: 'other', left: false }])
+  })
+
+  describe('an application that is left over', () => {
     const withProvider = () => [{ ...scim(name), id: 'p' }, application(name, { provider: new KeyOf('p') })]
     const applications = () => there.db.application.findMany({ where: { name: `Application ${name}` } })
 
-    test('that is renamed meanwhile goes with its provider', async () => {
+    test('and is renamed meanwhile goes with its provider', async () => {
       await there.apply(withProvider(), undefined, own())
       const commit = await writing((tx) =>
         tx.application.updateMany({ where: { slug: name }, data: { slug: 'other' } }),
       )
-      const applying = there.apply([], undefined, pruning(2))
+      const applying = there.apply([], undefined, deleting(2))
       await untilItWaits()
       await commit()
       expect((await applying).logs).toEqual([
@@ -76,20 +101,20 @@ describe('while another transaction writes it', () => {
       expect([await applications(), await providers()]).toEqual([[], []])
     })
 
-    test('that another owner takes meanwhile stays, and its provider with it', async () => {
+    test('and leaves the stack meanwhile stays, and its provider is refused', async () => {
       await there.apply(withProvider(), undefined, own())
       const commit = await writing((tx) =>
-        tx.application.updateMany({ where: { slug: name }, data: { owner: 'team-b' } }),
+        tx.stackMember.deleteMany({ where: { stackName: name, model: 'service_core.application' } }),
       )
-      const applying = there.apply([], undefined, pruning(2))
+      const refusal = there.refusal([], undefined, deleting(2))
       await untilItWaits()
       await commit()
-      expect((await applying).logs).toEqual([])
-      expect([await applications(), await providers()]).toMatchObject([[{ owner: 'team-b' }], [own()]])
+      expect((await refusal).logs.join()).toContain(`application "${name}" refers to it`)
+      expect([await applications(), await providers()]).toMatchObject([[{ owner: name }], [{ owner: name }]])
     })
   })
 
-  test('documents that prune the same rows wait for each other, and neither is a deadlock', async () => {
+  test('documents of one stack that delete the same rows wait for each other, and neither is a deadlock', async () => {
     const names = Array.from({ length: 20 }, (_, index) => `${name}-${index}`)
     for (let round = 1; round <= 5; round += 1) {
       await there.apply(
@@ -97,7 +122,7 @@ describe('while another transaction writes it', () => {
         undefined,
         own(),
       )
-      const all = pruning(19)
+      const all = deleting(19)
       const ends = await Promise.allSettled([
         there.apply([scim(names[0] ?? '')], undefined, all),
         there.apply([scim(names[19] ?? '')], undefined, all),

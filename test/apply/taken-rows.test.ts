@@ -21,7 +21,7 @@ const documentOf = (entries: readonly Partial<Entry>[]) => {
 
 const taking = { ...unconditional, owner: 'team-a', allow: { ...nothingAllowed, takeover: true } }
 
-test('progress counts each entry once: skipped ones too, and no rows that are taken or pruned', async () => {
+test('progress counts each entry once: skipped ones too, and no rows that are taken', async () => {
   await there.apply([oauth2(name)])
   const seen: Progress[] = []
   const plan = documentOf([

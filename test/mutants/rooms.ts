@@ -35,7 +35,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       ...under(
         'api',
         'side-effects',
-        'prune',
+        'stacks',
         'owners',
         'plans',
         'blueprint-tags',

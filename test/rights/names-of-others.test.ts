@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { nothingAllowed } from '../../src/plan/engine.ts'
 import { application as applicationEntry, bench, scim as scimEntry } from '../apply/engine.ts'
-import { type Answer, type Asker, answered, applyPath } from '../support/asker.ts'
+import { type Answer, type Asker, type AskOptions, answered, applied, applyPath, type Entry } from '../support/asker.ts'
 import { anApplication, dashboardOf, execute, installation, type Made, name, named, sql } from '../support/kit.ts'
 import { people } from './people.ts'
 
@@ -105,43 +106,66 @@ test('a row of another kind that a key finds is not named', async () => {
   expect(answer.text).toContain(`${pk} is the key of a provider oauth2: choose another.`)
 })
 
-test('what a prune would delete is not named without any permission for it', async () => {
-  const pruner = await there.make.user({
-    permissions: ['delete_application', 'view_application'],
-    owners: ['team-two'],
+describe('what is left over in a stack', () => {
+  const none: Entry = { ...anApplication('none'), state: 'absent' }
+  let stack: string
+  beforeEach(async () => {
+    stack = `stack-${name}`
+    await foreignProvider('team-two')
+    const entries = [anApplication(name), { model: oauth2, identifiers: { name: secret } }]
+    await applied(there.admin.apply(entries, { owner: 'team-two', stack, allow: 'takeover' }))
   })
-  await foreignProvider('team-two')
-  const document = {
-    ...{ version: 1, metadata: { name: 'n' }, owner: 'team-two', prune: true },
-    entries: [{ ...anApplication('none'), state: 'absent' }],
-  }
-  for (const query of ['', '?dry_run=true']) {
-    const answer = await answered(403, pruner.put(`/api/v3/blueprints/${query}`, document))
-    expect(answer.text).not.toContain(secret)
-    expect(answer.text).toContain('You may not delete the provider oauth2 that follows from this: ')
-  }
+
+  test('is not named without any permission for it', async () => {
+    const caller = await there.make.user({
+      permissions: ['delete_application', 'view_application'],
+      owners: ['team-two'],
+    })
+    const send = (options: AskOptions & { query?: string }) =>
+      caller.apply([none], { owner: 'team-two', stack, ...options })
+    for (const options of [{ allow: 'deletes=2' }, { query: 'dry_run=true' }]) {
+      const answer = await answered(403, send(options))
+      expect(answer.text).not.toContain(secret)
+      expect(answer.text).toContain('You may not delete the provider oauth2 that follows from this: ')
+    }
+    for (const [status, allow] of [
+      [409, 'deletes=1'],
+      [200, 'takeover'],
+    ] as const) {
+      const answer = await answered(status, send({ allow }))
+      expect(await shown(caller, answer)).not.toContain(secret)
+      expect(answer.text).toContain(`application \\"${name}\\"`)
+    }
+    const { text } = await answered(200, caller.get(`/api/v3/blueprints/stacks/${stack}/`))
+    expect([text.includes(secret), text.includes(name)]).toEqual([false, true])
+  })
+
+  test('of another owner is neither named nor deleted', async () => {
+    const answer = await answered(403, one.apply([none], { owner: 'team-one', stack, allow: 'deletes=2' }))
+    expect([answer.text.includes(secret), answer.text.includes(`"${name}`)]).toEqual([false, false])
+    const left = await answered(200, one.apply([none], { owner: 'team-one', stack }))
+    expect([left.text.includes(secret), left.text.includes(`"${name}`)]).toEqual([false, false])
+    await answered(404, one.get(`/api/v3/blueprints/stacks/${stack}/`))
+  })
+
+  test('is named to a caller who may delete it', async () => {
+    const planned = await answered(200, two.apply([none], { owner: 'team-two', stack, query: 'dry_run=true' }))
+    expect(planned.text).toContain(secret)
+    await applied(two.apply([none], { owner: 'team-two', stack, ifMatch: planned.etag }))
+    expect(await there.db.provider.count({ where: { name: secret } })).toBe(0)
+  })
 })
 
-test('what a prune would delete is not named by the worker either', async () => {
+test('what is left over is not named by the worker either', async () => {
   const on = await bench()
-  const pruner = await people(on).user({ permissions: ['delete_application'] })
+  const caller = await people(on).user({ permissions: ['delete_application'] })
   await execute(on.db, sql`UPDATE roles SET owners = '{team-two}' WHERE permissions = '{delete_application}'`)
-  await on.apply([scimEntry(secret), applicationEntry(name)], undefined, { owner: 'team-two' })
+  await on.apply([scimEntry(secret), applicationEntry(name)], undefined, { owner: 'team-two', stack: 'two' })
   const none = [{ ...applicationEntry('none'), attrs: {}, state: 'absent' }] as const
-  const { logs } = await on.refusal(none, pruner, { owner: 'team-two', stack: 'two' })
+  const allow = { ...nothingAllowed, deletes: 2 }
+  const { logs } = await on.refusal(none, caller, { owner: 'team-two', stack: 'two', allow })
   expect(logs.join()).not.toContain(secret)
   expect(logs.join()).toContain('may not delete the provider scim that follows from this: ')
-})
-
-test('the rows of the own owner are pruned, and named', async () => {
-  expect((await one.submit('oauth2', `${name}-one`, { owner: 'team-one' })).status).toBe(200)
-  const document = {
-    ...{ version: 1, metadata: { name: 'n' }, owner: 'team-two', prune: true },
-    entries: [{ ...anApplication('none'), state: 'absent' }],
-  }
-  const answer = await two.put('/api/v3/blueprints/', document)
-  expect([answer.status, answer.text]).toEqual([409, expect.stringContaining(`application \\"${name}\\"`)])
-  expect(answer.text).not.toContain(`${name}-one`)
 })
 
 test('what a row was, while another owner managed it, stands in no history for the next one', async () => {

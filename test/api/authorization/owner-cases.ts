@@ -56,12 +56,19 @@ export const blueprintOf =
   (there: Installation): Prepare =>
   async ({ whose }) => {
     const { admin, db } = there
-    if (whose === 'prune') {
-      // All that team four has: it is there again for each actor.
-      await applied(there, 'team-four', `${prefix}-pruned`)
+    if (whose === 'left over') {
+      // All that the stack has: it is there again for each actor.
+      const name = await applied(there, 'team-four', `${prefix}-left`)
+      const stack = { 'gatewright-owner': 'team-four', 'gatewright-stack': prefix }
+      const members = [
+        { model: 'service_core.application', identifiers: { slug: name } },
+        { model: 'service_providers_rac.racprovider', identifiers: { name } },
+      ]
+      const joined = await admin.put(blueprints, document(members), { headers: stack })
+      if (joined.status !== 200) throw new Error(joined.text)
       const none = { model: 'service_core.application', identifiers: { slug: 'none' }, state: 'absent' }
-      const body = document([none], { owner: 'team-four', prune: true })
-      return { method: 'PUT', url: blueprints, headers: { 'gatewright-allow': 'deletes=2' }, body }
+      const headers = { ...stack, 'gatewright-allow': 'deletes=2' }
+      return { method: 'PUT', url: blueprints, headers, body: document([none]) }
     }
     const [slug, name] = [await applied(there, 'team-two'), fresh()]
     const scim = { model: 'service_providers_scim.scimprovider', identifiers: { name } }

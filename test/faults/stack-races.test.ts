@@ -8,8 +8,8 @@ import { openStand, type Stand } from './stand.ts'
 import { seeded } from './supervisor.ts'
 
 /**
- * A document that prunes, beside what changes the rows that it would delete. Each round has an owner with three applications
- * a, b and c, of which the document names a; another request renames, takes over or deletes b at the same time.
+ * A document that deletes what is left over in its stack, beside what changes these rows. Each round has a stack with three
+ * applications a, b and c, of which the document names a; another request renames, takes over or deletes b at the same time.
  */
 
 const rounds = 100
@@ -34,7 +34,11 @@ const application = (slug: string, members: object = {}) => ({
   ...members,
 })
 const ownedBy = (owner: string) => ({ 'gatewright-owner': owner })
-const takingOver = (owner: string) => ({ ...ownedBy(owner), 'gatewright-allow': 'takeover' })
+const takingOver = (owner: string) => ({
+  ...ownedBy(owner),
+  'gatewright-stack': owner,
+  'gatewright-allow': 'takeover',
+})
 
 /** What another request does to b. */
 const others: Readonly<Record<string, (round: Round) => Promise<Got>>> = {
@@ -53,7 +57,9 @@ const others: Readonly<Record<string, (round: Round) => Promise<Got>>> = {
   'a DELETE with its provider': ({ stand, owner, nameOf }) =>
     send(stand, 'DELETE', `/core/applications/${nameOf('b')}/?with_provider=true`, { headers: ownedBy(owner) }),
   'a DELETE with its provider by another owner': ({ stand, other, nameOf }) =>
-    send(stand, 'DELETE', `/core/applications/${nameOf('b')}/?with_provider=true`, { headers: takingOver(other) }),
+    send(stand, 'DELETE', `/core/applications/${nameOf('b')}/?with_provider=true`, {
+      headers: { ...ownedBy(other), 'gatewright-allow': 'takeover' },
+    }),
 }
 
 /** How the four deletions were acknowledged. */
@@ -80,7 +86,7 @@ async function providersNow({ db }: Stand, keys: readonly number[]): Promise<Set
 function complaintsAbout(
   made: readonly Row[],
   after: { readonly applications: readonly Row[]; readonly providers: ReadonlySet<number> },
-  { pruned, slugOf }: { readonly pruned: boolean; slugOf(row: Row): string },
+  { deleted, slugOf }: { readonly deleted: boolean; slugOf(row: Row): string },
 ): string[] {
   const there = new Map(after.applications.map((row) => [row.pk, row]))
   return made.flatMap((row) => {
@@ -91,8 +97,8 @@ function complaintsAbout(
     if (now === undefined && provider) return [`the provider of ${name} was left without it`]
     if (name === 'a' && now === undefined) return ['a, which the document names, is gone']
     // All of what was acknowledged goes, or nothing: c is changed by nothing else.
-    if (name === 'c' && (now === undefined) !== pruned) return [`c is ${now === undefined ? 'gone' : 'there'} by half`]
-    if (pruned && name === 'b' && now !== undefined) return ['b was left by a prune of four rows']
+    if (name === 'c' && (now === undefined) !== deleted) return [`c is ${now === undefined ? 'gone' : 'there'} by half`]
+    if (deleted && name === 'b' && now !== undefined) return ['b was left by a deletion of four rows']
     return []
   })
 }
@@ -117,17 +123,20 @@ async function atLock(stand: Stand, slug: string, begin: () => [Promise<Got>, Pr
 async function play(round: Round, other: string, how: string, random: () => number): Promise<[Got, Got, string[]]> {
   const { stand, owner, nameOf } = round
   const list = names.map((each) => submission(nameOf(each), 'as made'))
-  const created = await send(stand, 'PUT', blueprintsPath, { headers: ownedBy(owner), body: list })
+  const own = { ...ownedBy(owner), 'gatewright-stack': owner }
+  const created = await send(stand, 'PUT', blueprintsPath, { headers: own, body: list })
   expect(isApplied(created), created.text).toBe(true)
   const slugs = names.map(nameOf)
   const made = await rows<Row>(
     stand.db,
     sql`SELECT slug, pk::text AS pk, provider_pk AS provider FROM applications WHERE slug = ANY(${slugs})`,
   )
-  const body = blueprint([application(nameOf('a'))], { owner, prune: true })
-  const planned = await send(stand, 'PUT', `${blueprintsPath}?dry_run=true`, { body })
-  const headers = acknowledged[how]?.(planned) ?? {}
-  const [pruned, changed] = await atLock(stand, nameOf('b'), () => [
+  // The provider of a is a member, too.
+  const provider = { model: 'service_providers_oauth2.oauth2provider', identifiers: { name: nameOf('a') } }
+  const body = blueprint([application(nameOf('a')), provider])
+  const planned = await send(stand, 'PUT', `${blueprintsPath}?dry_run=true`, { headers: own, body })
+  const headers = { ...own, ...acknowledged[how]?.(planned) }
+  const [deleted, changed] = await atLock(stand, nameOf('b'), () => [
     delay(random() * apartMs).then(() => send(stand, 'PUT', blueprintsPath, { headers, body })),
     delay(random() * apartMs).then(() => others[other]?.(round) ?? expect.fail(other)),
   ])
@@ -142,7 +151,7 @@ async function play(round: Round, other: string, how: string, random: () => numb
     ),
   }
   const slugOf = ({ slug }: Row) => slug.split('-').at(-1) ?? slug
-  const complaints = complaintsAbout(made, after, { pruned: isApplied(pruned), slugOf })
+  const complaints = complaintsAbout(made, after, { deleted: isApplied(deleted), slugOf })
   const [found] = await rows<{ count: number }>(
     stand.db,
     sql`SELECT count(*) AS count FROM applications WHERE slug = ${nameOf('b')} AND owner = ${round.other}`,
@@ -150,13 +159,13 @@ async function play(round: Round, other: string, how: string, random: () => numb
   if (other === 'a takeover' && isApplied(changed) && found?.count !== 1)
     complaints.push('b was taken over, and is gone')
   return [
-    pruned,
+    deleted,
     changed,
-    complaints.map((each) => `${owner}, ${other}, ${how}: ${each} (${pruned.text} | ${changed.text})`),
+    complaints.map((each) => `${owner}, ${other}, ${how}: ${each} (${deleted.text} | ${changed.text})`),
   ]
 }
 
-test(`prune beside renames, takeovers and DELETEs, of one owner and of two, ${rounds} rounds: what was planned goes, or nothing`, {
+test(`left-overs of a stack beside renames, takeovers and DELETEs, of one owner and of two, ${rounds} rounds: what was planned goes, or nothing`, {
   timeout: 120_000,
 }, async () => {
   const stand = await openStand('postgres')
@@ -165,19 +174,19 @@ test(`prune beside renames, takeovers and DELETEs, of one owner and of two, ${ro
   const cases = Object.keys(others).flatMap((other) => Object.keys(acknowledged).map((how) => [other, how] as const))
   const complaints: string[] = []
   const got: Got[] = []
-  const prunes: Got[] = []
+  const deleting: Got[] = []
   for (let played = 0; played < rounds; played += 1) {
     const owner = `team${played}`
     const round = { stand, owner, other: `${owner}x`, nameOf: (each: string) => `${owner}-${each}` }
     const [other, how] = cases[played % cases.length] ?? expect.fail('no case')
-    const [pruned, changed, broken] = await play(round, other, how, random)
-    prunes.push(pruned)
-    got.push(pruned, changed)
+    const [deleted, changed, broken] = await play(round, other, how, random)
+    deleting.push(deleted)
+    got.push(deleted, changed)
     complaints.push(...broken)
   }
   recordCalls(got, { half: complaints.length })
-  const applied = prunes.filter(isApplied).length
-  console.log(`prune: ${applied} of ${rounds} were applied, the others refused`)
+  const applied = deleting.filter(isApplied).length
+  console.log(`stack: ${applied} of ${rounds} were applied, the others refused`)
   expect(complaints).toEqual([])
   expect(got.filter(({ status }) => status === null || status >= 500).map(({ text }) => text)).toEqual([])
   // Each of the two was first often enough to prove something.
