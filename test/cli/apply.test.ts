@@ -72,7 +72,7 @@ test('--owner, --allow-takeover and --allow-grants are sent', async () => {
   expect(await apply(['--allow-grants', granting], token)).toMatchObject({ code: 0 })
 })
 
-test('--allow-deletes acknowledges what prune deletes', async () => {
+test('--allow-deletes acknowledges what a document with prune has left over', async () => {
   const document = (...slugs: string[]) => `version: 1
 metadata: { name: pruned }
 owner: team-pruned
@@ -81,7 +81,9 @@ entries:
 ${slugs.map((slug) => `  - { model: service_core.application, identifiers: { slug: ${slug} }, attrs: { name: ${slug} } }\n`).join('')}`
   expect(await apply([file('both.yaml', document('kept', 'surplus'))], token)).toMatchObject({ code: 0 })
   const path = file('one.yaml', document('kept'))
-  await exited(1, apply([path], token), /\(409\)\n.*surplus.*--allow-deletes 1 applies/)
+  expect(await apply([path], token)).toMatchObject({ code: 0 })
+  expect(await on.db.application.count({ where: { slug: { in: ['kept', 'surplus'] } } })).toBe(2)
+  await exited(1, apply([path, '--allow-deletes', '2'], token), /\(409\)\n.*surplus.*--allow-deletes 1 deletes/)
   expect(await apply([path, '--allow-deletes', '0'], token)).toMatchObject({ code: 1 })
   expect(await apply([path, '--allow-deletes', '1'], token)).toMatchObject({ code: 0 })
   expect(await on.db.application.count({ where: { slug: { in: ['kept', 'surplus'] } } })).toBe(1)
