@@ -25,8 +25,10 @@ export class Review {
     if (finding.cause === 'taken' && finding.change.action !== 'update') return
     this.#changesNothing &&= finding.change.action === 'unchanged'
     const digest = digestOfEntry(finding, this.#keyring)
-    const expected = this.#reviewed?.[this.#digests.length]
-    if (this.#reviewed !== undefined && digest !== expected) this.#changed.push({ is: 'changed', effect: finding })
+    // Of what is left over, others may be gone since.
+    const isPlanned =
+      finding.cause === 'left' ? this.#reviewed?.includes(digest) : this.#reviewed?.[this.#digests.length] === digest
+    if (this.#reviewed !== undefined && !isPlanned) this.#changed.push({ is: 'changed', effect: finding })
     this.#digests.push(digest)
   }
 

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
 import { documentLimits } from '../document/document.ts'
 import { ErrorList } from '../errors.ts'
-import type { Actor } from '../permissions.ts'
+import { type Actor, allowsFor, allowsSome } from '../permissions.ts'
 import { type LabelledRow, labelledRow, placeOf } from '../plan/claims.ts'
 import { dependenciesFirst } from '../plan/dependencies-first.ts'
 import { mayKnow } from '../plan/effect.ts'
@@ -142,11 +142,25 @@ export const otherNumber = (rows: readonly LeftRow[], { mode, allow }: Condition
     ? [{ is: 'left', rows, acknowledged: allow.deletes, actor }]
     : []
 
+/** The row that the document leaves over, or lets go, without the right to delete it. */
+function withoutRight({ left, retained, name }: Stack, actor: Actor): Objection[] {
+  const isAllowed = ({ model, owner }: LabelledRow) => {
+    const needed = `delete_${model.resource}` as const
+    return model.isLabelled === true ? allowsFor(actor, needed, owner) : allowsSome(actor, needed)
+  }
+  if ([...left, ...retained].every(isAllowed)) return []
+  const text = `stack ${JSON.stringify(name)} has objects that the submitter may not delete, and the document does not name them`
+  return [{ is: 'stated', reason: 'permission_denied', text }]
+}
+
 /** What stands against the document as a whole. */
-export function objectionsOf({ left, taken, name }: Stack, conditions: Conditions, actor: Actor): Objection[] {
+export function objectionsOf(stack: Stack, conditions: Conditions, actor: Actor): Objection[] {
+  const { left, taken, name } = stack
   const { deletes, takeover } = conditions.allow
   const isKnown = isReviewed(conditions)
   return [
+    // The judge denies each deletion.
+    ...(deletesLeft(stack, conditions) ? [] : withoutRight(stack, actor)),
     ...otherNumber(left, conditions, actor),
     ...(left.length > documentLimits.entries && deletesLeft({ left }, conditions)
       ? [{ is: 'left', rows: left, acknowledged: deletes, actor } as const]

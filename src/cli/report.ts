@@ -2,7 +2,7 @@ import { differences } from '../sides.ts'
 import type { Result } from './deliver.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import { type Colour, type Output, shown } from './output.ts'
-import { type Change, type FieldChange, idOf } from './runs.ts'
+import { type FieldChange, idOf, objectOf } from './runs.ts'
 import { byFile, type PlacedChange, placed, totalsOf, totalsText, unchangedText } from './totals.ts'
 
 /** The results of a command over files, as lines and as JSON. */
@@ -110,10 +110,6 @@ function printLines(output: Output, lines: readonly string[]): void {
 }
 
 const marks: Readonly<Record<string, string>> = { create: '+', delete: '-', update: '~' }
-
-/** `service_core.application "grafana"` */
-export const objectOf = ({ model, key }: Pick<Change, 'model' | 'key'>): string =>
-  [model, ...Object.values(key).map((value) => JSON.stringify(value))].join(' ')
 
 /** A change: its object, its file and owner, and its fields. @param isFull whether all of a new object, and long texts and lists are shown */
 export function blockLines({ change, file, owner, named }: PlacedChange, isFull: boolean): string[] {

@@ -50,6 +50,10 @@ export type FieldChange = z.output<typeof fieldChange>
 export type RunSummary = z.output<typeof runSummary>
 export type Run = z.output<typeof run>
 
+/** `service_core.application "grafana"` */
+export const objectOf = ({ model, key }: Pick<Change, 'model' | 'key'>): string =>
+  [model, ...Object.values(key).map((value) => JSON.stringify(value))].join(' ')
+
 /** The progress of a run, for a user who waits. */
 const whereItIs = ({ id, state, progress }: Run): string =>
   `run ${id} is ${state}${progress == null ? '' : `: ${progress.done} of ${progress.total} entries`}`

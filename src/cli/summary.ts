@@ -1,6 +1,7 @@
 import type { Result } from './deliver.ts'
 import { type Output, shown, writeOut } from './output.ts'
-import { blockLines, isLeftOver, logsOf, objectOf, outcomesOf, remarksOf } from './report.ts'
+import { blockLines, isLeftOver, logsOf, outcomesOf, remarksOf } from './report.ts'
+import { objectOf } from './runs.ts'
 import { byFile, type PlacedChange, placed, totalsOf, totalsText, unchangedText } from './totals.ts'
 
 /** The Markdown of `--summary`, for a pull request: totals, deletions, a table of the files, and the fields of each. */

@@ -3,7 +3,7 @@ import { Expression, type TagError } from '../document/tags.ts'
 import { isObject } from '../json-object.ts'
 import type { Registry } from '../models/registry.ts'
 import { entriesIn, type Unset } from './places.ts'
-import { objectOf } from './report.ts'
+import { objectOf } from './runs.ts'
 
 /**
  * Secrets whose variables are not set. A document asks for them as for a new object only: what stands keeps its secret, and the

@@ -124,7 +124,8 @@ export async function readStacks(db: Db, registry: Registry, actor: Actor, name?
 export async function readStack(db: Db, registry: Registry, actor: Actor, name: string): Promise<Stack | undefined> {
   const [stack] = await readStacks(db, registry, actor, name)
   if (stack === undefined) return undefined
-  const text = `${known.getOrInsertComputed(registry, membersText)} ORDER BY model, name`
+  const text = `SELECT model, key, name, owner, fields, retain, left_at
+    FROM (${known.getOrInsertComputed(registry, membersText)}) m ORDER BY model, name`
   const rows = await query(db, memberRow, { text, values: valuesFor(registry, actor, [name]) })
   return { ...stack, members: rows.map(({ left_at, ...row }) => ({ ...row, left_at: left_at?.toISOString() ?? null })) }
 }

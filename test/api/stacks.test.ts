@@ -288,7 +288,7 @@ test('a plan is applied to its own stack only, and takes no unchanged row that a
   const planned = await plan([group(name)], { stack: one })
   for (const stack of [{ stack: two }, {}]) {
     const refused = await answered(412, apply([group(name)], { ...stack, ifMatch: planned.etag }))
-    expect(refused.detail).toContain('the plan is of another stack')
+    expect(refused.detail).toContain('the plan is of stack "')
   }
   await applied(apply([group(name)], { stack: two }))
   const refused = await answered(412, apply([group(name)], { stack: one, ifMatch: planned.etag }))
@@ -379,4 +379,13 @@ test('a document with prune and without a title is of one stack, whatever its fi
   await applied(send([two], 'deletes=1'))
   await applied(send([], 'deletes=1'))
   expect(await on.db.application.count({ where: { slug: { in: [one, two] } } })).toBe(0)
+})
+
+test('a caller without the right to delete its objects leaves nothing over in a stack', async () => {
+  const [stack, name] = [fresh(), fresh('group')]
+  const { runId } = await applied(apply([group(name)], { stack }))
+  const other = await on.make.user({ permissions: ['add_role', 'change_role', 'view_group'] })
+  const refused = await answered(403, other.apply([role(fresh())], { stack }))
+  expect(refused.detail).toContain(`stack "${stack}" has objects that the submitter may not delete`)
+  expect(await stackOf(stack)).toMatchObject({ run: runId, left_over: 0 })
 })

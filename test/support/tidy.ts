@@ -326,8 +326,8 @@ export const filesAreShort: Rule = (files) =>
 const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2344,
   'src/api': 1702,
-  'src/apply': 2749,
-  'src/cli': 6324,
+  'src/apply': 2765,
+  'src/cli': 6325,
   'src/dashboard': 4654,
   'src/db': 2231,
   'src/document': 1823,
@@ -342,9 +342,9 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/standalone': 1284,
   'src/submissions': 1531,
   'src/tracing': 177,
-  'src/views': 2671,
+  'src/views': 2672,
   'src/waits': 316,
-  test: 69_930,
+  test: 69_946,
   workers: 117,
 }
 

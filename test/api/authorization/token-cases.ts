@@ -47,6 +47,7 @@ function sent({ member, value }: Row, owner: Made, self: Made, { third }: Owners
     'expiring: true': { value: true },
     'expiring: false': { value: false },
     'owners: one': { value: ['team-a'] },
+    'stacks: one': { value: ['corp/identity'] },
     'managed: none': { value: null },
     'managed: a name': { value: randomUUID() },
     'managed: none, from a name': { value: null, before: { managed: randomUUID() } },
