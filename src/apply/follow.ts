@@ -15,11 +15,9 @@ import type { Finding } from './finding.ts'
  *
  * @property under the label under which it is deleted; undefined: that of the request
  */
-export const removal = ({ model, pk, name, under }: NamedRow & Partial<Following>): Step => {
-  const [[identifier] = []] = model.identifiers
-  const by: [string, unknown] = identifier === undefined ? ['pk', pk] : [identifier, name]
+export const removal = ({ model, identifiers, under }: NamedRow & Partial<Following>): Step => {
   const owner = under === undefined ? {} : { owner: under }
-  return { id: undefined, model, state: 'absent', identifiers: new Map([by]), attrs: new Map(), path: [], ...owner }
+  return { id: undefined, model, state: 'absent', identifiers, attrs: new Map(), path: [], ...owner }
 }
 
 /** A row that is deleted because of the document. */

@@ -11,7 +11,13 @@ import type { World } from './world.ts'
 /** The claims of rows on others, by the fields that a model declares for it: an application claims its providers. */
 
 /** A row with its model and the name that messages give it. */
-export type NamedRow = { readonly model: Model; readonly pk: Key; readonly name: string }
+export type NamedRow = {
+  readonly model: Model
+  readonly pk: Key
+  readonly name: string
+  /** All fields that name it: a document names it by these, too. */
+  readonly identifiers: ReadonlyMap<string, unknown>
+}
 
 /** A row as text, to compare it with others. */
 export const placeOf = ({ model: { table }, pk }: Pick<NamedRow, 'model' | 'pk'>): string => `${table} ${pk}`
@@ -23,6 +29,7 @@ export const labelledRow = (model: Model, row: Row): LabelledRow => ({
   model,
   pk: row.pk,
   name: String(row[labelColumn(model)]),
+  identifiers: new Map((model.identifiers[0] ?? ['pk']).map((field) => [field, row[columnOf(model, field)]])),
   owner: typeof row.owner === 'string' ? row.owner : null,
 })
 

@@ -50,18 +50,20 @@ test('an apply records what its document names; the same again writes nothing', 
 test('what left the files of any model is left over, and deleted with the reviewed plan', async () => {
   const [stack, slug, one, two, kept] = [fresh(), fresh('app'), fresh('role'), fresh('group'), fresh('group')]
   const parent = { ...group(two), id: 'parent' }
-  const all = [role(one), parent, group(kept), application(slug)]
+  const twoNames = { model: 'service_mappings.propertymapping', identifiers: { name: two, kind: 'oauth2' }, attrs: {} }
+  const all = [role(one), parent, group(kept), application(slug), twoNames]
   await applied(apply(all, { stack }))
   const later = await applied(apply([group(kept)], { stack }))
   expect(later.logs).toContainEqual(expect.stringContaining(`role "${one}" is left over`))
-  expect(await stackOf(stack)).toMatchObject({ size: 4, left_over: 3 })
+  expect(await stackOf(stack)).toMatchObject({ size: 5, left_over: 4 })
   const planned = await plan([group(kept)], { stack })
-  for (const text of [`role "${one}" would be deleted`, `group "${two}" would be deleted`])
-    expect(planned.logs).toContain(text)
+  for (const object of [`role "${one}"`, `group "${two}"`, `property mapping "${two}"`])
+    expect(planned.logs).toContain(`${object} would be deleted`)
   await answered(409, apply([group(kept)], { stack, allow: 'deletes=2' }))
   await applied(apply([group(kept)], { stack, ifMatch: planned.etag }))
   expect(await namesIn(stack)).toEqual([kept])
   expect(await on.db.role.count({ where: { name: one } })).toBe(0)
+  expect(await on.db.propertyMapping.count({ where: { name: two } })).toBe(0)
   await applied(apply([group(kept)], { stack, ifMatch: planned.etag }))
 })
 

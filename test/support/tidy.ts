@@ -326,7 +326,7 @@ export const filesAreShort: Rule = (files) =>
 const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2344,
   'src/api': 1702,
-  'src/apply': 2765,
+  'src/apply': 2763,
   'src/cli': 6325,
   'src/dashboard': 4654,
   'src/db': 2231,
@@ -335,7 +335,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/lists': 1878,
   'src/models': 2744,
   'src/openapi': 1353,
-  'src/plan': 4651,
+  'src/plan': 4658,
   'src/queue': 1257,
   'src/rights': 1335,
   'src/runs': 3244,
@@ -344,7 +344,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/tracing': 177,
   'src/views': 2672,
   'src/waits': 316,
-  test: 69_946,
+  test: 69_948,
   workers: 117,
 }
 
