@@ -87,7 +87,7 @@ export async function run(args: readonly string[]): Promise<number> {
 
 const lineOf = ({ name, size, left_over: left, owners }: z.output<typeof summary>): string =>
   shown(
-    `${name}: ${size} objects${left > 0 ? `, ${left} left over` : ''}${owners.length > 0 ? `, of ${owners.join(', ')}` : ''}`,
+    `${name}: ${size} ${size === 1 ? 'object' : 'objects'}${left > 0 ? `, ${left} left over` : ''}${owners.length > 0 ? `, of ${owners.join(', ')}` : ''}`,
   )
 
 const memberLine = ({ model, name, owner, left_at: left }: z.output<typeof member>): string =>
