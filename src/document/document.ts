@@ -1,4 +1,6 @@
+import { sha256 } from '../ids.ts'
 import { isObject, type JsonObject } from '../json-object.ts'
+import { comparedName } from '../names.ts'
 
 /**
  * A blueprint: entries that are applied in one transaction, in the order of `plan/order.ts`. `yaml.ts` prints and parses it,
@@ -55,11 +57,18 @@ export type Prune = boolean | readonly string[]
  * The stack of a document with `prune`: its owners and its title.
  *
  * @param owner that of the request
+ * @returns a name that may be compared: of a long one, the beginning and a digest
  */
 export function stackOf({ prune = false, metadata }: Partial<Blueprint>, owner: string | null): string | null {
   const owners = typeof prune === 'object' ? prune : prune && owner !== null ? [owner] : []
-  return owners.length === 0 ? null : `${[...new Set(owners)].sort().join('+')}/${metadata?.name ?? ''}`
+  if (owners.length === 0) return null
+  const name = comparedName(`${[...new Set(owners)].sort().join('+')}/${metadata?.name ?? ''}`)
+  return name.length <= longestStack
+    ? name
+    : `${name.slice(0, longestStack - 17)}~${sha256(name).toString('hex').slice(0, 16)}`
 }
+
+const longestStack = 100
 
 /** Whether a value is written as a blueprint, and not as a submission. */
 export const isBlueprint = (value: unknown): value is JsonObject =>

@@ -99,12 +99,6 @@ export function readConditions(
   const ownStack = stackOf({ prune, ...(metadata && { metadata }) }, owner)
   if (ownStack !== null && sentStack !== null)
     errors.add(['prune'], 'invalid_combination', 'The request names a stack: leave prune out.')
-  if (ownStack !== null && ownStack.length > 100)
-    errors.add(
-      ['prune'],
-      'too_long',
-      'Owner and title are longer than 100 characters: name the stack by Gatewright-Stack instead.',
-    )
   return {
     mode,
     reviewed,
@@ -112,7 +106,7 @@ export function readConditions(
     owner,
     allow,
     replaceProvider,
-    stack: sentStack ?? (ownStack && comparedName(ownStack)) ?? formerStack,
+    stack: sentStack ?? ownStack ?? formerStack,
     reset,
   }
 }

@@ -20,7 +20,6 @@ has ended.
   --mode MODE          apply or plan
   --owner LABEL        submitted under this owner
   --stack NAME         of this stack
-  --search TEXT        with each of these words in the title
   --request-id ID      of this job of yours: what GATEWRIGHT_REQUEST_ID was
   --changed OBJECT     that changed the object of this kind and name, such as application:grafana
   --timeout SECONDS    how long the service may be away (default 30)
@@ -33,7 +32,6 @@ const options = {
   mode: text,
   owner: text,
   stack: text,
-  search: text,
   'request-id': text,
   changed: text,
   timeout: text,

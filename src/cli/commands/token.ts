@@ -15,7 +15,7 @@ you may see, the first to expire first. revoke deletes one: its key authenticate
 
   --user USER          for another user, by username or key (default: yourself)
   --days N             until it expires (default 30, or less where the service allows less)
-  --description TEXT   what it is for
+  --message TEXT       what it is for
   --stack NAME         bound to this stack: it writes by its documents only; may be repeated
   --owner LABEL        bound to this owner: it reads and changes only applications and providers of it; may be repeated
   --timeout SECONDS    how long the service may take for each of its answers (default 60)
@@ -25,7 +25,7 @@ you may see, the first to expire first. revoke deletes one: its key authenticate
 const options = {
   user: text,
   days: text,
-  description: text,
+  message: text,
   owner: texts,
   stack: texts,
   timeout: text,
@@ -54,7 +54,7 @@ export async function run(args: readonly string[]): Promise<number> {
     ...(days !== null && { expires: new Date(Date.now() + days * dayMs).toISOString() }),
     ...(values.owner !== undefined && { owners: values.owner }),
     ...(values.stack !== undefined && { stacks: values.stack }),
-    ...(values.description !== undefined && { description: values.description }),
+    ...(values.message !== undefined && { description: values.message }),
   })
   const client = await openClient(output, values)
   // Neither request can be repeated: a token is created once, and its key viewed once.
