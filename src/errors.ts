@@ -103,7 +103,7 @@ export class Problem extends Error {
   readonly code: ProblemCode
   /** The errors by field, for `invalid`. */
   readonly fields: FieldErrors | undefined
-  /** The same errors one by one. */
+  /** The same errors one by one; those of entries for another refusal of a document. */
   readonly errors: readonly FieldError[] | undefined
   /** Set for 202, 429 and 503. */
   readonly retryAfterS: number | undefined
@@ -135,8 +135,8 @@ export class Problem extends Error {
 
   /** Returns the same Problem with more details of its errors. */
   withErrors(errors: readonly FieldError[]): Problem {
-    const { code, message, fields } = this
-    return new Problem(code, message, { fields, errors })
+    const { code, message, fields, cause } = this
+    return new Problem(code, message, { fields, errors, cause })
   }
 }
 

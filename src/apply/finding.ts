@@ -1,3 +1,4 @@
+import type { ErrorCode } from '../error-codes.ts'
 import type { ErrorList } from '../errors.ts'
 import type { Actor } from '../permissions.ts'
 import type { LabelledRow } from '../plan/claims.ts'
@@ -130,5 +131,33 @@ export function reasonOf(objection: Objection): Reason {
       return objection.reason
     default:
       return objection satisfies never
+  }
+}
+
+/** The entry that an objection is about. One about the whole document, or one of many rows, has none. */
+export function stepOf(objection: Objection): Step | undefined {
+  if (objection.is === 'broken' && objection.count > 1) return undefined
+  return 'effect' in objection ? objection.effect.step : 'step' in objection ? objection.step : undefined
+}
+
+/** The code of an objection to an entry, in `errors` of the answer. */
+export function codeOf(objection: Objection): ErrorCode {
+  switch (objection.is) {
+    case 'missing':
+      return 'no_such_row'
+    case 'exists':
+      return 'exists'
+    case 'changed':
+      return 'changed'
+    case 'owned':
+      return 'other_owner'
+    case 'stacked':
+      return 'other_stack'
+    case 'both':
+      return 'invalid_rename'
+    case 'broken':
+      return objection.rule === 'unique' ? 'taken' : objection.rule === 'check' ? 'invalid_value' : 'in_use'
+    default:
+      return 'denied'
   }
 }

@@ -1,6 +1,6 @@
-import { ErrorList, maxErrors, Problem } from '../errors.ts'
+import { ErrorList, type FieldError, maxErrors, Problem } from '../errors.ts'
 import { sentence } from '../messages.ts'
-import { type Objection, precedence, type Reason, reasonOf } from './finding.ts'
+import { codeOf, type Objection, precedence, type Reason, reasonOf, stepOf } from './finding.ts'
 import { hintsOf, maxListed, textsOf } from './words.ts'
 
 /** The refusal of a document, with reasons that the submitter can read and fix. It rolls the transaction back. */
@@ -37,19 +37,36 @@ export class Refusal extends Error {
     if (first?.is === 'invalid' && others.length === 0) return first.errors.problem('The input is not valid.')
     const [texts, more] = this.#texts('You')
     const sentences = [...texts, ...hintsOf(this.objections)].map(sentence)
+    const errors = this.errors('You')
     return new Problem(this.reason, [...sentences, ...(more > 0 ? [`${more} more ${this.#verb}.`] : [])].join(' '), {
+      ...(errors.length > 0 && { errors }),
       cause: this.cause,
     })
+  }
+
+  /** The same sentences one by one, those about an entry, with its path. */
+  errors(who?: string): FieldError[] {
+    const found = this.#shown.flatMap((each): readonly FieldError[] => {
+      if (each.is === 'invalid') return each.errors.list
+      const path = stepOf(each)?.path ?? []
+      if (path.length === 0) return []
+      return [{ path, code: codeOf(each), message: sentence(textsOf(each, who).join('; ')) }]
+    })
+    return found.slice(0, this.reason === 'invalid' ? maxErrors : maxListed)
   }
 
   get #verb(): string {
     return this.objections[0]?.is === 'changed' ? 'changed after the plan' : 'are not listed'
   }
 
-  /** The sentences. A denial, or a row that exists already, stands alone: the others follow from the same mistake. */
-  #texts(who?: string): [string[], number] {
+  /** A denial, or a row that exists already, stands alone: the others follow from the same mistake. */
+  get #shown(): readonly Objection[] {
     const isOne = this.reason === 'permission_denied' || this.objections[0]?.is === 'exists'
-    const texts = (isOne ? this.objections.slice(0, 1) : this.objections).flatMap((each) => textsOf(each, who))
+    return isOne ? this.objections.slice(0, 1) : this.objections
+  }
+
+  #texts(who?: string): [string[], number] {
+    const texts = this.#shown.flatMap((each) => textsOf(each, who))
     // A list of errors counts those that it does not list.
     const most = this.reason === 'invalid' ? maxErrors + 1 : maxListed
     return [texts.slice(0, most), texts.length - most]

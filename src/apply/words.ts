@@ -69,7 +69,7 @@ export function textsOf(objection: Objection, who?: string): string[] {
       return [`${both}, so nothing can be renamed: remove \`was\`, or delete one of them`]
     }
     case 'owned':
-      return [unless('takeover', anothers(objection))]
+      return [ofAnother(objection)]
     case 'followed':
       return [`${objection.what === 'gains' ? 'who gains rights' : 'what other stacks lose'} changed after the plan.`]
     case 'grants':
@@ -132,6 +132,16 @@ function claimed(who: string, { owner, owners, step }: Extract<Objection, { is: 
 /** @param word a word of `Gatewright-Allow` */
 const unless = (word: keyof Conditions['allow'], conflict: string): string =>
   `${conflict}. Gatewright-Allow: ${word} applies it all the same`
+
+/** The caller may write rows of that owner: without it, the refusal is a 403. A takeover would take the row from its team. */
+function ofAnother(objection: Extract<Objection, { is: 'owned' }>): string {
+  const { owner } = objection.ownership
+  const conflict = anothers(objection)
+  if (owner === null) return unless('takeover', conflict)
+  const label = JSON.stringify(owner)
+  const advice = `Send it as owner ${label}: \`owner: ${label}\` in the file, or Gatewright-Owner`
+  return `${conflict}. ${advice}. Gatewright-Allow: takeover takes it from that owner`
+}
 
 function anothers({ effect, ownership, label }: Extract<Objection, { is: 'owned' }>): string {
   const { owner, made } = ownership

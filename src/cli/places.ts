@@ -66,11 +66,18 @@ export async function locate(parts: readonly Part[], { errors: lines, details }:
     errors.push(...linesOf(part.document.file, placed))
     found.push(...placed)
   }
-  const others = lines.map((line) => {
-    const ends = found.map(({ message }) => (line.includes(message) ? line.indexOf(message) + message.length : 0))
-    return line.slice(Math.max(0, ...ends)).replace(/^[.;\s]+/, '')
-  })
+  const messages = found
+    .map(({ message }) => message.replace(/\.$/, ''))
+    .sort((one, other) => other.length - one.length)
+  const others = lines.map((line) => messages.reduce(without, line).replace(/^[.;\s]+/, ''))
   return { errors: [...errors, ...others.filter((line) => line !== '')], details: found }
+}
+
+/** The line without a message and the name of its field. */
+function without(line: string, message: string): string {
+  const at = line.indexOf(message)
+  if (at < 0) return line
+  return `${line.slice(0, at).replace(/^.*: $/, '')}${line.slice(at + message.length).replace(/^[.;]\s*/, '')}`
 }
 
 /** @returns the error with its pointer in the file of the part; none for an error of another part */
@@ -103,11 +110,15 @@ export async function locatePlace(source: SourceFile, place: PathInFile): Promis
   return spot?.line === undefined ? source.file : `${source.file}:${spot.line}:${spot.column}`
 }
 
+/** The messages of these codes name the object. */
+const ofObjects = new Set<string>(['denied', 'other_owner', 'other_stack', 'changed'])
+
 /** `groups.yaml:12:7 entries.3.name: May not be empty.` */
 export const linesOf = (file: string, details: readonly ErrorDetail[]): string[] =>
-  details.map(({ line, column, message, pointer, header, parameter }) => {
+  details.map(({ code, line, column, message, pointer, header, parameter }) => {
     const place = line === undefined ? '' : `${file}:${line}:${column} `
-    const field = header ?? parameter ?? fieldOf(toPath(pointer))
+    const isNamed = line !== undefined && ofObjects.has(code)
+    const field = header ?? parameter ?? (isNamed ? '' : fieldOf(toPath(pointer)))
     return `${place}${field === '' ? '' : `${field}: `}${message}`
   })
 

@@ -116,10 +116,11 @@ function send(problem: Problem, request: FastifyRequest, reply: FastifyReply): F
 
 /**
  * The body of an answer. A 400 has errors by field, `code` beside them, and all errors one by one in `errors`. Every other answer
- * has one `detail`, a 202 the run's path too.
+ * has one `detail`, a 202 the run's path too, and the refusal of a document `errors` of the entries that it is about.
  */
 export function bodyOf({ code, message, fields, errors, run }: Problem): Record<string, unknown> {
-  if (catalogue[code] !== 400) return { detail: message, code, ...(run !== undefined && { run }) }
+  const details = errors !== undefined && { errors: errors.map(detailOf) }
+  if (catalogue[code] !== 400) return { detail: message, code, ...(run !== undefined && { run }), ...details }
   if (fields === undefined) return { non_field_errors: [message], code }
   const { code: codeField, errors: errorsField, non_field_errors: whole, ...others } = fields
   const messages = [
@@ -131,7 +132,7 @@ export function bodyOf({ code, message, fields, errors, run }: Problem): Record<
     ...others,
     ...(messages.length > 0 && { non_field_errors: messages }),
     code,
-    ...(errors !== undefined && { errors: errors.map(detailOf) }),
+    ...details,
   }
 }
 

@@ -37,7 +37,7 @@ export const texts: Readonly<Record<ProblemCode, readonly [when: string, example
   too_slow: ['The request did not arrive in time.', 'The request did not arrive in time.'],
   conflict: [
     'An object belongs to another owner or was made by another user, or a group would give rights to members whom the document does not name, or what is left over is not the number that was sent: `Gatewright-Allow` acknowledges it. Or something still refers to what would be deleted.',
-    'application "grafana" belongs to owner "team-b" (made by "amira" on 2026-11-22), and the request names no owner. Gatewright-Allow: takeover applies it all the same.',
+    'application "grafana" belongs to owner "team-b" (made by "amira" on 2026-11-22), and the request names no owner. Send it as owner "team-b": `owner: "team-b"` in the file, or Gatewright-Owner. Gatewright-Allow: takeover takes it from that owner.',
   ],
   cancelled_by_user: [
     'A user cancelled the run before a worker took it: nothing was changed. The same again under its `Idempotency-Key` has this answer, too.',
@@ -106,9 +106,11 @@ function bodySchema(status: number): z.ZodType {
             'Messages by parameter, header or field. Nested objects are nested; items of a list are keyed by their index.',
         })
     default:
-      return z.looseObject({ detail: z.string(), code }).meta({ id })
+      return z.looseObject({ detail: z.string(), code, ...(hasEntries.includes(status) && ofEntries) }).meta({ id })
   }
 }
+
+const hasEntries = [403, 409, 412]
 
 const errorDetail = z
   .object({
@@ -132,6 +134,12 @@ const errorDetail = z
     }),
   })
   .meta({ id: 'ErrorDetail' })
+
+const ofEntries = {
+  errors: z.array(errorDetail).max(maxErrors).optional().meta({
+    description: 'The refusal of a document has the entries that it is about, one by one.',
+  }),
+}
 
 /** 404 -> `NotFound`. */
 export const nameOf = (status: number): string => (STATUS_CODES[status] ?? String(status)).replace(/\W/g, '')

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { loadRegistry } from '../../src/models/registry.ts'
 import { applyPath, installation, named } from '../support/kit.ts'
@@ -163,4 +164,44 @@ test('a hundred errors of a long document are listed, and their places found, in
 test('no model has a field that is called as the list', async () => {
   const { models } = await loadRegistry()
   expect(models.filter(({ fields, readOnly }) => fields.has('errors') || readOnly.includes('errors'))).toEqual([])
+})
+
+describe('errors of another refusal of a document', () => {
+  const blueprint = `version: 1
+metadata: {name: refused}
+entries:
+  - model: service_core.group
+    identifiers: {name: refused}
+  - model: service_core.application
+    id: app
+    identifiers: {slug: refused}
+    attrs: {name: refused}
+`
+  const place = { pointer: '/entries/1', entry: 'app', line: 6, column: 5, source: expect.any(String) }
+
+  test('a 403 has the entry that the caller may not write', async () => {
+    const { apply } = await on.make.user({ permissions: ['add_group', 'change_group'] })
+    const { status, errors } = await apply(blueprint)
+    expect(status).toBe(403)
+    expect(errors).toEqual([
+      { code: 'denied', message: expect.stringMatching(/^You may not write application "refused"/), ...place },
+    ])
+  })
+
+  test('a 409 has the entries of another owner', async () => {
+    await on.db.application.create({ data: { pk: randomUUID(), slug: 'refused', name: 'refused', owner: 'team-a' } })
+    const { status, detail, errors } = await apply(blueprint)
+    expect(status).toBe(409)
+    expect(detail).toMatch(/^application "refused" belongs to owner "team-a" .* Send it as owner "team-a": /)
+    expect(errors).toEqual([{ code: 'other_owner', message: detail, ...place }])
+  })
+
+  test('a 412 has the part of a submission that is there already', async () => {
+    await on.db.application.create({ data: { pk: randomUUID(), slug: 'there', name: 'there' } })
+    const { status, detail, errors } = await on.admin.put(applyPath, await named('oauth2', 'there'), {
+      ifNoneMatch: '*',
+    })
+    expect(status).toBe(412)
+    expect(errors).toEqual([{ code: 'exists', message: detail, pointer: '/app' }])
+  })
 })

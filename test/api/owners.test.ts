@@ -44,7 +44,7 @@ describe('an apply under an owner', () => {
 
   test('that finds an object of another owner is a 409 with owner, creator and date', async () => {
     await put(amira, { owner: 'team-a' })
-    const made = `belongs to owner "team-a" (made by "${amira.username}" on ${today()}), and the request names owner "team-b". Gatewright-Allow: takeover applies it all the same.`
+    const made = `belongs to owner "team-a" (made by "${amira.username}" on ${today()}), and the request names owner "team-b". Send it as owner "team-a": \`owner: "team-a"\` in the file, or Gatewright-Owner. Gatewright-Allow: takeover takes it from that owner.`
     expect(await refused(bo, { owner: 'team-b' })).toBe(
       names()
         .map((what) => `${what} ${made}`)

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { locate } from '../../src/cli/places.ts'
 import { adminToken, freshFolder, installation, named, run, writerTo } from '../support/kit.ts'
@@ -9,8 +10,10 @@ const file = writerTo(folder)
 const on = await installation({ workers: 'none' })
 const address = await on.app.listen({ port: 0, host: '127.0.0.1' })
 
-async function gatewright(...args: string[]): Promise<string> {
-  const env = { GATEWRIGHT_URL: address, GATEWRIGHT_TOKEN: adminToken, DATA_DIR: folder, FLAG: 'maybe' }
+const gatewright = (...args: string[]) => gatewrightAs(adminToken, ...args)
+
+async function gatewrightAs(token: string, ...args: string[]): Promise<string> {
+  const env = { GATEWRIGHT_URL: address, GATEWRIGHT_TOKEN: token, DATA_DIR: folder, FLAG: 'maybe' }
   const running = run('bin/gatewright.mjs', { args, env })
   expect((await running.exited).code).toBe(1)
   return running.output().replaceAll(`${folder}/`, '')
@@ -102,7 +105,40 @@ test('the errors of a 409 are located, and its advice stays', async () => {
   const message = 'group "one" belongs to stack "other".'
   const found = await locate([{ document: { file: 'a.yaml', form: 'blueprint', text, value }, from: 0 }], {
     errors: [`${message} --allow-takeover applies it all the same.`],
-    details: [{ code: 'invalid_value', message, pointer: '/entries/0' }],
+    details: [{ code: 'other_owner', message, pointer: '/entries/0' }],
   })
-  expect(found.errors).toEqual([`a.yaml:3:5 entries.0: ${message}`, '--allow-takeover applies it all the same.'])
+  expect(found.errors).toEqual([`a.yaml:3:5 ${message}`, '--allow-takeover applies it all the same.'])
+})
+
+describe('a refusal of two files', () => {
+  const text = (slug: string) =>
+    `version: 1\nentries:\n  - model: service_core.application\n    identifiers: { slug: ${slug} }\n    attrs: { name: ${slug} }\n`
+
+  test('a 409 has one line for each entry, and advises to send its owner', async () => {
+    await on.db.application.create({ data: { pk: randomUUID(), slug: 'of-a', name: 'of-a', owner: 'team-a' } })
+    const paths = [file('free.yaml', text('free')), file('of-a.yaml', text('of-a'))]
+    expect(await gatewright('apply', ...paths)).toMatch(
+      /^refused +free\.yaml and 1 more file \(409\)\n +of-a\.yaml:3:5 application "of-a" belongs to owner "team-a" .* Send it as owner "team-a": `owner: "team-a"` in the file, or --owner\. --allow-takeover takes it from that owner\.\n +3 \| .*\n$/,
+    )
+  })
+
+  test('a 409 has the line of what another stack has', async () => {
+    const pk = randomUUID()
+    await on.db.application.create({ data: { pk, slug: 'of-s', name: 'of-s', owner: 'team-s' } })
+    const members = { create: { model: 'service_core.application', key: pk, fields: [] } }
+    await on.db.stack.create({ data: { name: 'one', members } })
+    const paths = [file('other.yaml', text('other')), file('of-s.yaml', text('of-s'))]
+    expect(await gatewright('apply', '--stack', 'two', '--owner', 'team-s', ...paths)).toMatch(
+      /\(409\)\n +of-s\.yaml:3:5 application "of-s" belongs to stack "one", and the request is of stack "two"\. --allow-takeover applies it all the same\.\n +3 \| .*\n$/,
+    )
+  })
+
+  test('a 403 has the line of its entry', async () => {
+    const { token } = await on.make.user({ permissions: ['add_group', 'change_group'] })
+    const group = 'version: 1\nentries: [{ model: service_core.group, identifiers: { name: g-two } }]\n'
+    const paths = [file('group.yaml', group), file('not.yaml', text('not-mine'))]
+    expect(await gatewrightAs(token, 'plan', ...paths)).toMatch(
+      /\(403\)\n +not\.yaml:3:5 You may not write application "not-mine": the permission .* is missing\.\n +3 \| .*\n$/,
+    )
+  })
 })

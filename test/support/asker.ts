@@ -11,9 +11,9 @@ export type Answer = {
   readonly status: number
   readonly headers: Readonly<Record<string, string | undefined>>
   readonly text: string
-  /** The body, where it is JSON. A 400 lacks `errors` here: they say the same as its fields, which is checked. */
+  /** The body, where it is JSON. `errors` of a refusal stand apart: they say the same as the rest, which is checked. */
   readonly json: unknown
-  /** The errors of a 400, each with its code and place. */
+  /** The errors of a refusal, each with its code and place. */
   readonly errors: readonly ErrorDetail[]
   /** The lines that an apply or a plan reports. Empty in other answers. */
   readonly logs: readonly string[]

@@ -8,9 +8,9 @@ import { isObject } from '../../src/json-object.ts'
 const doubled = /[^\s.]\.\.(?=\s|$)|\. \.(?=\s|$)/
 
 /**
- * Separates the list of errors of a 400 from its fields.
+ * Separates the list of errors of a 400 from its fields, and that of another refusal from its sentence.
  *
- * @throws for a list that does not say the same as the fields, and for a doubled full stop in any answer
+ * @throws for a list that does not say the same as the fields, or as the sentence, and for a doubled full stop in any answer
  */
 export function checked(status: number, json: unknown): { json: unknown; errors: readonly ErrorDetail[] } {
   if (!isObject(json)) return { json, errors: [] }
@@ -18,6 +18,13 @@ export function checked(status: number, json: unknown): { json: unknown; errors:
   const texts = status < 400 ? [fields.logs].flat() : leaves(fields)
   for (const text of texts)
     if (typeof text === 'string' && doubled.test(text)) throw new Error(`a doubled full stop: ${text}`)
+  if (status > 400 && Array.isArray(errors)) {
+    const unsaid = errors
+      .map(messageOf)
+      .filter((message) => !String(fields.detail).includes(message.replace(/\.$/, '')))
+    if (unsaid.length > 0) throw new Error(`errors and detail differ: ${unsaid[0]}`)
+    return { json: fields, errors }
+  }
   if (status !== 400 || fields.code !== 'invalid') return { json, errors: [] }
   const list = Array.isArray(errors) ? errors : []
   if (list.length === 0 || list.length > 100) throw new Error(`a 400 with ${list.length} errors: ${String(errors)}`)

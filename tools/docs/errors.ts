@@ -77,7 +77,8 @@ ${answers.join('\n')}
 
 ## Errors of fields
 
-A 400 with \`code\` \`invalid\` has its messages by field, and the same errors one by one in \`errors\`, at most ${maxErrors}, with
+A 400 with \`code\` \`invalid\` has its messages by field, and the same errors one by one in \`errors\`, at most ${maxErrors}. So has a
+403, 409 or 412 of a document those about its entries. Each has
 \`code\`, \`message\` and:
 
 | Field | |
