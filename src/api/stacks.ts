@@ -21,7 +21,7 @@ export function stackRoutes(app: Api, db: Db, registry: Registry): void {
   app.get(
     '/blueprints/stacks/',
     {
-      config: { permission: 'authenticated', document: { verb: 'list' } },
+      config: { permission: 'authenticated', document: { verb: 'read_all' } },
       schema: {
         summary: 'List stacks',
         description: `${description} The first ${mostStacks}, by name.`,

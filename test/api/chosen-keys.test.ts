@@ -63,12 +63,12 @@ entries:
   expect(await on.db.provider.findUniqueOrThrow({ where: { name } })).toMatchObject({ authorizationFlowPk: key })
 })
 
-test('what refers to it comes after it, and it must fit', async () => {
+test('what refers to it is judged behind it, and it must fit', async () => {
   const none = { authorization_flow: [`There is no flow with the key ${key}.`] }
   const unfit = {
     authorization_flow: [`The flow ${key} has the designation recovery: this field takes authorization.`],
   }
-  await answered(400, apply([oauth2({ authorization_flow: key }), flow()]), { entries: { 0: none } })
+  await answered(400, apply([oauth2({ authorization_flow: key })]), { entries: { 0: none } })
   await answered(400, apply([flow('recovery'), oauth2({ authorization_flow: key })]), { entries: { 1: unfit } })
   // What the document makes of a row that is there counts.
   await twice([flow()])

@@ -156,7 +156,7 @@ describe('prune of some owners', () => {
     expect(refusal.detail).toMatch(/^2 left over, and not 1: application "\S+-gone", application "\S+-gone"\./)
     expect(refusal.detail).not.toContain('c-gone')
     const plan = await send(named(), { prune, query: 'dry_run=true' })
-    expect(plan.logs).toContainEqual(expect.stringMatching(/^2 left over, .*Gatewright-Allow: deletes=2,/))
+    expect(plan.logs).toContainEqual(expect.stringMatching(/^2 left over, .*Gatewright-Allow: deletes=2$/))
     const applied = await send(named(), { prune: [own('b'), own('a')], ifMatch: plan.etag })
     expect([applied.status, await slugs()]).toEqual([412, ['a', 'a-gone', 'b', 'b-gone', 'c', 'c-gone']])
     expect((await send(named(), { prune, ifMatch: plan.etag })).status).toBe(200)

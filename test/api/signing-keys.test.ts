@@ -99,11 +99,11 @@ test('a pair that signs keeps a key that fits', async () => {
   })
   expect(await put([pair(pairs.ec)])).toMatchObject(error('certificate_data', `${refers} a key of the type EC`))
   expect(await put([pair({ key_data: null })])).toMatchObject(error('key_data', `${refers} no private key`))
-  // A document that makes it refer, and then changes it.
+  // A document that makes it refer, and changes it: the change comes before.
   const other = `${name} other`
   await write([pair(rsa, other), saml({ signing_kp: null })])
   expect(await put([saml({ signing_kp: other }), pair(pairs.ec, other)])).toMatchObject(
-    error('certificate_data', `${refers} a key of the type EC`, 1),
+    error('signing_kp', `The certificate key pair "${other}" has a key of the type EC`),
   )
   await write([saml({ signing_kp: null }), pair(pairs.ec, other)])
 })
