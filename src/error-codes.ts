@@ -48,3 +48,5 @@ export const errorCodes = {
 } as const satisfies Readonly<Record<string, string>>
 
 export type ErrorCode = keyof typeof errorCodes
+
+export const errorCodeNames = Object.keys(errorCodes) as ErrorCode[]

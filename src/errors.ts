@@ -69,7 +69,7 @@ export type Place = {
   readonly source?: string
 }
 
-/** An error as answers list it. `pointer` is a JSON pointer (RFC 6901) into the body that was sent. */
+/** An error as answers list it. `pointer` is a JSON pointer (RFC 6901) into the body that was sent; of a run, into its document. */
 export type ErrorDetail = {
   readonly code: ErrorCode
   readonly message: string

@@ -9,6 +9,8 @@ export class Refusal extends Error {
   readonly reason: Reason
   /** All objections with this reason. */
   readonly objections: readonly Objection[]
+  /** The errors with their places in the document of the run, where they were searched. */
+  placed: readonly FieldError[] | undefined
 
   /** @param objections one at least; those with the first reason in `precedence` are reported */
   constructor(objections: readonly Objection[], cause?: unknown) {

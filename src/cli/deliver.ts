@@ -153,7 +153,9 @@ export async function deliver(client: Client, document: Sendable, delivery: Deli
       const ended = run === null ? null : await followRun(client, run, leftMs).catch(asNone)
       if (ended !== null && isOutcome(ended))
         return result(
-          isFine(ended) ? done(delivery, ended, { ...ended, parts }) : { outcome: 'refused', errors: ended.logs },
+          isFine(ended)
+            ? done(delivery, ended, { ...ended, parts })
+            : { outcome: 'refused', ...(await reasonsOf(ended, parts)) },
         )
     } else if (isLater(answer.status)) {
       why = refusalOf(answer).join(' ')
@@ -187,6 +189,12 @@ const isOutcome = ({ state, reason, cancelled_by }: Run): boolean =>
   state === 'done' ||
   (state === 'failed' && reason !== 'unavailable') ||
   (state === 'cancelled' && cancelled_by != null)
+
+/** The lines of a refused run. Its heading is left out where each error has its place. */
+function reasonsOf(run: Run, parts: readonly Part[]) {
+  const details = detailsOf({ body: run })
+  return locate(parts, { errors: run.logs.filter((line) => details.length === 0 || !line.endsWith(':')), details })
+}
 
 /** @param run null when its changes cannot be read */
 function done(

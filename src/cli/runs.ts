@@ -29,6 +29,7 @@ const runSummary = z.looseObject({
 
 export const run = runSummary.extend({
   logs: z.array(z.string()),
+  errors: z.array(z.unknown()).nullish(),
   /** The user who cancelled it. */
   cancelled_by: z.string().nullish(),
   progress: z.object({ done: z.int(), total: z.int() }).nullish(),

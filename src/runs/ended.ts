@@ -1,8 +1,11 @@
 import { z } from 'zod'
 import type { Db } from '../db/client.ts'
 import { execute, query, type Statement } from '../db/raw.ts'
+import { errorCodeNames } from '../error-codes.ts'
 
 /** Runs as the waiting clients get them, and the notification of their end. */
+
+const entryError = z.looseObject({ code: z.enum(errorCodeNames), message: z.string(), pointer: z.string().optional() })
 
 /** The columns for a waiting client, as raw SQL reads them and as JSON holds them. */
 const ended = {
@@ -13,6 +16,7 @@ const ended = {
   applied: z.boolean().nullable(),
   reason: z.string().nullable(),
   logs: z.array(z.string()),
+  errors: z.array(entryError).nullish(),
   planTag: z.string().nullable(),
 }
 const readRow = z.object({ ...ended, createdAt: z.date(), startedAt: z.date().nullable() })
@@ -23,7 +27,7 @@ export type AwaitedRun = z.output<typeof readRow>
 const time = z.iso.datetime({ offset: true }).transform((text) => new Date(text))
 const notifiedRow: z.ZodType<AwaitedRun> = z.object({ ...ended, createdAt: time, startedAt: time.nullable() })
 
-const columnsToRead = `id, state::text AS state, applied, reason, coalesce(logs, '{}') AS logs,
+const columnsToRead = `id, state::text AS state, applied, reason, coalesce(logs, '{}') AS logs, errors,
   created_at AS "createdAt", started_at AS "startedAt", plan_tag AS "planTag", options->>'cancelled_by' AS "cancelledBy"`
 
 /** Reads runs by their ids. Raw SQL, because Prisma's list of keys is planned anew for each length. */

@@ -3,6 +3,7 @@ import type { Change } from '../apply/changes.ts'
 import type { EngineTx } from '../db/engine-tx.ts'
 import type { Statement } from '../db/raw.ts'
 import type { Keyring } from '../db/seal.ts'
+import type { ErrorDetail } from '../errors.ts'
 import { sealedColumn, type WorkerRun } from './ledger.ts'
 import { conditionsOf, submitterOf } from './options.ts'
 
@@ -17,6 +18,8 @@ export type RunResult = {
   /** A code of the closed catalogue; null when it was applied. */
   readonly reason: string | null
   readonly logs: readonly string[]
+  /** Those of a refusal that are about entries. */
+  readonly errors?: readonly ErrorDetail[]
   /** The changes of each entry, also in a plan; none when it was refused. */
   readonly changes: readonly Change[]
   /** Digests of the entries of a plan. */
@@ -37,7 +40,7 @@ type Ledger = { readonly keyring: Keyring; readonly runSecretsHours: number }
 
 /** Ends a run that the transaction has locked. Writes its result, and the audit row when it was applied. */
 export function finishRun(tx: EngineTx, { keyring, runSecretsHours }: Ledger, run: WorkerRun, result: RunResult): void {
-  const { state, document = null, applied, reason, digests, planTag = null, cause = null } = result
+  const { state, document = null, applied, reason, digests, planTag = null, cause = null, errors = [] } = result
   const { audited, generated, actorName, logs, changes, isRestacked = false } = result
   const sealed =
     Object.keys(generated).length === 0
@@ -46,6 +49,7 @@ export function finishRun(tx: EngineTx, { keyring, runSecretsHours }: Ledger, ru
   const values = [
     ...[run.id, state, applied, reason, sealed, runSecretsHours, document],
     ...[digests, planTag, cause, logs, changes.length === 0 ? null : JSON.stringify(changes)],
+    errors.length === 0 ? null : JSON.stringify(errors),
   ]
   if (!applied) {
     if (cause !== null) tx.send({ text: recordedFailure, values: [run.id, cause] })
@@ -67,7 +71,7 @@ export function finishRun(tx: EngineTx, { keyring, runSecretsHours }: Ledger, ru
   const row = auditValues({ actor, action: 'apply', changes: audited, requestId: run.requestId, runId: run.id })
   tx.send({
     text: `WITH ended AS (${end}) INSERT INTO audit_rows (${row.columns})
-      VALUES ($13, $14, $15, $16, $17, $18::jsonb, $19::text[], $20, $21::uuid)`,
+      VALUES ($14, $15, $16, $17, $18, $19::jsonb, $20::text[], $21, $22::uuid)`,
     values: [...values, ...row.values],
   })
 }
@@ -75,7 +79,7 @@ export function finishRun(tx: EngineTx, { keyring, runSecretsHours }: Ledger, ru
 const end = `UPDATE runs SET state = $2::run_state, applied = $3, reason = $4, generated = $5,
   generated_until = CASE WHEN $5::text IS NULL THEN NULL ELSE now() + make_interval(hours => $6::integer) END,
   started_at = coalesce(started_at, now()), finished_at = clock_timestamp(), document = $7::bytea, entry_digests = $8::text[], plan_tag = $9,
-  cause = $10, logs = $11::text[], changes = $12::jsonb WHERE id = $1::uuid`
+  cause = $10, logs = $11::text[], changes = $12::jsonb, errors = $13::jsonb WHERE id = $1::uuid`
 
 /**
  * A run that changed nothing often has the document of earlier runs: the newest of them keeps it for all

@@ -133,6 +133,7 @@ const workerRow = z.object({
   id: z.guid(),
   title: z.string(),
   kind: z.string(),
+  slug: z.string().nullable(),
   mode: z.enum(['apply', 'plan']),
   state: z.enum(['queued', 'done', 'failed', 'cancelled']),
   attempts: z.int(),
@@ -165,7 +166,7 @@ const shortWait = '300ms'
 export async function lockRun(tx: EngineTx, id: string): Promise<WorkerRun | undefined> {
   const [run] = await tx.query(workerRow, {
     text: `WITH runs AS (SELECT * FROM runs WHERE id = $1::uuid FOR UPDATE)
-      SELECT id, title, kind, mode::text AS mode, state::text AS state, attempts, submitter_pk AS "submitterPk",
+      SELECT id, title, kind, slug, mode::text AS mode, state::text AS state, attempts, submitter_pk AS "submitterPk",
       (SELECT username FROM users WHERE pk = submitter_pk) AS "submitterName", request_id AS "requestId",
       blueprint, created_at < now() - make_interval(secs => $2) AS "isStale", format, options, applied,
       reason, coalesce(logs, '{}') AS logs, round(extract(epoch FROM now() - created_at) * 1000)::float8 AS "ageMs",

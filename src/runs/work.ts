@@ -3,7 +3,7 @@ import { Refusal } from '../apply/refusal.ts'
 import { type Pause, retrying } from '../db/backoff.ts'
 import { CommitUnknown } from '../db/client.ts'
 import { isLockTimeout, isTransient } from '../db/errors.ts'
-import { Problem } from '../errors.ts'
+import { detailOf, Problem } from '../errors.ts'
 import { causeOf, type Logger, type SubmissionFields } from '../log.ts'
 import { causeClass, causeText } from './cause.ts'
 import type { AwaitedRun } from './ended.ts'
@@ -117,7 +117,8 @@ async function applyOrRefuse(worker: Worker, task: Task): Promise<Ended | undefi
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     const { reason, logs } = error
-    return lockAndFinish(worker, task, async () => ({ ...nothingApplied, state: 'done', reason, logs }))
+    const errors = (error.placed ?? error.errors()).map(detailOf)
+    return lockAndFinish(worker, task, async () => ({ ...nothingApplied, state: 'done', reason, logs, errors }))
   }
 }
 

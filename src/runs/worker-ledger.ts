@@ -5,6 +5,7 @@ import type { EngineTransaction, EngineTx } from '../db/engine-tx.ts'
 import { isLockTimeout } from '../db/errors.ts'
 import { execute } from '../db/raw.ts'
 import { type Entry, stackOf } from '../document/document.ts'
+import { withPlaces } from '../document/places.ts'
 import { parse } from '../document/yaml.ts'
 import { compileInTurns } from '../plan/compile.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
@@ -103,7 +104,10 @@ function withDocument({ keyring }: Engine, run: WorkerRun, result: RunResult): R
 }
 
 /** The path at which a worker reports the errors of an entry. */
-const pathOf = ({ id }: Entry, index: number) => (id === undefined ? ['entries', index] : [id])
+const pathsOf =
+  ({ slug }: WorkerRun) =>
+  ({ id }: Entry, index: number) =>
+    id === undefined || slug === null ? ['entries', index] : [id]
 
 async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun, onProgress?: OnProgress): Promise<RunResult> {
   const text = engine.keyring.open(run.blueprint ?? '', sealedColumn(run.id, 'blueprint'))
@@ -125,12 +129,15 @@ async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun, onProgress
   const result = await apply(
     tx,
     engine,
-    await compileInTurns(blueprint, engine.registry, pathOf, conditions),
+    await compileInTurns(blueprint, engine.registry, pathsOf(run), conditions),
     submitter,
     conditions,
     options,
   ).catch(async (error: unknown) => {
-    throw plan !== undefined && error instanceof Refusal ? await withCauses(tx, error, submitter, plan.at) : error
+    if (!(error instanceof Refusal)) throw error
+    const refusal = plan === undefined ? error : await withCauses(tx, error, submitter, plan.at)
+    refusal.placed = withPlaces(refusal.errors(), { value: blueprint, text: undefined, registry: engine.registry })
+    throw refusal
   })
   const { actor, stands, ...rest } = result
   const standing = stands && plan ? [await standsLine(tx, stands, submitter, plan.at)] : []

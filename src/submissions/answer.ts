@@ -1,6 +1,6 @@
 import type { FastifyReply } from 'fastify'
 import { z } from 'zod'
-import { Problem } from '../errors.ts'
+import { type ErrorDetail, type FieldError, Problem } from '../errors.ts'
 import type { Documented } from '../http/documented.ts'
 import { flag } from '../http/query.ts'
 import { runPath } from '../paths.ts'
@@ -86,12 +86,12 @@ const undecided: Readonly<Record<Undecided, (path: string) => string>> = {
 }
 
 /** Throws for an error that the submitter cannot fix in the document: it is no 200. @throws {Problem} */
-export function throwIfNotOk({ reason, logs, cancelledBy }: AwaitedRun): void {
+export function throwIfNotOk({ reason, logs, errors, cancelledBy }: AwaitedRun): void {
   const detail = logs.join(' ')
   switch (reason) {
     // Another client created it after the check. The answer is the same as that of the check.
     case 'precondition_failed':
-      throw new Problem('precondition_failed', detail)
+      throw new Problem('precondition_failed', detail, errors == null ? {} : { errors: errors.map(sentAt) })
     // Its submitter or an operator cancelled it: all other cancelled runs are answered before.
     case 'cancelled':
       throw new Problem('cancelled_by_user', `The run was cancelled by ${cancelledBy}: nothing was changed.`)
@@ -102,3 +102,17 @@ export function throwIfNotOk({ reason, logs, cancelledBy }: AwaitedRun): void {
       throw new Problem('server_error', detail)
   }
 }
+
+/** The error of an entry of the run, which its route finds in what was sent. */
+const sentAt = ({
+  code,
+  message,
+  pointer = '',
+}: Pick<ErrorDetail, 'code' | 'message'> & { pointer?: string | undefined }): FieldError => ({
+  code,
+  message,
+  path: pointer
+    .split('/')
+    .slice(1)
+    .map((part) => (/^\d+$/.test(part) ? Number(part) : part)),
+})

@@ -13,7 +13,7 @@ import { isWithinCeiling, mayReadRun, noSuchRun, optionsOf } from '../runs/optio
 import { notAsked, type WhyOf } from '../runs/why.ts'
 import { changesShown, logNotShown, runsWithHiddenLogs } from './former-owner.ts'
 import { readRepairs } from './repair.ts'
-import { causeShown, complete, type Run, run, runHeadSelect, toRunHead, whyWithinMs } from './run.ts'
+import { causeShown, complete, type Run, run, runErrors, runHeadSelect, toRunHead, whyWithinMs } from './run.ts'
 
 /** One run with its document, log and changes, as a single read answers it. */
 
@@ -26,6 +26,7 @@ const fullRunSelect = {
   generatedUntil: true,
   options: true,
   changes: true,
+  errors: true,
   planTag: true,
 } satisfies Prisma.RunSelect
 
@@ -58,6 +59,7 @@ export async function readRun(
   const shown: Run = {
     ...toRunHead(row, actor, repair),
     logs: isLogHidden ? [logNotShown] : row.logs,
+    errors: isLogHidden ? [] : runErrors.parse(row.errors),
     ...conditionsShown(row, isWhole),
     not_put_back: isLogHidden ? [] : (optionsOf(row)?.not_put_back ?? []),
     progress: null,

@@ -77,11 +77,18 @@ export const runSummary = runHead
 
 const progress = z.object({ done: z.int(), total: z.int() })
 
+const runError = z.object({ code: z.string(), message: z.string(), pointer: z.string().optional() })
+
 const failedAttempt = z.object({ attempt: z.int(), at: time, cause: z.string() })
 
 export const run = runHead
   .extend({
     logs: withExample(lines, ['group "platform" created']),
+    errors: withExample(
+      z.array(runError),
+      [],
+      'Of a refusal: the sentences of `logs` that are about entries, one by one. `pointer` is into `blueprint`, of an application: into what was sent.',
+    ),
     progress: withExample(
       progress.nullable(),
       null,
@@ -154,6 +161,7 @@ export const run = runHead
 
 export type RunSummary = z.output<typeof runSummary>
 export type Run = z.output<typeof run>
+export const runErrors = z.array(runError).catch([])
 export type RunHead = z.output<typeof runHead>
 
 export const runHeadSelect = {

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, inject, test } from 'vitest'
 import { type Body, type Kind, kinds, named } from '../support/examples.ts'
-import { type Asker, answered, applied, applyPath, installation, name, objects } from '../support/kit.ts'
+import { type Asker, answered, applied, applyPath, documentsPath, installation, name, objects } from '../support/kit.ts'
 
 /** `dry_run=true`: what an apply would do, and `If-Match`: nothing else than what was reviewed. */
 
@@ -133,7 +133,7 @@ describe('an apply of a reviewed plan', () => {
     )
     const id = other.runId
     const before = await objects(there.db)
-    await answered(412, apply(changed, tag), {
+    const { errors } = await answered(412, apply(changed, tag), {
       code: 'precondition_failed',
       detail: expect.stringMatching(
         new RegExp(
@@ -141,6 +141,11 @@ describe('an apply of a reviewed plan', () => {
         ),
       ),
     })
+    expect(errors).toEqual([
+      { code: 'changed', message: expect.stringMatching(/ changed after the plan: /), pointer: '/app' },
+    ])
+    const newest = await there.db.run.findFirstOrThrow({ orderBy: { createdAt: 'desc' } })
+    expect((await there.admin.get(`${documentsPath}runs/${newest.id}/`)).json).toMatchObject({ errors })
     expect(await objects(there.db)).toEqual(before)
     expect(await apply(changed, (await harmless(changed)).tag)).toMatchObject({ status: 200 })
   })

@@ -92,3 +92,15 @@ ${slugs.map((slug) => `  - { model: service_core.application, identifiers: { slu
 test('--help prints the usage', async () => {
   await exited(0, apply(['--help']), 'gatewright apply FILE')
 })
+
+test('a 412 has the file and line of each entry that changed after the plan', async () => {
+  const texts = ['one', 'two'].map((name) => group(`after-${name}`, ', attrs: { is_superuser: false }'))
+  const paths = texts.map((text, index) => file(`after-${index}.yaml`, text))
+  const plans = join(folder, 'after.json')
+  await exited(2, there.gatewright(['plan', ...paths, '--out', plans], token))
+  expect(await apply([paths[1] ?? ''], token)).toMatchObject({ code: 0 })
+  const { output } = await exited(1, apply([...paths, '--plan-file', plans], token))
+  expect(output.replaceAll(`${folder}/`, '')).toMatch(
+    /^refused +after-0\.yaml and 1 more file \(412\)\n +after-1\.yaml:4:5 group "after-two" changed after the plan: .*run \S+ of \S+, [\dT:.-]+Z\.\n +4 \| .*\n +Plan again, and review that plan\.\n$/m,
+  )
+})

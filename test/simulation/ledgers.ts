@@ -30,7 +30,7 @@ export type Stage = {
 }
 
 const lockMs = 3_000
-const ofKind = { kind: 'radius', mode: 'apply' } as const
+const ofKind = { kind: 'radius', slug: null, mode: 'apply' } as const
 const busy = () => Object.assign(new Error('the statement ran out of time'), { code: '57014' })
 const applied = { state: 'done', applied: true, reason: null, logs: ['applied'] } as const
 

@@ -324,10 +324,10 @@ export const filesAreShort: Rule = (files) =>
  * needs it, with the reason.
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
-  src: 2348,
+  src: 2350,
   'src/api': 1702,
-  'src/apply': 2819,
-  'src/cli': 6334,
+  'src/apply': 2821,
+  'src/cli': 6343,
   'src/dashboard': 4654,
   'src/db': 2231,
   'src/document': 1832,
@@ -338,13 +338,13 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/plan': 4658,
   'src/queue': 1257,
   'src/rights': 1335,
-  'src/runs': 3244,
+  'src/runs': 3261,
   'src/standalone': 1284,
-  'src/submissions': 1525,
+  'src/submissions': 1539,
   'src/tracing': 177,
-  'src/views': 2672,
+  'src/views': 2682,
   'src/waits': 316,
-  test: 70_252,
+  test: 70_270,
   workers: 117,
 }
 

@@ -2,7 +2,8 @@
 ALTER TABLE "tokens" ADD COLUMN "stacks" TEXT[] DEFAULT ARRAY[]::TEXT[];
 
 -- AlterTable
-ALTER TABLE "runs" DROP COLUMN "notes";
+ALTER TABLE "runs" DROP COLUMN "notes",
+ADD COLUMN "errors" JSONB;
 
 -- CreateTable
 CREATE TABLE "stacks" (
