@@ -19,7 +19,7 @@ const e2e = [
   'test/standalone/**/*.test.ts',
   'test/upgrade/**/*.test.ts',
   'test/cli/{apply,cancel,closed-pipe,database,diff-all,export,export-folder,folder,former-run,gatewright,import,migration}.test.ts',
-  'test/cli/{owners,places,project,restart,runs,seed,shared-entries,snippets,tags,words}.test.ts',
+  'test/cli/{owners,places,project,restart,runs,seed,shared-entries,snippets,stacks,tags,words}.test.ts',
   'test/cli/round-trip/round-trip.test.ts',
   'test/queue/worker-metrics.test.ts',
   'test/scripts/install.test.ts',

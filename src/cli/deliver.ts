@@ -29,8 +29,6 @@ export type Result = {
   readonly status?: number
   /** The change of each entry; null when they are not known. */
   readonly changes: readonly Change[] | null
-  /** Fields that the document before named, and that keep their values. */
-  readonly unmanaged?: Run['unmanaged']
   /** Fields that a roll back leaves as they are, though they were changed since the former run. */
   readonly not_put_back?: Run['not_put_back']
   /** The values that an apply generated, while they may be read. `--json` alone has them. */
@@ -202,9 +200,9 @@ function done(
   run: Run | null,
   { logs, etag, parts }: Pick<Result, 'logs' | 'etag' | 'parts'>,
 ): PartOfResult {
-  const { changes = null, unmanaged, not_put_back } = run ?? {}
+  const { changes = null, not_put_back } = run ?? {}
   const isUnchanged = changes?.every(({ action }) => action === 'unchanged') === true
   const outcome = isUnchanged ? 'unchanged' : mode === 'apply' ? 'applied' : 'changes'
   const outputs = run === null ? [] : generatedIn(parts, run)
-  return { outcome, logs, changes, unmanaged, not_put_back, outputs, etag }
+  return { outcome, logs, changes, not_put_back, outputs, etag }
 }

@@ -156,7 +156,6 @@ export const toJson = (results: readonly Result[]) => ({
       ...result,
       files: parts.map(({ file }) => file),
       status: result.status ?? null,
-      unmanaged: result.unmanaged ?? [],
       not_put_back: result.not_put_back ?? [],
       outputs: result.outputs ?? [],
       not_compared: notCompared(result),

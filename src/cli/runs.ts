@@ -34,7 +34,6 @@ export const run = runSummary.extend({
   cancelled_by: z.string().nullish(),
   progress: z.object({ done: z.int(), total: z.int() }).nullish(),
   changes: z.array(change),
-  unmanaged: z.array(z.object({ model: z.string(), key, fields: z.array(z.string()) })).nullish(),
   not_put_back: z.array(z.string()).nullish(),
   etag: z.string().nullable(),
   blueprint: z.string().optional(),

@@ -44,16 +44,16 @@ test('diff --all is plan --full --reset: what the files do not name is compared 
 
 test('a line that is removed from a file: no longer managed, in plan and diff', async () => {
   const files = await repository('four', ['desk'])
-  const owner = { GATEWRIGHT_OWNER: 'team-d' }
+  const stack = ['--stack', 'desks']
   const path = join(files, 'desk.json')
   const file = readFileSync(path, 'utf8')
   const { app, ...body } = JSON.parse(file)
   writeFileSync(path, JSON.stringify({ ...body, app: { ...app, meta_description: 'gone from the file' } }))
-  expect(await gatewright(['apply', files], owner)).toMatchObject({ code: 0 })
+  expect(await gatewright(['apply', files, ...stack])).toMatchObject({ code: 0 })
   writeFileSync(path, file)
-  const line = 'application "desk": meta_description is no longer managed, keeps its value'
+  const line = 'application "desk": meta_description is no longer managed, keeps "gone from the file"'
   for (const command of ['plan', 'diff']) {
-    const { code, output } = await gatewright([command, files], owner)
+    const { code, output } = await gatewright([command, files, ...stack])
     expect([code, output.split(line).length]).toEqual([0, 2])
   }
 })
