@@ -3,7 +3,7 @@ import { ErrorList } from '../errors.ts'
 import type { Api } from '../http/api.ts'
 import { submissionExamples } from '../openapi/submission-examples.ts'
 import { submission } from '../openapi/writable.ts'
-import { kindOf, toBlueprint } from '../plan/submission.ts'
+import { kindOf, ownerIn, toBlueprint } from '../plan/submission.ts'
 import { applyAccess, requireKind } from '../submissions/access.ts'
 import { answerApply, applyAnswer, applyDocument, applyQuery, conditionsIn } from '../submissions/answer.ts'
 import { readConditions } from '../submissions/conditions.ts'
@@ -58,7 +58,9 @@ export function transactionalRoutes(app: Api, submitter: Submitter): void {
       const read = () => {
         if (kind !== undefined) requireKind(actor, kind)
         const errors = new ErrorList().include(textErrors === undefined ? [] : [textErrors])
-        const conditions = readConditions(headers, errors, conditionsIn(query))
+        const owner = ownerIn(body, errors)
+        const own = owner === undefined ? {} : { owner }
+        const conditions = readConditions(headers, errors, { ...conditionsIn(query), ...own })
         return toBlueprint(body, registry, conditions, errors)
       }
       return answerApply(reply, await submit(submitter, request, reply, read))

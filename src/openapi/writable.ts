@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { wasMeaning } from '../document/form.ts'
 import { examplesOf } from '../models/declared.ts'
 import type { Field, Model } from '../models/define.ts'
+import { ownerLabel } from '../models/fields.ts'
 import type { ProviderModel } from '../models/provider.ts'
 import type { Registry } from '../models/registry.ts'
 import { discriminatorOf, schemaName } from '../views/schema-names.ts'
@@ -38,13 +39,14 @@ function submissionOf(registry: Registry): z.ZodType {
   if (application === undefined) throw new Error('There is no application.')
   const was = z.string().optional().meta({ description: wasMeaning })
   const app = fieldsOf(registry, application, 'create').extend({ was }).meta({ id: 'ApplicationFields' })
+  const owner = ownerLabel().optional().meta({ description: 'As `Gatewright-Owner`.' })
   const kinds = usualFirst(registry)
   const variants = kinds.map((kind) => {
     const provider = fieldsOf(registry, kind, 'create')
       .extend({ was })
       .meta({ id: schemaName(`${kind.provider.kind}_provider`) })
     return z
-      .strictObject({ app, provider_model: z.literal(kind.name), provider })
+      .strictObject({ app, provider_model: z.literal(kind.name), provider, owner })
       .meta({ id: schemaName(`${kind.provider.kind}_submission`), description: kind.provider.verboseName })
   })
   const named = kinds.map(({ name, provider: { kind } }) => [name, schemaName(`${kind}_submission`)] as const)

@@ -1,7 +1,8 @@
 import { type Blueprint, documentLimits, type Entry, KeyOf } from '../document/document.ts'
 import { ErrorList, type FieldPath } from '../errors.ts'
 import { isObject, type JsonObject } from '../json-object.ts'
-import { unknownName } from '../messages.ts'
+import { codeOfIssue, unknownName } from '../messages.ts'
+import { ownerLabel } from '../models/fields.ts'
 import type { ProviderModel } from '../models/provider.ts'
 import type { Registry } from '../models/registry.ts'
 import { comparedName } from '../names.ts'
@@ -37,6 +38,14 @@ export const mayWrite = (actor: Actor, { resource }: { resource: string }): bool
 export function kindOf(body: unknown, registry: Registry): ProviderModel | undefined {
   const name = isObject(body) ? body.provider_model : undefined
   return [...registry.kinds.values()].find((model) => model.name === name)
+}
+
+/** The owner that a submission names: the same as `Gatewright-Owner`, and of one in a set, that of its entries. */
+export function ownerIn(body: unknown, errors: ErrorList, at: FieldPath = []): string | undefined {
+  if (!isObject(body) || body.owner === undefined) return undefined
+  const { data, error } = ownerLabel().safeParse(body.owner)
+  for (const issue of error?.issues ?? []) errors.add([...at, 'owner'], codeOfIssue(issue, body.owner), issue.message)
+  return data
 }
 
 /**
@@ -104,7 +113,11 @@ export async function toSet(
   if (bodies.length === 0) errors.add(within, 'too_short', 'Holds no submission.')
   if (bodies.length > most)
     errors.add(within, 'too_long', `Holds ${bodies.length} submissions: at most ${most} are taken.`)
-  const parts = bodies.slice(0, most).map((body, index) => entriesOf(body, registry, { at: [index], within, errors }))
+  const parts = bodies.slice(0, most).map((body, index) => {
+    const owner = ownerIn(body, errors, [...within, index])
+    const { entries, ...part } = entriesOf(body, registry, { at: [index], within, errors })
+    return { ...part, entries: owner === undefined ? entries : entries.map((each) => ({ ...each, owner })) }
+  })
   const entries = parts.flatMap((part) => part.entries)
   const blueprint: Blueprint = { version: 1, metadata: { name: `${bodies.length} submissions` }, entries }
   const pathOf = ({ id = '' }: Entry) => {
@@ -174,8 +187,8 @@ function envelope(body: unknown, errors: ErrorList, at: FieldPath): JsonObject {
     return {}
   }
   for (const name of Object.keys(body)) {
-    if (!fields.some((field) => field === name))
-      errors.add([...at, name], 'unknown_field', () => unknownName('field', name, fields))
+    if (name !== 'owner' && !fields.some((field) => field === name))
+      errors.add([...at, name], 'unknown_field', () => unknownName('field', name, [...fields, 'owner']))
   }
   for (const name of fields) {
     const value = body[name]

@@ -239,3 +239,21 @@ describe('the owner of a blueprint', () => {
     ])
   })
 })
+
+describe('the owner of a submission', () => {
+  test('is that of the request, and another in the header is a 400', async () => {
+    const body = { ...(await named('oauth2', name)), owner: 'Team-A' }
+    expect((await amira.put(applyPath, body)).status).toBe(200)
+    expect(await held()).toEqual(Array(2).fill({ owner: 'team-a', createdBy: amira.pk }))
+    expect((await amira.put(applyPath, body, { owner: 'team-a' })).status).toBe(200)
+    const { errors } = await answered(400, amira.put(applyPath, body, { owner: 'team-b' }))
+    expect(errors).toMatchObject([{ code: 'invalid_combination', header: 'Gatewright-Owner' }])
+    await answered(400, amira.put(applyPath, { ...body, owner: 7 }), { owner: [expect.any(String)] })
+  })
+
+  test('in a set is that of its entries', async () => {
+    const submissions = [{ ...(await named('oauth2', name)), owner: 'team-a' }]
+    expect((await there.admin.put('/api/v3/blueprints/', { submissions }, { owner: 'team-b' })).status).toBe(200)
+    expect(await held()).toMatchObject(Array(2).fill({ owner: 'team-a' }))
+  })
+})

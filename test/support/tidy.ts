@@ -325,7 +325,7 @@ export const filesAreShort: Rule = (files) =>
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2350,
-  'src/api': 1702,
+  'src/api': 1704,
   'src/apply': 2821,
   'src/cli': 6339,
   'src/dashboard': 4654,
@@ -334,8 +334,8 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/http': 2603,
   'src/lists': 1878,
   'src/models': 2744,
-  'src/openapi': 1361,
-  'src/plan': 4658,
+  'src/openapi': 1363,
+  'src/plan': 4671,
   'src/queue': 1257,
   'src/rights': 1335,
   'src/runs': 3261,
@@ -344,7 +344,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/tracing': 177,
   'src/views': 2682,
   'src/waits': 316,
-  test: 70_340,
+  test: 70_358,
   workers: 117,
 }
 
