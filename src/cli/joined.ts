@@ -185,7 +185,12 @@ export async function joinFiles(
   const { request, ...owned } = owners(parts, given)
   // The name of a stack must not depend on the number of its files.
   const pruning = documents.find((each) => prunedBy(each, given).length > 0)
-  const title = pruning && isObject(pruning.value.metadata) ? String(pruning.value.metadata.name ?? pruning.file) : file
+  const title =
+    pruning && isObject(pruning.value.metadata) && 'name' in pruning.value.metadata
+      ? String(pruning.value.metadata.name)
+      : pruning
+        ? 'files'
+        : file
   const value = {
     version: 1,
     metadata: { name: title.slice(-255), ...(Object.keys(labels).length > 0 && { labels }) },

@@ -96,13 +96,13 @@ export function makeRepository(folder: string, each = usual): Repository {
     mkdirSync(dirname(join(folder, file)), { recursive: true })
     writeFileSync(join(folder, file), text)
   }
+  write('gatewright.yaml', 'stack: platform\n')
   write(sharedFile, document('', shared()))
   for (let team = 1; team <= teams; team += 1) {
     const parts: Record<1 | 2, object[]> = { 1: [], 2: [] }
     for (let application = 1; application <= each; application += 1)
       parts[application <= Math.ceil(each / 2) ? 1 : 2].push(...entriesOf(team, application))
-    for (const part of [1, 2] as const)
-      write(fileOf(team, part), document(`owner: team-${two(team)}\nprune: true\n`, parts[part]))
+    for (const part of [1, 2] as const) write(fileOf(team, part), document(`owner: team-${two(team)}\n`, parts[part]))
   }
   const edit: Repository['edit'] = (file, from, to) => {
     const text = read(file)
