@@ -2,16 +2,18 @@ import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
 import { documentLimits } from '../document/document.ts'
 import { ErrorList } from '../errors.ts'
-import { type Actor, allowsFor, allowsSome } from '../permissions.ts'
+import type { Field } from '../models/define.ts'
+import type { Registry } from '../models/registry.ts'
+import { type Actor, allowsFor, allowsSome, stacksOf } from '../permissions.ts'
 import { type LabelledRow, labelledRow, placeOf } from '../plan/claims.ts'
 import { dependenciesFirst } from '../plan/dependencies-first.ts'
 import { mayKnow } from '../plan/effect.ts'
 import { type Conditions, isReviewed } from '../plan/engine.ts'
 import type { Loader } from '../plan/load.ts'
-import { byKey, keyIn } from '../plan/look.ts'
-import { claimLooks } from '../plan/looks.ts'
+import { byKey, keyIn, type Look } from '../plan/look.ts'
+import { referringTo } from '../plan/referrers.ts'
 import { isSame } from '../plan/same-value.ts'
-import type { Row } from '../plan/statements.ts'
+import { linksOf, type Row } from '../plan/statements.ts'
 import { storedKeys } from '../plan/storage.ts'
 import type { Finding, Objection } from './finding.ts'
 import { limited } from './unclaimed.ts'
@@ -103,9 +105,7 @@ export async function readStack(loader: Loader, name: string, findings: readonly
   const left = new Map(
     standing.filter(({ member }) => !member.retain).map((each) => [placeOf(each.labelled), each] as const),
   )
-  const claims = new Map(
-    [...left].map(([place, { labelled }]) => [place, claimLooks(world, labelled.model.table, labelled.pk)]),
-  )
+  const claims = new Map([...left].map(([place, { labelled }]) => [place, usingLooks(registry, labelled)]))
   await loader.load({ looks: [...claims.values()].flat(), isAgain: true })
   const ordered = dependenciesFirst(left.values(), ({ row, labelled: { model } }) =>
     [...model.fields.values()].flatMap((field) =>
@@ -132,6 +132,22 @@ export async function readStack(loader: Loader, name: string, findings: readonly
   }
 }
 
+/**
+ * The questions for rows that use a row. The judge refuses those that it finds by references that hold. Members of a group are on
+ * both sides of their link, and what belongs to a user goes with the user.
+ */
+const usingLooks = (registry: Registry, { model: { table }, pk }: LabelledRow): Look[] =>
+  referringTo(registry, table).flatMap(({ model, field }) => {
+    const { reference, storage, name } = field
+    const isOther =
+      reference.holds === true || storage.in === 'settings' || name === model.owner || isOfTwoSides(registry, field)
+    return isOther ? [] : [{ model, field, columns: [], values: [String(pk)], most: maxListed + 1 }]
+  })
+
+const isOfTwoSides = ({ models }: Registry, { storage }: Field): boolean =>
+  storage.in === 'link' &&
+  models.filter((model) => linksOf(model).some(([, link]) => link.table === storage.table)).length > 1
+
 /** Whether the rows that are left over are deleted: a reviewed plan lists them, and a request acknowledges their number. */
 export const deletesLeft = ({ left }: Pick<Stack, 'left'>, conditions: Conditions): boolean =>
   left.length > 0 && (isReviewed(conditions) || conditions.allow.deletes === left.length)
@@ -153,6 +169,13 @@ function withoutRight({ left, retained, name }: Stack, actor: Actor): Objection[
   return [{ is: 'stated', reason: 'permission_denied', text }]
 }
 
+/** A token that is bound to stacks takes nothing over from others. */
+function outOfBonds({ taken }: Stack, actor: Actor): Objection[] {
+  const stacks = stacksOf(actor)
+  if (stacks === null || taken.every(({ from }) => stacks.has(from))) return []
+  return [{ is: 'unstacked', actor, stacks: [...stacks].sort() }]
+}
+
 /** What stands against the document as a whole. */
 export function objectionsOf(stack: Stack, conditions: Conditions, actor: Actor): Objection[] {
   const { left, taken, name } = stack
@@ -161,6 +184,7 @@ export function objectionsOf(stack: Stack, conditions: Conditions, actor: Actor)
   return [
     // The judge denies each deletion.
     ...(deletesLeft(stack, conditions) ? [] : withoutRight(stack, actor)),
+    ...outOfBonds(stack, actor),
     ...otherNumber(left, conditions, actor),
     ...(left.length > documentLimits.entries && deletesLeft({ left }, conditions)
       ? [{ is: 'left', rows: left, acknowledged: deletes, actor } as const]
@@ -181,7 +205,7 @@ export function usedElsewhere({ usedBy, ...row }: LeftRow, actor: Actor): Object
   errors.add(
     [],
     'in_use',
-    `${nameOf(row)} left the files, and ${by} refers to it: change or delete that first, or let it stay with retain.`,
+    `${nameOf(row)} left the files, and ${by} refers to it: change or delete that first, or put the entry back with retain.`,
   )
   return [{ is: 'invalid', errors }]
 }

@@ -49,6 +49,8 @@ export type Inputs = {
   /** Values from variables and files, which output does not show. */
   readonly secrets: ReadonlySet<string>
   readonly project: Project | null
+  /** Whether the project has other files, too. */
+  readonly isPart: boolean
 }
 
 /** The options of a command that reads files. */
@@ -95,7 +97,7 @@ export async function readInputs(named: readonly string[], values: FileValues): 
   const isPart = project !== null && !paths.some((path) => resolve(path) === project.folder)
   // A file that cannot be read may look up what the others do not.
   if (!documents.some(isUnreadable)) await refuseUnused(context, isPart)
-  return { documents, secrets, project }
+  return { documents, secrets, project, isPart }
 }
 
 /** Whether a file of a folder is `gatewright.yaml`, or a context file. @throws {UsageError} for that of another project */

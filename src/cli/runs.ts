@@ -22,6 +22,7 @@ const runSummary = z.looseObject({
   title: z.string(),
   mode: z.string(),
   applied: z.boolean().nullable(),
+  stack: z.string().nullish(),
   reason: z.string().nullable(),
   submitter_name: z.string().nullable(),
   created_at: z.string(),

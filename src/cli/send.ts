@@ -4,12 +4,11 @@ import { type allOptions, type readArguments, readCount, readTimeoutMs } from '.
 import { openClient } from './client.ts'
 import { deliver, emptyResult, type Result, type Sendable } from './deliver.ts'
 import { UsageError } from './exit.ts'
-import { type Document, isUnreadable, readInputs, type Unreadable } from './inputs.ts'
+import { type Document, type Inputs, isUnreadable, readInputs, type Unreadable } from './inputs.ts'
 import { inOptions } from './options-for-headers.ts'
 import { type Output, openOutput } from './output.ts'
 import { type OwnerGiven, ownerOf, ownOwner, prunedBy, readOwner } from './owners.ts'
 import { readPlans, writePlans } from './plan-file.ts'
-import type { Project } from './project.ts'
 import { codeOfResults, outcomesOf, printNotTried, printPlans, printResult, printTotals, toJson } from './report.ts'
 import { writeSummary } from './summary.ts'
 
@@ -25,8 +24,10 @@ export async function sendFiles(mode: 'plan' | 'apply', paths: readonly string[]
   const tagFor = values['plan-file'] === undefined ? () => null : readPlans(values['plan-file'])
   readOwner('--owner', owner)
   const inputs = await readInputs(paths, { ...values, isPlan: mode === 'plan' })
-  const stack = stackOf(values, inputs.project)
   const output = openOutput(values, inputs.secrets)
+  const stack = stackOf(values, inputs)
+  if (stack === undefined && inputs.project?.stack !== undefined)
+    output.note(`A part of stack ${inputs.project.stack}: the stack stays as it is, and nothing is left over.`)
   const client = await openClient(output, values, inputs.project)
   readOwner('GATEWRIGHT_OWNER', client.owner)
   // As it was written: the owner in a file is compared with it.
@@ -76,9 +77,10 @@ export async function sendFiles(mode: 'plan' | 'apply', paths: readonly string[]
 }
 
 /** @throws {UsageError} for two stacks, and with `--each` */
-function stackOf({ stack: sent, each }: SendValues, project: Project | null | undefined): string | undefined {
+function stackOf({ stack: sent, each }: SendValues, { project, isPart }: Inputs): string | undefined {
   const given = readOwner('--stack', sent)
-  const own = project?.stack
+  // What a part does not name is in other files.
+  const own = isPart ? undefined : project?.stack
   if (given !== undefined && own !== undefined && given !== own)
     throw new UsageError(
       `--stack is ${JSON.stringify(given)}, and ${project?.file} names the stack ${JSON.stringify(own)}: leave one out.`,

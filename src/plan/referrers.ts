@@ -28,7 +28,7 @@ function referrersOf(
   concerns: (reference: Reference, field: Field) => boolean,
 ): Referrer[] {
   const { world } = resolver
-  const all = known.getOrInsertComputed(world.registry, referringFields).get(model.table) ?? []
+  const all = referringTo(world.registry, model.table)
   return all.flatMap(({ model, field }) => {
     if (!concerns(field.reference, field)) return []
     const look = { model, field, columns: [], values: [String(pk)], most: mostRead + 1 } as const
@@ -130,5 +130,8 @@ function referringFields({ models, targets }: Registry): ReadonlyMap<string, rea
   )
   return Map.groupBy(referring, ({ field }) => targets.get(field.reference.target)?.table ?? '')
 }
+
+export const referringTo = (registry: Registry, table: string): readonly Referring[] =>
+  known.getOrInsertComputed(registry, referringFields).get(table) ?? []
 
 const known = new WeakMap<Registry, ReadonlyMap<string, readonly Referring[]>>()

@@ -28,12 +28,13 @@ const everyMs = 60_000
 
 const countRow = z.object({ count: z.int() })
 
-/** Deletes finished runs and audit rows that are too old, the oldest first. Several workers may do it at once. */
+/** Deletes finished runs and audit rows that are too old, the oldest first, but for the runs to which a stack goes back. Several workers may do it at once. */
 export async function deleteOld(db: Db, { runDays, auditDays }: Retention): Promise<{ runs: number; audit: number }> {
   const runs = await inPortions(() =>
     execute(db, {
       text: `WITH old AS (
           SELECT id FROM runs WHERE created_at < now() - make_interval(days => $1::integer) AND state <> 'queued'
+            AND NOT EXISTS (SELECT FROM stacks s WHERE runs.id IN (s.run, s.run_before))
           ORDER BY created_at LIMIT ${portion} FOR UPDATE SKIP LOCKED
         ), attempts AS (DELETE FROM run_attempts WHERE run_id = ANY (ARRAY(SELECT id FROM old)))
         DELETE FROM runs WHERE id = ANY (ARRAY(SELECT id FROM old))`,

@@ -96,7 +96,6 @@ const countRow = z.object({ stack: z.string(), size: z.int(), left_over: z.int()
 export async function readStacks(db: Db, registry: Registry, actor: Actor, name?: string): Promise<StackSummary[]> {
   const stacks = await db.stack.findMany({
     where: { ...(name !== undefined && { name }) },
-    include: { members: { take: 1, select: { key: true } } },
     orderBy: { name: 'asc' },
     take: mostStacks,
   })
@@ -112,9 +111,9 @@ export async function readStacks(db: Db, registry: Registry, actor: Actor, name?
     ),
   })
   const byStack = new Map(counts.map(({ stack, ...count }) => [stack, count]))
-  return stacks.flatMap(({ members, createdAt, runBefore, ...stack }) => {
+  return stacks.flatMap(({ createdAt, runBefore, ...stack }) => {
     const count = byStack.get(stack.name)
-    if (count === undefined && members.length > 0 && !seesAllRuns(actor)) return []
+    if (count === undefined && !seesAllRuns(actor)) return []
     const none = { size: 0, left_over: 0, owners: [] }
     return [{ ...stack, created_at: createdAt.toISOString(), run_before: runBefore, ...(count ?? none) }]
   })

@@ -240,6 +240,11 @@ test('a token that is bound to a stack writes by its documents only, and makes n
   ])
     expect((await answered(403, refused)).detail).toContain(stack)
   await answered(400, on.admin.patch(`/api/v3/core/tokens/${identifier}/`, { stacks: [] }))
+  const [other, foreign] = [fresh(), fresh('foreign')]
+  await applied(apply([group(foreign)], { stack: other }))
+  const taking = bound.apply([group(foreign)], { stack, allow: 'takeover' })
+  expect((await answered(403, taking)).detail).toContain(`documents of stack "${stack}" only`)
+  expect(await namesIn(other)).toEqual([foreign])
   const inner = fresh('inner')
   await answered(201, bound.post('/api/v3/core/tokens/', { identifier: inner }))
   expect((await on.db.token.findFirstOrThrow({ where: { identifier: inner } })).ceiling).toContain(`stack:${stack}`)
@@ -390,4 +395,19 @@ test('a caller without the right to delete its objects leaves nothing over in a 
   const refused = await answered(403, other.apply([role(fresh())], { stack }))
   expect(refused.detail).toContain(`stack "${stack}" has objects that the submitter may not delete`)
   expect(await stackOf(stack)).toMatchObject({ run: runId, left_over: 0 })
+})
+
+test('a role that a group of no stack has is not deleted; members of a group that left the files do not hold it', async () => {
+  const [stack, name, holder, crowd, member] = [fresh(), fresh('role'), fresh('holder'), fresh('crowd'), fresh('user')]
+  await applied(apply([role(name), group(crowd)], { stack }))
+  await applied(apply([group(holder, { roles: [name] })]))
+  await applied(
+    apply([{ model: 'service_core.user', identifiers: { username: member }, attrs: { name: 'M', groups: [crowd] } }]),
+  )
+  const refused = await answered(400, plan([group(fresh())], { stack }))
+  expect(refused.text).toContain(`role \\"${name}\\" left the files, and group \\"${holder}\\" refers to it`)
+  expect(refused.text).not.toContain(crowd)
+  await applied(apply([group(holder, { roles: [] })]))
+  await applied(apply([group(fresh())], { stack, allow: 'deletes=2' }))
+  expect(await on.db.role.count({ where: { name } })).toBe(0)
 })

@@ -241,7 +241,8 @@ describe('the stack', () => {
     await exited(1, within(folder, ['diff', 'a.yaml'], env))
     await exited(1, within(bare, ['plan', '.', '--stack', 'other'], env))
     await exited(1, within(bare, ['plan', '.'], env))
-    expect(seen).toEqual(['corp/identität', 'corp/identität', 'corp/identität', 'other', undefined])
+    // A part of the folder is not the stack.
+    expect(seen).toEqual(['corp/identität', 'corp/identität', undefined, 'other', undefined])
   })
 
   test('is one: another --stack, --each and a wrong name are refused before anything is sent', async () => {

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { adminToken, aGroup, aRole, exited, freshFolder, listening } from '../support/kit.ts'
@@ -47,6 +47,26 @@ test('show takes the stack of gatewright.yaml, which another --stack contradicts
   await exited(1, gatewright(['apply', folder, '--stack', 'cli/other']), 'leave one out')
   await exited(1, gatewright(['apply', folder, '--each']), '--each is not for a stack')
   expect((await gatewright(['runs', ...of, '--limit', '1'])).output).toMatch(/ applied +apply cli\/stack \(/)
+})
+
+test('a part of the folder changes its objects, and leaves nothing over', async () => {
+  const other = join(folder, 'teams/a/other.yaml')
+  writeFileSync(other, JSON.stringify({ version: 1, entries: [aGroup('cli-stack-other')] }))
+  await exited(0, gatewright(['apply', folder]), '1 added')
+  const before = JSON.parse((await gatewright(['stack', 'show', ...of, '--json'])).output)
+  const planned = await exited(0, gatewright(['plan', other]), /A part of stack cli\/stack/)
+  expect(planned.output).not.toContain('left over\n')
+  await exited(0, gatewright(['apply', other]), 'unchanged')
+  expect(JSON.parse((await gatewright(['stack', 'show', ...of, '--json'])).output)).toEqual(before)
+  const [planId] = JSON.parse((await gatewright(['runs', '--mode', 'plan', '--limit', '1', '--json'])).output)
+  await exited(1, gatewright(['rollback', '--to', planId.id, '--yes']), 'was not applied')
+  await exited(
+    1,
+    gatewright(['rollback', '--to', before.run, '--stack', 'cli/other', '--yes']),
+    'is of stack cli/stack',
+  )
+  rmSync(other)
+  await exited(0, gatewright(['stack', 'forget', 'group', 'cli-stack-other', ...of]))
 })
 
 test('forget lets one object stay, which its model and name say', async () => {

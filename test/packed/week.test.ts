@@ -194,7 +194,7 @@ test('Wednesday: what another stack has is a conflict that names it', async () =
   rmSync(join(repository, 'shared/sales.yaml'))
 })
 
-test('Thursday: the last run is taken back; what others did stays', async () => {
+test('Thursday: the last run is taken back to the recorded state; what is of other stacks stays', async () => {
   const shown = await exited(2, gatewright('rollback --plan'), '2 to add, 1 to change, 0 to delete\n')
   expect(await application('ledger')).toBeNull()
   const unread = await exited(2, gatewright('rollback'), 'Nothing is applied without --yes.\n')

@@ -1,10 +1,13 @@
 import { createInterface } from 'node:readline/promises'
+import { comparedName } from '../../names.ts'
 import { flag, readArguments, readRunId, readTimeoutMs, text } from '../arguments.ts'
 import { type Client, openClient } from '../client.ts'
 import { deliver } from '../deliver.ts'
 import { UsageError } from '../exit.ts'
 import { openOutput } from '../output.ts'
+import { findProject } from '../project.ts'
 import { printPlans, printResult, printTotals } from '../report.ts'
+import { readRun } from '../runs.ts'
 import { checkedMessage, finish, redacted } from '../send.ts'
 import { readStack, stackName } from './stack.ts'
 
@@ -34,7 +37,10 @@ export async function run(args: readonly string[]): Promise<number> {
   const timeoutMs = readTimeoutMs(values.timeout)
   const output = openOutput(values)
   const client = await openClient(output, values)
-  const id = values.to === undefined ? await runBefore(client, values.stack, timeoutMs) : readRunId(values.to)
+  const id =
+    values.to === undefined
+      ? await runBefore(client, values.stack, timeoutMs)
+      : await checkedRun(client, readRunId(values.to), values.stack, timeoutMs)
   const path = `/blueprints/runs/${id}/apply/`
   const document = { file: `run ${id}`, method: 'POST', path, isYaml: false, owner: undefined, parts: [] } as const
   const common = { isReset: false, waits: true, timeoutMs } as const
@@ -55,6 +61,16 @@ async function runBefore(client: Client, sent: string | undefined, withinMs: num
   const stack = await readStack(client, await stackName(sent), withinMs)
   if (stack.run_before !== null) return stack.run_before
   throw new UsageError(`Stack ${stack.name} has no run before the last one: --to RUN names another.`)
+}
+
+/** @throws {UsageError} for a run that was not applied, and for one of another stack */
+async function checkedRun(client: Client, id: string, sent: string | undefined, withinMs: number): Promise<string> {
+  const { mode, applied, stack = null } = await readRun(client, `/blueprints/runs/${id}/`, withinMs)
+  if (mode !== 'apply' || applied !== true) throw new UsageError(`Run ${id} was not applied: nothing goes back to it.`)
+  const own = sent ?? (await findProject([]))?.stack
+  if (own !== undefined && stack !== comparedName(own))
+    throw new UsageError(`Run ${id} is of ${stack === null ? 'no stack' : `stack ${stack}`}, and not of ${own}.`)
+  return id
 }
 
 /** Asks a user at a terminal. Elsewhere nothing is applied without `--yes`. */
