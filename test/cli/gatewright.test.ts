@@ -272,7 +272,7 @@ test('what is missing is a 1: a command, files, a token, a permission', async ()
     [
       ['apply', path],
       { GATEWRIGHT_TOKEN: user.token },
-      /\(403\)\n +You may not write group "cli-usage": the permission add_group, change_group or delete_group is missing\.\n/,
+      /\(403\)\n +\S+usage\.yaml:4:5 You may not write group "cli-usage": the permission add_group, change_group or delete_group is missing\.\n/,
     ],
     [['apply', path], { GATEWRIGHT_TOKEN: 'wrong' }, /^refused .* \(401\)/],
     [['apply', join(folder, 'none.yaml')], {}, /Cannot be read \(ENOENT\)\./],

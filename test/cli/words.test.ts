@@ -33,7 +33,7 @@ test('a refusal of another owner names the option', async () => {
   expect(await there.gatewright(['apply', path, '--owner', 'team-a'])).toMatchObject({ code: 0 })
   const { code, output } = await there.gatewright(['apply', path, '--owner', 'team-b'])
   expect(code).toBe(1)
-  expect(output).toContain('. --allow-takeover applies it all the same')
+  expect(output).toContain('. --allow-takeover takes it from that owner')
   expect(output).not.toContain('Gatewright-Allow')
   expect(await there.gatewright(['apply', path, '--owner', 'team-b', '--allow-takeover'])).toMatchObject({ code: 0 })
 })

@@ -174,6 +174,8 @@ describe.each(['18', '22', '26'])('Node %s', (major) => {
         expect({ code, output }).toEqual({ code: 0, output: expect.stringMatching(/_CLIENT_ID: "/) })
       },
     ],
+    ['stack', async () => void (await exited(0, gatewright(major, ['stack'])))],
+    ['rollback', async () => void (await exited(1, gatewright(major, ['rollback']), 'Name the stack'))],
     ['show', async () => void (await exited(0, gatewright(major, ['show', `packed-${major}`]), /^ {2}last run /m))],
     [
       'token',

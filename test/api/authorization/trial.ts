@@ -25,6 +25,10 @@ export function stage(
   const { db } = there
   const asking = contentsOf(there)
 
+  /** An answer without the line that was sent, which an error repeats: it has the guess itself. */
+  const withoutSource = (text: string): string =>
+    JSON.stringify(JSON.parse(text, (name, value) => (name === 'source' ? undefined : value)))
+
   async function answerTo({ asker, headers }: Actor, ask: Ask): Promise<Answer> {
     const { method, url, body, missing, otherGuess } = ask
     const type = body === undefined || typeof body === 'string' ? {} : { 'content-type': 'application/json' }
@@ -37,7 +41,7 @@ export function stage(
     }
     if (answer.status === 403 && otherGuess !== undefined) {
       const other = await asker.send({ ...request, url, payload: otherGuess })
-      expect(other.text, 'of another guess').toBe(answer.text)
+      expect(withoutSource(other.text), 'of another guess').toBe(withoutSource(answer.text))
     }
     return answer
   }

@@ -254,6 +254,27 @@ async function providers(slug: string): Promise<void> {
   }
 }
 
+async function stacks(): Promise<void> {
+  const name = `stack-${suffix}`
+  const model = 'service_core.group' as const
+  const entries = [{ model, identifiers: { name: `kept ${suffix}` } }]
+  const body = { version: 1 as const, metadata: { name: 'a stack' }, entries }
+  const answer = await must(
+    client.PUT('/api/v3/blueprints/', { body, params: { header: { 'Gatewright-Stack': name } } }),
+  )
+  hold('the stack is there', 'applied' in answer && answer.applied)
+  const { results } = await must(client.GET('/api/v3/blueprints/stacks/'))
+  hold(
+    'it is listed',
+    results.some((stack) => stack.name === name && stack.size === 1),
+  )
+  const { members } = await must(client.GET('/api/v3/blueprints/stacks/{name}/', { params: { path: { name } } }))
+  const [{ key } = { key: '' }] = members
+  const path = '/api/v3/blueprints/stacks/{name}/members/{model}/{key}/'
+  const { response } = await client.DELETE(path, { params: { path: { name, model, key } } })
+  hold('its member stays without it', response.status === 204)
+}
+
 async function deletion(slug: string): Promise<void> {
   const path = '/api/v3/core/applications/{slug}/'
   const { response } = await client.DELETE(path, { params: { path: { slug }, query: { with_provider: true } } })
@@ -267,6 +288,7 @@ await tokens()
 const slug = await applications()
 await shipped()
 await devicesAndConsents(slug)
+await stacks()
 await providers(slug)
 await deletion(slug)
 process.stdout.write(`${JSON.stringify(calls)}\n`)
