@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import type { InjectOptions } from 'fastify'
 import { expect, test } from 'vitest'
 import type { Known } from '../support/arbitrary.ts'
-import { applyPath, type Body, example, installation, kinds, onCi } from '../support/kit.ts'
+import { applied, applyPath, type Body, example, installation, kinds, onCi } from '../support/kit.ts'
 import { type Operation, readDescription } from '../support/openapi.ts'
 import { randomRequests, type Tokens } from '../support/random-request.ts'
 
@@ -37,18 +37,22 @@ for (const slug of unused) {
   const app = { ...shape.app, name: slug, slug }
   await service.admin.put(applyPath, { ...shape, app, provider: { ...shape.provider, name: slug } })
 }
+const stack = 'a stack'
+const stacked = [{ model: 'service_rbac.role', identifiers: { name: 'stacked' } }]
+await applied(service.admin.apply(stacked, { stack }))
 const [run] = await service.db.run.findMany()
 const tokens: Tokens = { admin: await service.make.token(1), other: user.token }
 const known: Known = new Map<string, unknown[]>([
   ...membersOf(examples),
   ...Object.entries({
     id: [run?.id],
-    '{name}': [...examples.map(({ provider }) => provider.name), ...shipped],
+    '{name}': [...examples.map(({ provider }) => provider.name), ...shipped, ...Array<string>(5).fill(stack)],
     '{slug}': [...examples.map(({ app }) => app.slug), 'default-authentication', ...unused],
     group_uuid: [group.pk],
     groups_by_pk: [group.pk],
     identifier: [...identifiers, 'another'],
     'Impersonate-User': [user.username],
+    stacks: [[]],
     members_by_pk: [[1, user.pk], 1],
     ordering: ['name,-pk', '-pk', 'pk'],
     page: [1, 2],
@@ -92,6 +96,7 @@ test('any request to any operation gets an answer as described, and no server er
   const leastServed = new Map([
     ['core_applications_destroy', 5],
     ['blueprints_runs_apply_create', 0],
+    ['blueprints_stacks_members_destroy', 0],
     ['blueprints_runs_cancel_create', 0],
   ])
   const isLast = ({ operationId }: { operationId: string }) => Number(leastServed.has(operationId))

@@ -73,6 +73,8 @@ export type SeenObject = {
   readonly digest: string
   /** The keys of the providers that an application has. */
   readonly claims: readonly string[]
+  /** The stack that has it. */
+  readonly stack: string | null
 }
 
 export type Seen = {
@@ -121,7 +123,7 @@ const tables = z.object({
   objects: z.array(
     z.object({
       ...{ key: z.string(), resource: z.string(), owner: z.string().nullable(), name: z.string() },
-      ...{ digest: z.string(), claims: z.array(z.string()) },
+      ...{ digest: z.string(), claims: z.array(z.string()), stack: z.string().nullable() },
     }),
   ),
 })
@@ -143,7 +145,8 @@ const read = sql`SELECT jsonb_build_object(
       encode(key_hash, 'hex'))::text))), '[]') FROM tokens),
   'objects', (SELECT coalesce(jsonb_agg(jsonb_build_object('key', o.key, 'resource', o.resource, 'owner', o.owner, 'name', o.row->>'name',
       'digest', md5((o.row - 'provider_pk')::text), 'claims', ARRAY(SELECT b.provider_pk::text FROM backchannel_providers b
-        WHERE b.application_pk::text = o.key UNION SELECT o.row->>'provider_pk' WHERE o.row->>'provider_pk' IS NOT NULL))), '[]')
+        WHERE b.application_pk::text = o.key UNION SELECT o.row->>'provider_pk' WHERE o.row->>'provider_pk' IS NOT NULL),
+      'stack', (SELECT m.stack FROM stack_members m WHERE m.key = o.key AND m.model LIKE '%.' || o.resource))), '[]')
     FROM (SELECT pk::text, 'application', owner, to_jsonb(a) FROM applications a
       UNION ALL SELECT pk::text, kind || 'provider', owner, to_jsonb(p) FROM providers p) AS o(key, resource, owner, row))
   ) AS tables`

@@ -50,7 +50,7 @@ export function writesOf(kind: ObjectKind, { objects }: Seen, { permissions }: A
   const some = (from: readonly SeenObject[] | undefined = []) => (from.length === 0 ? undefined : pick(from))
   const fresh = {
     entries: pick([true, false]) ? [scim(name)] : [scim(name), application(name)],
-    conditions: under(owner),
+    conditions: { ...under(owner), stack: pick([null, owner]) },
   }
   switch (kind) {
     case 'submission':
@@ -76,7 +76,7 @@ export function writesOf(kind: ObjectKind, { objects }: Seen, { permissions }: A
     }
     case 'object prune': {
       const label = owner ?? 'team-one'
-      const deletes = there.filter((each) => each.owner === label).length
+      const deletes = there.filter((each) => each.stack === label).length
       const none = { model: 'service_core.application', identifiers: { slug: 'none' }, state: 'absent' } as const
       const conditions = under(label)
       const allow = { ...nothingAllowed, ...conditions.allow, deletes: pick([deletes, deletes, null]) }
