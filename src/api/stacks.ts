@@ -7,7 +7,8 @@ import type { Api } from '../http/api.ts'
 import { queryText } from '../lists/filters.ts'
 import type { Registry } from '../models/registry.ts'
 import { comparedName } from '../names.ts'
-import { allowsFor, allowsSome, stacksOf } from '../permissions.ts'
+import { stacksOf } from '../permissions.ts'
+import { allowsRow } from '../plan/effect.ts'
 import { mostStacks, readStack, readStacks, stackDetail, stackSummary } from '../views/stack.ts'
 
 /** GET /api/v3/blueprints/stacks/, GET /api/v3/blueprints/stacks/{name}/, DELETE .../members/{model}/{key}/ */
@@ -71,10 +72,9 @@ export function stackRoutes(app: Api, db: Db, registry: Registry): void {
       const model = member && registry.byName(member.model)
       if (member === undefined || model === undefined) throw noSuchStack()
       const needed = `change_${model.resource}` as const
-      const may = model.isLabelled === true ? allowsFor(actor, needed, member.owner) : allowsSome(actor, needed)
       if (stacksOf(actor)?.has(params.name) === false)
         throw new Problem('permission_denied', 'The token is bound to other stacks.')
-      if (!may)
+      if (!allowsRow(actor, needed, model, member.owner))
         throw new Problem(
           'permission_denied',
           `You may not change ${model.displayName} ${JSON.stringify(member.name)}: the permission ${needed} is missing.`,

@@ -172,14 +172,14 @@ export async function apply(
     const owner = ownerFor(finding.step, conditions)
     if (written !== undefined) audited.push({ ...written, object: objectOf(named, changes.length - 1, owner) })
   }
-  if (stack !== undefined) logs.push(...stackLines(stack, findings, actor, conditions))
+  if (stack !== undefined) logs.push(...stackLines(stack, actor, conditions))
   logs.push(...orphanLines(await orphansOf(loader, findings), actor, conditions))
   const left = leftEmpty(loader.world, findings)
   logs.push(...emptyLines(left, actor, mode))
   audited.push(...changesOfLosses(left, names))
   const errors = await superuserErrors(tx, engine, actor, findings, hadSuperuser ?? true)
   refuseIfAny([...(review?.objections ?? []), ...(errors.any ? [{ is: 'invalid', errors } as const] : [])])
-  const isRestacked = stack !== undefined && writeMembers(writes, stack, findings, deletesLeft(stack, conditions))
+  const isRestacked = stack !== undefined && writeMembers(writes, stack, deletesLeft(stack, conditions))
   const [first] = findings
   const key = first && keyOf(first)
   return {

@@ -203,8 +203,10 @@ export async function* judge(
     else yield { cause: 'skipped', step: each }
   }
   /** The rows, read again behind the locks: another transaction may have changed, renamed or deleted some of them before. */
-  const locked = async <Row extends LabelledRow>(find: () => Promise<readonly Row[]>): Promise<readonly Row[]> => {
-    const found = await find()
+  const locked = async <Row extends LabelledRow>(
+    found: readonly Row[],
+    find: () => Promise<readonly Row[]>,
+  ): Promise<readonly Row[]> => {
     if (writing === undefined || found.length === 0) return found
     await writing.lock(found)
     const isLocked = new Set(found.map(placeOf))
@@ -216,13 +218,14 @@ export async function* judge(
     const stack = await readStack(loader, name, named)
     yield { cause: 'stack', stack, objections: objectionsOf(stack, conditions, actor) }
     const isDeleted = deletesLeft(stack, conditions)
-    const left = isDeleted ? await locked(async () => (await readStack(loader, name, named)).left) : []
+    const left = isDeleted ? await locked(stack.left, async () => (await readStack(loader, name, named)).left) : []
     for (const [index, row] of left.entries()) {
       const other = index === 0 ? otherNumber(left, conditions, actor) : []
       yield* judgeStep(removal(row), 'left', [...other, ...usedElsewhere(row, actor)])
     }
   }
-  const replaced = await locked(() => replacedBy(loader, findings, conditions))
+  const findReplaced = () => replacedBy(loader, findings, conditions)
+  const replaced = await locked(await findReplaced(), findReplaced)
   for (const row of replaced) yield* judgeStep(removal(row), 'replaced')
   // The worker reads the gains of these documents: a check would not use them.
   if (writing === undefined && (isReviewed || conditions.allow.grants)) return

@@ -4,10 +4,10 @@ import { documentLimits } from '../document/document.ts'
 import { ErrorList } from '../errors.ts'
 import type { Field } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
-import { type Actor, allowsFor, allowsSome, stacksOf } from '../permissions.ts'
+import { type Actor, stacksOf } from '../permissions.ts'
 import { type LabelledRow, labelledRow, placeOf } from '../plan/claims.ts'
 import { dependenciesFirst } from '../plan/dependencies-first.ts'
-import { mayKnow } from '../plan/effect.ts'
+import { allowsRow, mayKnow } from '../plan/effect.ts'
 import { type Conditions, isReviewed } from '../plan/engine.ts'
 import type { Loader } from '../plan/load.ts'
 import { byKey, keyIn, type Look } from '../plan/look.ts'
@@ -41,8 +41,13 @@ type Member = z.output<typeof memberRow>
 /** A row that left the files. @property usedBy rows that claim it, and that stay */
 export type LeftRow = LabelledRow & { readonly under: string | null; readonly usedBy: readonly LabelledRow[] }
 
+/** A row that entries name, with the last of them, and what is recorded of it. */
+type Named = { readonly finding: Finding; readonly member: Member }
+
 export type Stack = {
   readonly name: string
+  /** The rows that entries name and that stand behind the document, by model and key. */
+  readonly named: ReadonlyMap<string, Named>
   /** What its documents so far named, by model and key. */
   readonly members: ReadonlyMap<string, Member>
   /** The rows that no entry names any more, those that refer to others of them first. */
@@ -59,20 +64,31 @@ export type OfStack = { readonly cause: 'stack'; readonly stack: Stack; readonly
 const keyOf = ({ row, identity }: Finding) => row?.pk ?? identity?.pk
 const memberKey = (model: string, key: unknown): string => `${model} ${key}`
 
-/** Whether an entry names the row, and it stands behind the document. */
-const isNamed = ({ cause, action, isForeign, ...finding }: Finding): boolean =>
-  cause === 'entry' &&
-  !isForeign &&
-  action !== 'delete' &&
-  keyOf({ cause, action, isForeign, ...finding }) !== undefined
+const placeIn = (finding: Finding): string => memberKey(finding.step.model.name, keyOf(finding))
+
+function namedBy(stack: string, findings: readonly Finding[]): ReadonlyMap<string, Named> {
+  const named = new Map<string, Named>()
+  for (const finding of findings) {
+    const { cause, action, isForeign, step } = finding
+    const key = keyOf(finding)
+    if (cause !== 'entry' || isForeign || action === 'delete' || key === undefined) continue
+    const place = placeIn(finding)
+    const { fields: before = [], retain = false } = named.get(place)?.member ?? {}
+    // An entry that leaves its row alone manages no field of it.
+    const sent = action === 'leave' ? [] : [...step.identifiers.keys(), ...step.attrs.keys()]
+    const fields = [...new Set([...before, ...sent.filter((name) => step.reset?.has(name) !== true)])].sort()
+    const isRetained = retain || step.retain === true
+    const member = { stack, model: step.model.name, key: String(key), fields, retain: isRetained, left: false }
+    named.set(place, { finding, member })
+  }
+  return named
+}
 
 /** Reads the members of a stack, and of other stacks those that the document names. */
 export async function readStack(loader: Loader, name: string, findings: readonly Finding[]): Promise<Stack> {
   const { world, reader } = loader
   const { registry } = world
-  const named = new Map(
-    findings.filter(isNamed).map((each) => [memberKey(each.step.model.name, keyOf(each)), each] as const),
-  )
+  const named = namedBy(name, findings)
   // An entry also names what it deletes.
   const there = new Map(
     findings.flatMap((each) =>
@@ -125,6 +141,7 @@ export async function readStack(loader: Loader, name: string, findings: readonly
     })
   return {
     name,
+    named,
     members,
     taken,
     left: ordered.map(({ labelled }) => ({ ...labelled, under: labelled.owner, usedBy: usedBy(placeOf(labelled)) })),
@@ -149,7 +166,7 @@ const isOfTwoSides = ({ models }: Registry, { storage }: Field): boolean =>
   models.filter((model) => linksOf(model).some(([, link]) => link.table === storage.table)).length > 1
 
 /** Whether the rows that are left over are deleted: a reviewed plan lists them, and a request acknowledges their number. */
-export const deletesLeft = ({ left }: Pick<Stack, 'left'>, conditions: Conditions): boolean =>
+export const deletesLeft = ({ left }: Stack, conditions: Conditions): boolean =>
   left.length > 0 && (isReviewed(conditions) || conditions.allow.deletes === left.length)
 
 /** Another number than the acknowledged one. Where nothing is left over, a pipeline may send its number again. */
@@ -160,10 +177,7 @@ export const otherNumber = (rows: readonly LeftRow[], { mode, allow }: Condition
 
 /** The row that the document leaves over, or lets go, without the right to delete it. */
 function withoutRight({ left, retained, name }: Stack, actor: Actor): Objection[] {
-  const isAllowed = ({ model, owner }: LabelledRow) => {
-    const needed = `delete_${model.resource}` as const
-    return model.isLabelled === true ? allowsFor(actor, needed, owner) : allowsSome(actor, needed)
-  }
+  const isAllowed = ({ model, owner }: LabelledRow) => allowsRow(actor, `delete_${model.resource}`, model, owner)
   if ([...left, ...retained].every(isAllowed)) return []
   const text = `stack ${JSON.stringify(name)} has objects that the submitter may not delete, and the document does not name them`
   return [{ is: 'stated', reason: 'permission_denied', text }]
@@ -180,16 +194,16 @@ function outOfBonds({ taken }: Stack, actor: Actor): Objection[] {
 export function objectionsOf(stack: Stack, conditions: Conditions, actor: Actor): Objection[] {
   const { left, taken, name } = stack
   const { deletes, takeover } = conditions.allow
-  const isKnown = isReviewed(conditions)
+  const isDeleted = deletesLeft(stack, conditions)
   return [
     // The judge denies each deletion.
-    ...(deletesLeft(stack, conditions) ? [] : withoutRight(stack, actor)),
+    ...(isDeleted ? [] : withoutRight(stack, actor)),
     ...outOfBonds(stack, actor),
     ...otherNumber(left, conditions, actor),
-    ...(left.length > documentLimits.entries && deletesLeft({ left }, conditions)
+    ...(isDeleted && left.length > documentLimits.entries
       ? [{ is: 'left', rows: left, acknowledged: deletes, actor } as const]
       : []),
-    ...(takeover || isKnown
+    ...(takeover || isReviewed(conditions)
       ? []
       : taken.map(({ finding, from }) => ({ is: 'stacked', effect: finding, from, stack: name }) as const)),
   ]
@@ -198,7 +212,7 @@ export function objectionsOf(stack: Stack, conditions: Conditions, actor: Actor)
 /** The error of a row that is left over while a row that stays refers to it. */
 export function usedElsewhere({ usedBy, ...row }: LeftRow, actor: Actor): Objection[] {
   if (usedBy.length === 0) return []
-  const known = usedBy.filter(({ model, owner }) => mayKnow(actor, model, owner)).slice(0, maxListed)
+  const known = knownTo(actor, usedBy).slice(0, maxListed)
   const more = usedBy.length - known.length
   const by = [...known.map(nameOf), ...(more > 0 ? [`${more} more`] : [])].join(', ')
   const errors = new ErrorList()
@@ -211,44 +225,41 @@ export function usedElsewhere({ usedBy, ...row }: LeftRow, actor: Actor): Object
 }
 
 /** The lines of the log about a stack, beside those of its entries and deletions. */
-export function stackLines(stack: Stack, findings: readonly Finding[], actor: Actor, conditions: Conditions): string[] {
-  const { name, left, retained, taken } = stack
-  const count = left.length
-  const isPlan = conditions.mode === 'plan'
-  const known = (rows: readonly LabelledRow[]) => rows.filter(({ model, owner }) => mayKnow(actor, model, owner))
-  const remedy = `Gatewright-Allow: deletes=${count}`
-  const unnamed = `no entry of stack ${JSON.stringify(name)} names`
-  const ofLeft =
-    count === 0
-      ? []
-      : !deletesLeft(stack, conditions)
-        ? [
-            ...known(left).map((row) => `${nameOf(row)} is left over: ${unnamed} it any more`),
-            `${count} left over: an apply of a reviewed plan deletes what is left over, and so does ${remedy}`,
-          ]
-        : isPlan
-          ? [`${count} left over, which ${unnamed} any more: an apply of this plan deletes them, and so does ${remedy}`]
-          : []
+export function stackLines(stack: Stack, actor: Actor, conditions: Conditions): string[] {
+  const { name, retained, taken } = stack
+  const [leaves, stays] = conditions.mode === 'plan' ? ['would leave', 'would stay'] : ['left', 'stays']
+  const text = `stack ${JSON.stringify(name)}`
   return limited([
-    ...taken.map(
-      ({ finding, from }) => `${rowName(finding)} ${isPlan ? 'would leave' : 'left'} stack ${JSON.stringify(from)}`,
-    ),
-    ...noLongerManaged(stack, findings),
-    ...ofLeft,
-    ...known(retained).map(
-      (row) =>
-        `${nameOf(row)} ${isPlan ? 'would stay' : 'stays'} without stack ${JSON.stringify(name)}: its entry had retain`,
-    ),
+    ...taken.map(({ finding, from }) => `${rowName(finding)} ${leaves} stack ${JSON.stringify(from)}`),
+    ...noLongerManaged(stack),
+    ...leftLines(stack, actor, conditions),
+    ...knownTo(actor, retained).map((row) => `${nameOf(row)} ${stays} without ${text}: its entry had retain`),
   ])
 }
 
+const knownTo = (actor: Actor, rows: readonly LabelledRow[]) =>
+  rows.filter(({ model, owner }) => mayKnow(actor, model, owner))
+
+function leftLines(stack: Stack, actor: Actor, conditions: Conditions): string[] {
+  const { name, left } = stack
+  const { length } = left
+  const unnamed = `no entry of stack ${JSON.stringify(name)} names`
+  const remedy = `Gatewright-Allow: deletes=${length}`
+  if (length === 0) return []
+  if (!deletesLeft(stack, conditions))
+    return [
+      ...knownTo(actor, left).map((row) => `${nameOf(row)} is left over: ${unnamed} it any more`),
+      `${length} left over: an apply of a reviewed plan deletes what is left over, and so does ${remedy}`,
+    ]
+  if (conditions.mode !== 'plan') return []
+  return [`${length} left over, which ${unnamed} any more: an apply of this plan deletes them, and so does ${remedy}`]
+}
+
 /** A line for each row with fields that the document before named, and that this one does not name. */
-function noLongerManaged({ members }: Stack, findings: readonly Finding[]): string[] {
-  const named = fieldsNamed(findings)
-  const last = new Map(findings.filter(isNamed).map((each) => [placeIn(each), each]))
-  return [...last].flatMap(([place, finding]) => {
+function noLongerManaged({ members, named }: Stack): string[] {
+  return [...named].flatMap(([place, { finding, member }]) => {
     const { step, values, isHidden } = finding
-    const gone = (members.get(place)?.fields ?? []).filter((field) => named.get(place)?.has(field) !== true)
+    const gone = (members.get(place)?.fields ?? []).filter((field) => !member.fields.includes(field))
     const texts = gone.flatMap((name) => {
       const field = step.model.fields.get(name)
       const value = values[name] ?? null
@@ -260,44 +271,20 @@ function noLongerManaged({ members }: Stack, findings: readonly Finding[]): stri
   })
 }
 
-const placeIn = (finding: Finding): string => memberKey(finding.step.model.name, keyOf(finding))
-
-function fieldsNamed(findings: readonly Finding[]): ReadonlyMap<string, ReadonlySet<string>> {
-  const named = new Map<string, Set<string>>()
-  for (const finding of findings.filter(isNamed)) {
-    const { step, action } = finding
-    const fields = named.getOrInsertComputed(placeIn(finding), () => new Set())
-    // An entry that leaves its row alone manages no field of it.
-    if (action === 'leave') continue
-    for (const name of [...step.identifiers.keys(), ...step.attrs.keys()])
-      if (step.reset?.has(name) !== true) fields.add(name)
-  }
-  return named
-}
-
 /**
  * Records the members of the stack behind the document, as far as they differ.
  *
  * @param isDeleted whether the rows that are left over were deleted
  * @returns whether anything differs
  */
-export function writeMembers(writes: Writes, stack: Stack, findings: readonly Finding[], isDeleted: boolean): boolean {
-  const { name, members, left } = stack
-  const named = fieldsNamed(findings)
-  const retained = new Set(findings.filter((each) => isNamed(each) && each.step.retain === true).map(placeIn))
-  const next = new Map<string, Member>()
-  for (const finding of findings.filter(isNamed)) {
-    const place = placeIn(finding)
-    const fields = [...(named.get(place) ?? [])].sort()
-    const [model, key, retain] = [finding.step.model.name, String(keyOf(finding)), retained.has(place)]
-    next.set(place, { stack: name, model, key, fields, retain, left: false })
-  }
-  const changed = [...next].flatMap(([place, member]) =>
+export function writeMembers(writes: Writes, stack: Stack, isDeleted: boolean): boolean {
+  const { name, named, members, left } = stack
+  const changed = [...named].flatMap(([place, { member }]) =>
     isDeepStrictEqual(member, members.get(place)) ? [] : [member],
   )
   const kept = isDeleted ? [] : left.flatMap(({ model, pk }) => members.get(memberKey(model.name, pk)) ?? [])
   const marked = kept.filter((member) => !member.left)
-  const gone = [...members].flatMap(([place, member]) => (next.has(place) || kept.includes(member) ? [] : [member]))
+  const gone = [...members].flatMap(([place, member]) => (named.has(place) || kept.includes(member) ? [] : [member]))
   if (changed.length + marked.length + gone.length === 0) return false
   const keysIn = (rows: readonly Member[]) => [rows.map(({ model }) => model), rows.map(({ key }) => key)]
   // What this document does not name is written only while the stack still has it: another may have taken it over.

@@ -35,7 +35,7 @@ export const problemLines = (file: string, { errors, message }: Problem): string
         return `${at}${text.replace(/^The blueprint /, 'The file ')}`
       })
 
-/** A mapping of at most so many entries. @param why why a name may not have its value */
+/** A mapping with a limit of entries. @param why returns the reason against a name with its value */
 export const mapping = <Value extends z.ZodType>(
   value: Value,
   most: number,

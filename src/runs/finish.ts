@@ -5,7 +5,7 @@ import type { Statement } from '../db/raw.ts'
 import type { Keyring } from '../db/seal.ts'
 import type { ErrorDetail } from '../errors.ts'
 import { sealedColumn, type WorkerRun } from './ledger.ts'
-import { conditionsOf, submitterOf } from './options.ts'
+import { submitterOf } from './options.ts'
 
 /** The end of a run in the ledger, with its result, and the ends of its attempts. */
 
@@ -32,7 +32,9 @@ export type RunResult = {
   readonly actorName: string
   /** The `causeText` of a failure. */
   readonly cause?: string
-  /** Whether the members of its stack differ from those before. */
+  /** Its stack; null without one. */
+  readonly stack?: string | null
+  /** Whether the members of the stack differ from those before. */
   readonly isRestacked?: boolean
 }
 
@@ -41,7 +43,7 @@ type Ledger = { readonly keyring: Keyring; readonly runSecretsHours: number }
 /** Ends a run that the transaction has locked. Writes its result, and the audit row when it was applied. */
 export function finishRun(tx: EngineTx, { keyring, runSecretsHours }: Ledger, run: WorkerRun, result: RunResult): void {
   const { state, document = null, applied, reason, digests, planTag = null, cause = null, errors = [] } = result
-  const { audited, generated, actorName, logs, changes, isRestacked = false } = result
+  const { audited, generated, actorName, logs, changes, stack = null, isRestacked = false } = result
   const sealed =
     Object.keys(generated).length === 0
       ? null
@@ -57,7 +59,6 @@ export function finishRun(tx: EngineTx, { keyring, runSecretsHours }: Ledger, ru
     return
   }
   if (document !== null && audited.length === 0) dropEarlierCopies(tx, run.id, document)
-  const { stack } = conditionsOf(run)
   if (stack !== null)
     tx.send({
       // To go back to a run with the same document would change nothing.

@@ -142,7 +142,8 @@ async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun, onProgress
   const { actor, stands, ...rest } = result
   const standing = stands && plan ? [await standsLine(tx, stands, submitter, plan.at)] : []
   const outcome = { ...rest, state: 'done', reason: null, actorName: actor.username, document } as const
-  if (!isPlan) return { ...outcome, applied: true, digests: [], logs: [...result.logs, ...standing] }
+  if (!isPlan)
+    return { ...outcome, stack: conditions.stack, applied: true, digests: [], logs: [...result.logs, ...standing] }
   tx.send({ text: 'ROLLBACK TO SAVEPOINT planned', values: [] })
   const planTag = planTagOf(engine.keyring, document, result.digests, conditions)
   return {

@@ -9,7 +9,7 @@ import type { Headers } from '../http/headers.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Actor } from '../permissions.ts'
 import { compile } from '../plan/compile.ts'
-import type { Conditions } from '../plan/engine.ts'
+import { type Conditions, isReviewed } from '../plan/engine.ts'
 import { withAuthors } from '../rights/actor.ts'
 import { authorsOf, documentOf, type FormerRun, readFormerRun } from '../runs/documents.ts'
 import { mayReadRun, noSuchRun } from '../runs/options.ts'
@@ -74,8 +74,7 @@ export async function submitFormer(
       ...(without.length > 0 && { without }),
     }
     const isOfAnother = actor.authors?.some(({ pk }) => pk !== actor.pk) === true
-    if (isOfAnother && conditions.mode === 'apply' && conditions.reviewed === null)
-      throw new Problem('conflict', unreviewed)
+    if (isOfAnother && !isReviewed(conditions)) throw new Problem('conflict', unreviewed)
     const { steps, errors: found } = compileAsSent(former, blueprint, registry, conditions)
     const title = former.title.replace(/^\w+/, conditions.mode)
     const { id, kind, slug } = former

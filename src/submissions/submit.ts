@@ -65,7 +65,7 @@ export async function submit(
   }
 }
 
-/** The runs of a stack are told apart by their messages. */
+/** The title of a run of a stack has the stack and the message. */
 const titleOf = ({ title, conditions: { mode, stack } }: Submission, { message }: Delivery): string =>
   stack === null ? title : [`${mode} ${stack}`, ...(message === null ? [] : [message])].join(': ').slice(0, mostOfTitle)
 

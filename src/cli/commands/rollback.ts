@@ -5,11 +5,10 @@ import { type Client, openClient } from '../client.ts'
 import { deliver } from '../deliver.ts'
 import { UsageError } from '../exit.ts'
 import { openOutput } from '../output.ts'
-import { findProject } from '../project.ts'
 import { printPlans, printResult, printTotals } from '../report.ts'
 import { readRun } from '../runs.ts'
 import { checkedMessage, finish, redacted } from '../send.ts'
-import { readStack, stackName } from './stack.ts'
+import { knownStack, readStack, stackName } from './stack.ts'
 
 /** `gatewright rollback`: goes back to a former run. */
 
@@ -67,7 +66,7 @@ async function runBefore(client: Client, sent: string | undefined, withinMs: num
 async function checkedRun(client: Client, id: string, sent: string | undefined, withinMs: number): Promise<string> {
   const { mode, applied, stack = null } = await readRun(client, `/blueprints/runs/${id}/`, withinMs)
   if (mode !== 'apply' || applied !== true) throw new UsageError(`Run ${id} was not applied: nothing goes back to it.`)
-  const own = sent ?? (await findProject([]))?.stack
+  const own = await knownStack(sent)
   if (own !== undefined && stack !== comparedName(own))
     throw new UsageError(`Run ${id} is of ${stack === null ? 'no stack' : `stack ${stack}`}, and not of ${own}.`)
   return id

@@ -36,9 +36,13 @@ const member = z.looseObject({
 })
 const detail = summary.extend({ members: z.array(member) })
 
+/** The stack that the caller names, or gatewright.yaml. */
+export const knownStack = async (sent: string | undefined): Promise<string | undefined> =>
+  sent ?? (await findProject([]))?.stack
+
 /** @throws {UsageError} without one */
 export async function stackName(sent: string | undefined): Promise<string> {
-  const name = sent ?? (await findProject([]))?.stack
+  const name = await knownStack(sent)
   if (name === undefined) throw new UsageError('Name the stack: --stack NAME, or stack in gatewright.yaml.')
   return name
 }
