@@ -75,7 +75,11 @@ export function writesOf(kind: ObjectKind, { objects }: Seen, { permissions }: A
       return { entries: [{ ...byKey(object), attrs: { backchannel_providers: linked } }], conditions: of(object) }
     }
     case 'object prune': {
-      const label = owner ?? 'team-one'
+      const isOwn = ({ resource, owner }: SeenObject) =>
+        has(permissions, `delete_${resource}${owner === null ? '' : `@${owner}`}`)
+      const stacks = there.flatMap((each) => (each.stack !== null && isOwn(each) ? [each.stack] : []))
+      if (stacks.length === 0) return { ...fresh, conditions: { ...fresh.conditions, stack: owner ?? 'team-one' } }
+      const label = pick(stacks)
       const deletes = there.filter((each) => each.stack === label).length
       const none = { model: 'service_core.application', identifiers: { slug: 'none' }, state: 'absent' } as const
       const conditions = under(label)

@@ -111,7 +111,8 @@ async function step(made: World, before: Seen, pick: Pick, count: Count, held: H
   const found = violations(before, after, caller, typeof outcome === 'object' ? outcome.token : undefined)
   if (found.length > 0) expect.fail(`${found} after ${kind} by ${hands.pk} as ${actor.pk}: ${JSON.stringify(what)}`)
   if (typeof outcome === 'object') hands.viewed.push({ secret: outcome.key, token: outcome.token })
-  count[kind] += 1
+  // A stack without objects is filled first.
+  count[kind === 'object prune' && after.objects.size >= before.objects.size ? 'submission' : kind] += 1
   if (tried !== null && key !== hands.own) count['by key'] += 1
   if (actor.ceiling !== undefined) count['below a ceiling'] += 1
   if (caller.isImpersonating) count.impersonating += 1
