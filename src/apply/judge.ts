@@ -23,7 +23,7 @@ import { describeChange, givenBy, lookedAt } from './changes.ts'
 import { type Finding, type Given, type Objection, type Refused, reasonOf, type Skipped } from './finding.ts'
 import { removal, replacedBy } from './follow.ts'
 import { claimedWithout, ownersConcerned, ownershipOf } from './ownership.ts'
-import { deletesLeft, type OfStack, objectionsOf, otherNumber, readStack, usedElsewhere } from './stack.ts'
+import { deletesLeft, type OfStack, objectionsOf, otherNumber, readStack } from './stack.ts'
 import { rowName } from './words.ts'
 
 type Cause = Finding['cause']
@@ -79,6 +79,7 @@ export async function* judge(
     return
   }
   const findings: Finding[] = []
+  const skipped: Step[] = []
   const said = new RowsNamed()
   let entry = 0
   const ids = new Set(steps.map(({ id }) => id))
@@ -200,7 +201,10 @@ export async function* judge(
     await takeTurns()
     const step = await resolver.walk(() => resolver.evaluateConditions(each))
     if (step !== null) yield* judgeStep(step, 'entry')
-    else yield { cause: 'skipped', step: each }
+    else {
+      skipped.push(each)
+      yield { cause: 'skipped', step: each }
+    }
   }
   /** The rows, read again behind the locks: another transaction may have changed, renamed or deleted some of them before. */
   const locked = async <Row extends LabelledRow>(
@@ -214,15 +218,14 @@ export async function* judge(
   }
   const { stack: name } = conditions
   if (name !== null) {
-    const named = [...findings]
-    const stack = await readStack(loader, name, named)
+    const asked = { actor, conditions, findings: [...findings], skipped }
+    const stack = await readStack(loader, name, asked)
     yield { cause: 'stack', stack, objections: objectionsOf(stack, conditions, actor) }
+    const findLeft = async () => (await readStack(loader, name, asked)).left
     const isDeleted = deletesLeft(stack, conditions)
-    const left = isDeleted ? await locked(stack.left, async () => (await readStack(loader, name, named)).left) : []
-    for (const [index, row] of left.entries()) {
-      const other = index === 0 ? otherNumber(left, conditions, actor) : []
-      yield* judgeStep(removal(row), 'left', [...other, ...usedElsewhere(row, actor)])
-    }
+    const left = isDeleted ? await locked(stack.left, findLeft) : stack.left
+    yield { cause: 'refused', objections: otherNumber(left, conditions, actor) }
+    for (const row of isDeleted ? left : []) yield* judgeStep({ ...removal(row), isHeld: true }, 'left')
   }
   const findReplaced = () => replacedBy(loader, findings, conditions)
   const replaced = await locked(await findReplaced(), findReplaced)

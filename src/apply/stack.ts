@@ -1,23 +1,22 @@
 import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
+import type { EngineReader } from '../db/engine-tx.ts'
 import { documentLimits } from '../document/document.ts'
-import { ErrorList } from '../errors.ts'
-import type { Field } from '../models/define.ts'
-import type { Registry } from '../models/registry.ts'
 import { type Actor, stacksOf } from '../permissions.ts'
 import { type LabelledRow, labelledRow, placeOf } from '../plan/claims.ts'
 import { dependenciesFirst } from '../plan/dependencies-first.ts'
 import { allowsRow, mayKnow } from '../plan/effect.ts'
 import { type Conditions, isReviewed } from '../plan/engine.ts'
 import type { Loader } from '../plan/load.ts'
-import { byKey, keyIn, type Look } from '../plan/look.ts'
-import { referringTo } from '../plan/referrers.ts'
+import { byKey, keyIn } from '../plan/look.ts'
+import { ownLooks } from '../plan/looks.ts'
 import { isSame } from '../plan/same-value.ts'
-import { linksOf, type Row } from '../plan/statements.ts'
+import type { Step } from '../plan/step.ts'
 import { storedKeys } from '../plan/storage.ts'
+import { asText, shortText } from '../sides.ts'
 import type { Finding, Objection } from './finding.ts'
 import { limited } from './unclaimed.ts'
-import { maxListed, nameOf, rowName } from './words.ts'
+import { nameOf, rowName } from './words.ts'
 import type { Writes } from './writes.ts'
 
 /**
@@ -38,8 +37,8 @@ const columns = 'm.stack, m.model, m.key, m.fields, m.retain, m.left_at IS NOT N
 
 type Member = z.output<typeof memberRow>
 
-/** A row that left the files. @property usedBy rows that claim it, and that stay */
-export type LeftRow = LabelledRow & { readonly under: string | null; readonly usedBy: readonly LabelledRow[] }
+/** A row that left the files. */
+export type LeftRow = LabelledRow & { readonly under: string | null }
 
 /** A row that entries name, with the last of them, and what is recorded of it. */
 type Named = { readonly finding: Finding; readonly member: Member }
@@ -50,12 +49,18 @@ export type Stack = {
   readonly named: ReadonlyMap<string, Named>
   /** What its documents so far named, by model and key. */
   readonly members: ReadonlyMap<string, Member>
-  /** The rows that no entry names any more, those that refer to others of them first. */
+  /** The rows that no entry names any more, and that may be deleted: those that refer to others of them first. */
   readonly left: readonly LeftRow[]
-  /** The same, of entries with `retain`: they stay without the stack. */
+  /** Others that no entry names: they stood at the former run whose document is applied again. */
+  readonly stood: readonly LabelledRow[]
+  /** Others that no entry names, and that the submitter may not delete: they stay members as they are. */
+  readonly denied: readonly LabelledRow[]
+  /** Others that no entry names, of entries with `retain`: they stay without the stack. */
   readonly retained: readonly LabelledRow[]
   /** The named rows that other stacks have. */
   readonly taken: readonly { readonly finding: Finding; readonly from: string }[]
+  /** By model and key, the members of entries whose conditions are false. */
+  readonly skipped: ReadonlySet<string>
 }
 
 /** The stack of the document, once all entries are judged. */
@@ -84,8 +89,20 @@ function namedBy(stack: string, findings: readonly Finding[]): ReadonlyMap<strin
   return named
 }
 
+type Asked = {
+  readonly actor: Actor
+  readonly conditions: Conditions
+  readonly findings: readonly Finding[]
+  /** The entries whose conditions are false: their rows stay members as they are. */
+  readonly skipped: readonly Step[]
+}
+
 /** Reads the members of a stack, and of other stacks those that the document names. */
-export async function readStack(loader: Loader, name: string, findings: readonly Finding[]): Promise<Stack> {
+export async function readStack(
+  loader: Loader,
+  name: string,
+  { actor, conditions, findings, skipped: steps }: Asked,
+): Promise<Stack> {
   const { world, reader } = loader
   const { registry } = world
   const named = namedBy(name, findings)
@@ -111,18 +128,21 @@ export async function readStack(loader: Loader, name: string, findings: readonly
   })
   const gone = [...members].flatMap(([place, member]) => {
     const model = registry.byName(member.model)
-    return named.has(place) || model === undefined ? [] : [{ member, model, look: byKey(model, member.key) }]
+    return named.has(place) || model === undefined ? [] : [{ place, member, model, look: byKey(model, member.key) }]
   })
-  await loader.load({ looks: gone.map(({ look }) => look), isAgain: true })
-  const standing = gone.flatMap(({ member, model }) => {
-    const row = world.row(model.table, keyIn(member.key))
-    return row === undefined ? [] : [{ row, member, labelled: labelledRow(model, row) }]
+  const ofSkipped = gone.length === 0 ? [] : steps.flatMap((step) => ownLooks(step, step.identifiers))
+  await loader.load({ looks: [...gone.map(({ look }) => look), ...ofSkipped], isAgain: true })
+  const skipped = new Set(ofSkipped.flatMap((look) => world.find(look).map(({ pk }) => memberKey(look.model.name, pk))))
+  const standing = gone.flatMap(({ place, member, model }) => {
+    const row = skipped.has(place) ? undefined : world.row(model.table, keyIn(member.key))
+    return row === undefined ? [] : [{ place, row, member, labelled: labelledRow(model, row) }]
   })
-  const left = new Map(
-    standing.filter(({ member }) => !member.retain).map((each) => [placeOf(each.labelled), each] as const),
-  )
-  const claims = new Map([...left].map(([place, { labelled }]) => [place, usingLooks(registry, labelled)]))
-  await loader.load({ looks: [...claims.values()].flat(), isAgain: true })
+  const since = conditions.since === undefined ? undefined : await createdSince(reader, conditions.since, standing)
+  const rowsOf = Map.groupBy(standing, ({ place, member, labelled: { model, owner } }) => {
+    if (!allowsRow(actor, `delete_${model.resource}`, model, owner)) return 'denied'
+    return member.retain ? 'retained' : since?.has(place) === false ? 'stood' : 'left'
+  })
+  const left = new Map((rowsOf.get('left') ?? []).map((each) => [placeOf(each.labelled), each] as const))
   const ordered = dependenciesFirst(left.values(), ({ row, labelled: { model } }) =>
     [...model.fields.values()].flatMap((field) =>
       field.reference === undefined
@@ -130,40 +150,35 @@ export async function readStack(loader: Loader, name: string, findings: readonly
         : storedKeys(field, row).flatMap((key) => left.get(`${world.tableOf(field.reference)} ${key}`) ?? []),
     ),
   ).reverse()
-  const usedBy = (place: string): LabelledRow[] =>
-    (claims.get(place) ?? []).flatMap((look) => {
-      const using: Row[] = world.find(look)
-      const all = using.flatMap((row) => {
-        const model = world.modelOf(look.model.table, row)
-        return model === undefined ? [] : [labelledRow(model, row)]
-      })
-      return all.filter((row) => !left.has(placeOf(row)))
-    })
+  const labelled = (of: 'denied' | 'retained' | 'stood') => (rowsOf.get(of) ?? []).map((each) => each.labelled)
   return {
     name,
     named,
     members,
     taken,
-    left: ordered.map(({ labelled }) => ({ ...labelled, under: labelled.owner, usedBy: usedBy(placeOf(labelled)) })),
-    retained: standing.filter(({ member }) => member.retain).map(({ labelled }) => labelled),
+    skipped,
+    left: ordered.map(({ labelled }) => ({ ...labelled, under: labelled.owner })),
+    stood: labelled('stood'),
+    denied: labelled('denied'),
+    retained: labelled('retained'),
   }
 }
 
-/**
- * The questions for rows that use a row. The judge refuses those that it finds by references that hold. Members of a group are on
- * both sides of their link, and what belongs to a user goes with the user.
- */
-const usingLooks = (registry: Registry, { model: { table }, pk }: LabelledRow): Look[] =>
-  referringTo(registry, table).flatMap(({ model, field }) => {
-    const { reference, storage, name } = field
-    const isOther =
-      reference.holds === true || storage.in === 'settings' || name === model.owner || isOfTwoSides(registry, field)
-    return isOther ? [] : [{ model, field, columns: [], values: [String(pk)], most: maxListed + 1 }]
-  })
+const placeRow = z.object({ place: z.string() })
 
-const isOfTwoSides = ({ models }: Registry, { storage }: Field): boolean =>
-  storage.in === 'link' &&
-  models.filter((model) => linksOf(model).some(([, link]) => link.table === storage.table)).length > 1
+/** The rows, by model and key, that were created after a moment, as far as changes are recorded. */
+async function createdSince(
+  reader: EngineReader,
+  moment: string,
+  rows: readonly { readonly place: string }[],
+): Promise<ReadonlySet<string>> {
+  const found = await reader.query(placeRow, {
+    text: `SELECT c.model || ' ' || c.key AS place FROM object_changes c WHERE c.objects && $1::text[] AND c.action = 'create'
+      AND c.at > $2::timestamptz AND c.model || ' ' || c.key = ANY ($1)`,
+    values: [rows.map(({ place }) => place), moment],
+  })
+  return new Set(found.map(({ place }) => place))
+}
 
 /** Whether the rows that are left over are deleted: a reviewed plan lists them, and a request acknowledges their number. */
 export const deletesLeft = ({ left }: Stack, conditions: Conditions): boolean =>
@@ -174,14 +189,6 @@ export const otherNumber = (rows: readonly LeftRow[], { mode, allow }: Condition
   mode === 'apply' && allow.deletes !== null && rows.length > 0 && allow.deletes !== rows.length
     ? [{ is: 'left', rows, acknowledged: allow.deletes, actor }]
     : []
-
-/** The row that the document leaves over, or lets go, without the right to delete it. */
-function withoutRight({ left, retained, name }: Stack, actor: Actor): Objection[] {
-  const isAllowed = ({ model, owner }: LabelledRow) => allowsRow(actor, `delete_${model.resource}`, model, owner)
-  if ([...left, ...retained].every(isAllowed)) return []
-  const text = `stack ${JSON.stringify(name)} has objects that the submitter may not delete, and the document does not name them`
-  return [{ is: 'stated', reason: 'permission_denied', text }]
-}
 
 /** A token that is bound to stacks takes nothing over from others. */
 function outOfBonds({ taken }: Stack, actor: Actor): Objection[] {
@@ -196,10 +203,7 @@ export function objectionsOf(stack: Stack, conditions: Conditions, actor: Actor)
   const { deletes, takeover } = conditions.allow
   const isDeleted = deletesLeft(stack, conditions)
   return [
-    // The judge denies each deletion.
-    ...(isDeleted ? [] : withoutRight(stack, actor)),
     ...outOfBonds(stack, actor),
-    ...otherNumber(left, conditions, actor),
     ...(isDeleted && left.length > documentLimits.entries
       ? [{ is: 'left', rows: left, acknowledged: deletes, actor } as const]
       : []),
@@ -209,30 +213,19 @@ export function objectionsOf(stack: Stack, conditions: Conditions, actor: Actor)
   ]
 }
 
-/** The error of a row that is left over while a row that stays refers to it. */
-export function usedElsewhere({ usedBy, ...row }: LeftRow, actor: Actor): Objection[] {
-  if (usedBy.length === 0) return []
-  const known = knownTo(actor, usedBy).slice(0, maxListed)
-  const more = usedBy.length - known.length
-  const by = [...known.map(nameOf), ...(more > 0 ? [`${more} more`] : [])].join(', ')
-  const errors = new ErrorList()
-  errors.add(
-    [],
-    'in_use',
-    `${nameOf(row)} left the files, and ${by} refers to it: change or delete that first, or put the entry back with retain.`,
-  )
-  return [{ is: 'invalid', errors }]
-}
-
 /** The lines of the log about a stack, beside those of its entries and deletions. */
 export function stackLines(stack: Stack, actor: Actor, conditions: Conditions): string[] {
-  const { name, retained, taken } = stack
+  const { name, retained, taken, stood, denied } = stack
   const [leaves, stays] = conditions.mode === 'plan' ? ['would leave', 'would stay'] : ['left', 'stays']
   const text = `stack ${JSON.stringify(name)}`
   return limited([
     ...taken.map(({ finding, from }) => `${rowName(finding)} ${leaves} stack ${JSON.stringify(from)}`),
     ...noLongerManaged(stack),
     ...leftLines(stack, actor, conditions),
+    ...knownTo(actor, stood).map((row) => `${nameOf(row)} is left over, as it was behind the former run`),
+    ...knownTo(actor, denied).map(
+      (row) => `${nameOf(row)} ${stays} in ${text}: no entry names it, and the submitter may not delete it`,
+    ),
     ...knownTo(actor, retained).map((row) => `${nameOf(row)} ${stays} without ${text}: its entry had retain`),
   ])
 }
@@ -265,7 +258,7 @@ function noLongerManaged({ members, named }: Stack): string[] {
       const value = values[name] ?? null
       if (field === undefined || isHidden || isSame(field, field.initial ?? null, value)) return []
       const isPlain = field.reference === undefined && !field.secret
-      return [`${name} is no longer managed, keeps ${isPlain ? JSON.stringify(value) : 'its value'}`]
+      return [`${name} is no longer managed, keeps ${isPlain ? shortText(asText(value)) : 'its value'}`]
     })
     return texts.length === 0 ? [] : [`${rowName(finding)}: ${texts.join(', ')}`]
   })
@@ -278,13 +271,18 @@ function noLongerManaged({ members, named }: Stack): string[] {
  * @returns whether anything differs
  */
 export function writeMembers(writes: Writes, stack: Stack, isDeleted: boolean): boolean {
-  const { name, named, members, left } = stack
+  const { name, named, members, skipped, left, stood, denied } = stack
   const changed = [...named].flatMap(([place, { member }]) =>
     isDeepStrictEqual(member, members.get(place)) ? [] : [member],
   )
-  const kept = isDeleted ? [] : left.flatMap(({ model, pk }) => members.get(memberKey(model.name, pk)) ?? [])
-  const marked = kept.filter((member) => !member.left)
-  const gone = [...members].flatMap(([place, member]) => (named.has(place) || kept.includes(member) ? [] : [member]))
+  const membersOf = (rows: readonly LabelledRow[]) =>
+    rows.flatMap(({ model, pk }) => members.get(memberKey(model.name, pk)) ?? [])
+  const unnamed = membersOf(isDeleted ? stood : [...left, ...stood])
+  const marked = unnamed.filter((member) => !member.left)
+  const stay = new Set([...unnamed, ...membersOf(denied)])
+  const gone = [...members].flatMap(([place, member]) =>
+    named.has(place) || skipped.has(place) || stay.has(member) ? [] : [member],
+  )
   if (changed.length + marked.length + gone.length === 0) return false
   const keysIn = (rows: readonly Member[]) => [rows.map(({ model }) => model), rows.map(({ key }) => key)]
   // What this document does not name is written only while the stack still has it: another may have taken it over.

@@ -53,6 +53,8 @@ export type Conditions = {
   readonly replaceProvider: boolean
   /** `Gatewright-Stack`: what the document names belongs to this stack; null without one. */
   readonly stack: string | null
+  /** When the former run ended whose document is applied again, in ISO 8601: what stood then is not deleted as left over. */
+  readonly since?: string | undefined
   /** `reset=true`: fields that the document does not name go back to their defaults. */
   readonly reset: boolean
   /** The indexes of entries of a former document that its run skipped or left. They are no part of it. */

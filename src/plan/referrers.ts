@@ -4,7 +4,7 @@ import type { Diff, Entry } from './diff.ts'
 import { byKey } from './look.ts'
 import { sentAs } from './named.ts'
 import { onlyOf } from './references.ts'
-import { type Key, labelColumn, type Row } from './statements.ts'
+import { type Key, labelColumn, linksOf, type Row } from './statements.ts'
 import { nameSent } from './step.ts'
 import { toMaskedValues } from './storage.ts'
 
@@ -25,12 +25,13 @@ const mostNamed = 20
 function referrersOf(
   { resolver, step: { model } }: Entry,
   pk: Key,
-  concerns: (reference: Reference, field: Field) => boolean,
+  concerns: (reference: Reference, referring: Referring) => boolean,
 ): Referrer[] {
   const { world } = resolver
   const all = referringTo(world.registry, model.table)
-  return all.flatMap(({ model, field }) => {
-    if (!concerns(field.reference, field)) return []
+  return all.flatMap((referring) => {
+    const { model, field } = referring
+    if (!concerns(field.reference, referring)) return []
     const look = { model, field, columns: [], values: [String(pk)], most: mostRead + 1 } as const
     const rows = world.find(look).sort(byPk)
     return rows.map((row) => ({ model, field, name: resolver.nameOf(model, row), values: toMaskedValues(model, row) }))
@@ -47,16 +48,22 @@ export function checkReferrers(entry: Entry, { action, changed, values, before }
   const { model, path } = step
   const { pk } = row
   if (action === 'delete') {
-    const holding = referrersOf(entry, pk, (reference, { storage }) => {
-      return reference.holds === true || storage.in === 'settings'
+    const holding = referrersOf(entry, pk, ({ holds }, referring) => {
+      if (holds === true || referring.field.storage.in === 'settings') return true
+      return step.isHeld === true && !goesWith(world.registry, referring)
     })
+    const remedy = step.isHeld === true ? ', or let it stay without its stack (gatewright stack forget)' : ''
     const name = resolver.nameOf(model, row) ?? nameSent(step)
     let left = mostNamed
     for (const [field, by] of Map.groupBy(holding, (each) => each.field.name)) {
       const is = by.some((each) => each.field.reference.many) ? 'is one of the' : 'is the'
       const named = by.flatMap((each) => each.name ?? []).slice(0, left)
       left -= named.length
-      errors.add(path, 'in_use', `${name} ${is} ${field} of ${listOf(named, by)}: change or delete that first.`)
+      errors.add(
+        path,
+        'in_use',
+        `${name} ${is} ${field} of ${listOf(named, by)}: change or delete that first${remedy}.`,
+      )
     }
   }
   if (action !== 'update') return
@@ -81,6 +88,12 @@ export function checkReferrers(entry: Entry, { action, changed, values, before }
     return
   }
 }
+
+/** What belongs to a user goes with the user, and members of a group are on both sides of their link. */
+const goesWith = ({ models }: Registry, { model, field: { name, storage } }: Referring): boolean =>
+  name === model.owner ||
+  (storage.in === 'link' &&
+    models.filter((each) => linksOf(each).some(([, { table }]) => table === storage.table)).length > 1)
 
 const referringText = ({ name, model, field }: Referrer) =>
   `${name ?? `a ${model.displayName}`} refers to it in ${field.name}`
@@ -131,7 +144,7 @@ function referringFields({ models, targets }: Registry): ReadonlyMap<string, rea
   return Map.groupBy(referring, ({ field }) => targets.get(field.reference.target)?.table ?? '')
 }
 
-export const referringTo = (registry: Registry, table: string): readonly Referring[] =>
+const referringTo = (registry: Registry, table: string): readonly Referring[] =>
   known.getOrInsertComputed(registry, referringFields).get(table) ?? []
 
 const known = new WeakMap<Registry, ReadonlyMap<string, readonly Referring[]>>()

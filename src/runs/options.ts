@@ -11,6 +11,7 @@ const conditionsSchema = z.object({
   createOnly: z.boolean().default(false),
   replaceProvider: z.boolean().default(false),
   stack: z.string().nullable().default(null),
+  since: z.iso.datetime().optional(),
   reset: z.boolean().default(false),
   expectedKeys: z.record(z.string(), z.number()).default({}),
   without: z.array(z.int()).optional(),

@@ -71,6 +71,7 @@ export async function submitFormer(
     const conditions = {
       ...readConditions(headers, errors, asked),
       expectedKeys,
+      ...(former.finishedAt && { since: former.finishedAt.toISOString() }),
       ...(without.length > 0 && { without }),
     }
     const isOfAnother = actor.authors?.some(({ pk }) => pk !== actor.pk) === true

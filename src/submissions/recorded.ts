@@ -8,6 +8,7 @@ import type { Blueprint, Entry } from '../document/document.ts'
 import type { Model, Values } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Actor } from '../permissions.ts'
+import type { Conditions } from '../plan/engine.ts'
 import { Loader } from '../plan/load.ts'
 import type { Look } from '../plan/look.ts'
 import { storedIn } from '../plan/looks.ts'
@@ -22,6 +23,7 @@ import { type SeenObjects, seenBy } from '../views/history.ts'
 /**
  * The state in which an applied run left the objects of its document, as far as changes are recorded: of each field the last value
  * up to then, or else the one from which the first later change took it (docs/adr/0125-a-roll-back-puts-the-recorded-state-back.md).
+ * Of an object of a stack, these are the fields that its documents name.
  */
 
 /** @property left what cannot be put back: `provider oauth2 "grafana": client_secret` */
@@ -53,6 +55,13 @@ type Named = {
   readonly present: Values | undefined
 }
 
+type Former = {
+  readonly blueprint: Blueprint
+  /** The indexes of entries that are no part of the document. */
+  readonly without: readonly number[]
+  readonly conditions: Pick<Conditions, 'stack'>
+}
+
 /** Milliseconds for a part. Histories that take longer are not read. */
 const withinMs = () => Math.max(5_000, patience())
 
@@ -60,7 +69,6 @@ const withinMs = () => Math.max(5_000, patience())
 const settings = { text: "SELECT set_config('enable_seqscan', 'off', true)", values: [] }
 
 /**
- * @param without the indexes of entries that are no part of the document
  * @returns the document with the fields that it does not name, and that have another value now; unchanged for a run that was not
  * applied
  */
@@ -68,7 +76,7 @@ export async function withRecordedFields(
   db: Db,
   registry: Registry,
   { id, applied, finishedAt }: FormerRun,
-  { blueprint, without }: { readonly blueprint: Blueprint; readonly without: readonly number[] },
+  { blueprint, without, conditions: { stack } }: Former,
   actor: Actor,
 ): Promise<Recorded> {
   if (applied !== true || finishedAt === null) return { blueprint, left: [] }
@@ -83,6 +91,14 @@ export async function withRecordedFields(
     const key = found === undefined ? null : String(found.pk)
     return [{ entry, model, name: values.join(), key, present: found && toMaskedValues(model, found) }]
   })
+  const members =
+    stack === null
+      ? []
+      : await db.stackMember.findMany({
+          where: { stackName: stack, key: { in: named.flatMap(({ key }) => key ?? []) } },
+          select: { model: true, key: true, fields: true },
+        })
+  const managed = new Map(members.map(({ model, key, fields }) => [`${model} ${key}`, fields]))
   const seen = seenBy(registry, actor)
   const histories = await readHistories(reader(db), named, { id, finishedAt }, seen)
   if (histories === null) return { blueprint, left: [tooLong] }
@@ -94,7 +110,10 @@ export async function withRecordedFields(
     const owners = seen.find((of) => of.model === model.name)?.owners ?? null
     const then = withoutAnothers(histories.changes.get(`${model.name} ${formerKey}`) ?? [], owners)
     const anew = key === null || key === formerKey ? undefined : (histories.changes.get(`${model.name} ${key}`) ?? [])
-    const { fields, others } = differing(each, { ...sent.identifiers, ...sent.attrs }, key === formerKey, then, anew)
+    const isManaged = (field: string) =>
+      stack === null || key !== formerKey || managed.get(`${model.name} ${key}`)?.includes(field) === true
+    const names = { ...sent.identifiers, ...sent.attrs }
+    const { fields, others } = differing(each, names, isManaged, key === formerKey, then, anew)
     if (Object.keys(fields).length > 0) entries[entry] = { ...sent, attrs: { ...fields, ...sent.attrs } }
     return others.map((field) => `${model.displayName} "${name}": ${field}`)
   })
@@ -150,12 +169,14 @@ function withoutAnothers(rows: readonly Changes[], owners: readonly string[] | n
 /**
  * Parts the fields that differ, and that the document does not name: those that it can put back, and the others.
  *
+ * @param isManaged whether a field of this name is put back
  * @param isSameRow false for an object that is gone, or created anew
  * @param anew the changes of the latter
  */
 function differing(
   { model, present }: Named,
   sent: Values,
+  isManaged: (field: string) => boolean,
   isSameRow: boolean,
   changes: readonly Changes[],
   anew: readonly Changes[] = [],
@@ -178,7 +199,7 @@ function differing(
         : !isSame(field, sides.safeParse(latest).data?.to ?? now, then)
       if (isOther) others.push(name)
     } else if (differs(field, now, then)) {
-      if (field.schema.safeParse(then).success) fields[name] = then
+      if (isManaged(name) && field.schema.safeParse(then).success) fields[name] = then
       else others.push(name)
     }
   }

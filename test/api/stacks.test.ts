@@ -82,7 +82,7 @@ test('what stays and refers to it is named, and nothing is deleted', async () =>
   await applied(apply([application(slug, { name: 'A', provider: name })]))
   const refused = await plan([role(fresh())], { stack })
   expect(refused.status).toBe(400)
-  expect(refused.text).toContain(`application \\"${slug}\\" refers to it`)
+  expect(refused.text).toContain(`is the provider of application \\"${slug}\\": change or delete that first`)
 })
 
 test('a row of another stack is a conflict that names it; a takeover or a reviewed plan moves it', async () => {
@@ -388,13 +388,49 @@ test('a document with prune and without a title is of one stack, whatever its fi
   expect(await on.db.application.count({ where: { slug: { in: [one, two] } } })).toBe(0)
 })
 
-test('a caller without the right to delete its objects leaves nothing over in a stack', async () => {
-  const [stack, name] = [fresh(), fresh('group')]
-  const { runId } = await applied(apply([group(name)], { stack }))
+test('a caller without the right to delete its objects leaves nothing over in a stack, and deletes nothing', async () => {
+  const [stack, name, mine] = [fresh(), fresh('group'), fresh('role')]
+  await applied(apply([group(name)], { stack }))
   const other = await on.make.user({ permissions: ['add_role', 'change_role', 'view_group'] })
-  const refused = await answered(403, other.apply([role(fresh())], { stack }))
-  expect(refused.detail).toContain(`stack "${stack}" has objects that the submitter may not delete`)
-  expect(await stackOf(stack)).toMatchObject({ run: runId, left_over: 0 })
+  const { logs } = await applied(other.apply([role(mine)], { stack, allow: 'deletes=1' }))
+  expect(logs).toContain(
+    `group "${name}" stays in stack "${stack}": no entry names it, and the submitter may not delete it`,
+  )
+  const reviewed = await answered(200, other.plan([role(mine)], { stack }))
+  await applied(other.apply([role(mine)], { stack, ifMatch: reviewed.etag }))
+  expect(await stackOf(stack)).toMatchObject({ size: 2, left_over: 0 })
+  const blind = await on.make.user({ permissions: ['add_role', 'change_role'] })
+  expect((await applied(blind.apply([role(mine)], { stack }))).logs).toEqual([`role "${mine}" unchanged`])
+  expect(await namesIn(stack)).toEqual([name, mine].sort())
+})
+
+test('an entry whose condition is false keeps its object in the stack', async () => {
+  const [stack, name] = [fresh(), fresh('once')]
+  const condition = `!Condition [NAND, !Find [service_core.group, [name, ${name}]]]`
+  const entry = `{ model: service_core.group, identifiers: { name: ${name} }, conditions: [${condition}] }`
+  const document = `version: 1\nmetadata: { name: once }\nentries:\n  - ${entry}\n`
+  await applied(apply(document, { stack }))
+  expect((await applied(apply(document, { stack }))).logs).toEqual([expect.stringContaining('skipped')])
+  expect(await stackOf(stack)).toMatchObject({ size: 1, left_over: 0 })
+  const planned = await plan(document, { stack })
+  await applied(apply(document, { stack, ifMatch: planned.etag }))
+  expect(await on.db.group.count({ where: { name } })).toBe(1)
+})
+
+test('a roll back deletes nothing that stood at its run, and puts back no field that no document names', async () => {
+  const [stack, slug, temporary, made] = [fresh(), fresh('app'), fresh('temporary'), fresh('made')]
+  await applied(apply([application(slug, { name: 'A' }), group(temporary)], { stack }))
+  const monday = await applied(apply([application(slug, { name: 'B' })], { stack }))
+  await applied(apply([application(slug, { name: 'C' }), group(temporary), group(made)], { stack }))
+  await applied(apply([application(slug, { meta_description: 'hotfix' })]))
+  const path = `/api/v3/blueprints/runs/${monday.runId}/apply/`
+  const back = await answered(200, on.admin.post(`${path}?dry_run=true`))
+  expect(back.logs).toContain(`group "${temporary}" is left over, as it was behind the former run`)
+  await applied(on.admin.post(path, undefined, { ifMatch: back.etag }))
+  expect(await on.db.group.count({ where: { name: { in: [temporary, made] } } })).toBe(1)
+  const { name, metaDescription } = await on.db.application.findFirstOrThrow({ where: { slug } })
+  expect([name, metaDescription]).toEqual(['B', 'hotfix'])
+  expect(await stackOf(stack)).toMatchObject({ size: 2, left_over: 1 })
 })
 
 test('a role that a group of no stack has is not deleted; members of a group that left the files do not hold it', async () => {
@@ -405,7 +441,9 @@ test('a role that a group of no stack has is not deleted; members of a group tha
     apply([{ model: 'service_core.user', identifiers: { username: member }, attrs: { name: 'M', groups: [crowd] } }]),
   )
   const refused = await answered(400, plan([group(fresh())], { stack }))
-  expect(refused.text).toContain(`role \\"${name}\\" left the files, and group \\"${holder}\\" refers to it`)
+  expect(refused.text).toContain(
+    `role \\"${name}\\" is one of the roles of group \\"${holder}\\": change or delete that first, or let it stay without its stack`,
+  )
   expect(refused.text).not.toContain(crowd)
   await applied(apply([group(holder, { roles: [] })]))
   await applied(apply([group(fresh())], { stack, allow: 'deletes=2' }))

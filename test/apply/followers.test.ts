@@ -109,7 +109,7 @@ describe('while another transaction writes it', () => {
       const refusal = there.refusal([], undefined, deleting(2))
       await untilItWaits()
       await commit()
-      expect((await refusal).logs.join()).toContain(`application "${name}" refers to it`)
+      expect((await refusal).logs.join()).toContain(`is the provider of application "${name}": change or delete that`)
       expect([await applications(), await providers()]).toMatchObject([[{ owner: name }], [{ owner: name }]])
     })
   })

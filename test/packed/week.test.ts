@@ -194,13 +194,14 @@ test('Wednesday: what another stack has is a conflict that names it', async () =
   rmSync(join(repository, 'shared/sales.yaml'))
 })
 
-test('Thursday: the last run is taken back to the recorded state; what is of other stacks stays', async () => {
+test('Thursday: the last run is taken back to the recorded state of what files name; the rest stays', async () => {
   const shown = await exited(2, gatewright('rollback --plan'), '2 to add, 1 to change, 0 to delete\n')
   expect(await application('ledger')).toBeNull()
+  expect(shown.output).toContain('application "wiki": meta_description')
   const unread = await exited(2, gatewright('rollback'), 'Nothing is applied without --yes.\n')
   expect(unread.output).toContain(shown.output)
   await exited(0, gatewright('rollback --yes'), '2 added, 1 changed, 0 deleted, 2 unchanged\n')
-  expect(await application('wiki')).toMatchObject({ name: 'Handbook', metaDescription: '' })
+  expect(await application('wiki')).toMatchObject({ name: 'Handbook', metaDescription: 'Read only on Sunday' })
   expect(await application('ledger')).not.toBeNull()
   expect(await standing()).toBe(0)
   await exited(0, gatewright(`rollback --to ${monday} --yes`), `${leave} added, 1 changed, 0 deleted, 4 unchanged\n`)

@@ -116,32 +116,37 @@ describe('what is left over in a stack', () => {
     await applied(there.admin.apply(entries, { owner: 'team-two', stack, allow: 'takeover' }))
   })
 
-  test('is not named without any permission for it', async () => {
+  const standing = async () =>
+    (await there.db.provider.count({ where: { name: secret } })) +
+    (await there.db.application.count({ where: { slug: name } }))
+
+  test('is neither named nor counted nor deleted without any permission for it', async () => {
     const caller = await there.make.user({
       permissions: ['delete_application', 'view_application'],
       owners: ['team-two'],
     })
     const send = (options: AskOptions & { query?: string }) =>
       caller.apply([none], { owner: 'team-two', stack, ...options })
-    for (const options of [{ allow: 'deletes=2' }, { query: 'dry_run=true' }]) {
-      const answer = await answered(403, send(options))
+    const planned = await answered(200, send({ query: 'dry_run=true' }))
+    const answers = [planned, await applied(send({})), await answered(409, send({ allow: 'deletes=2' }))]
+    for (const answer of answers) {
       expect(answer.text).not.toContain(secret)
-      expect(answer.text).toContain('You may not delete the provider oauth2 that follows from this: ')
-    }
-    for (const options of [{}, { allow: 'deletes=1' }]) {
-      const answer = await answered(403, send(options))
-      expect(answer.text).not.toContain(secret)
-      expect(answer.text).toContain('has objects that the submitter may not delete')
+      expect(answer.text).toContain('1 left over')
     }
     const { text } = await answered(200, caller.get(`/api/v3/blueprints/stacks/${stack}/`))
     expect([text.includes(secret), text.includes(name)]).toEqual([false, true])
+    expect(await standing()).toBe(2)
+    const { text: done } = await applied(send({ ifMatch: planned.etag }))
+    expect(done).not.toContain(secret)
+    expect(await there.db.provider.count({ where: { name: secret } })).toBe(1)
   })
 
   test('of another owner is neither named nor deleted', async () => {
-    const answer = await answered(403, one.apply([none], { owner: 'team-one', stack, allow: 'deletes=2' }))
-    expect([answer.text.includes(secret), answer.text.includes(`"${name}`)]).toEqual([false, false])
-    const left = await answered(403, one.apply([none], { owner: 'team-one', stack }))
-    expect([left.text.includes(secret), left.text.includes(`"${name}`)]).toEqual([false, false])
+    for (const options of [{ allow: 'deletes=2' }, {}]) {
+      const answer = await applied(one.apply([none], { owner: 'team-one', stack, ...options }))
+      expect([answer.text.includes(secret), answer.text.includes(`"${name}`)]).toEqual([false, false])
+    }
+    expect(await standing()).toBe(2)
     await answered(404, one.get(`/api/v3/blueprints/stacks/${stack}/`))
   })
 
@@ -153,16 +158,17 @@ describe('what is left over in a stack', () => {
   })
 })
 
-test('what is left over is not named by the worker either', async () => {
+test('what is left over is not named by the worker either, and stays', async () => {
   const on = await bench()
   const caller = await people(on).user({ permissions: ['delete_application'] })
   await execute(on.db, sql`UPDATE roles SET owners = '{team-two}' WHERE permissions = '{delete_application}'`)
   await on.apply([scimEntry(secret), applicationEntry(name)], undefined, { owner: 'team-two', stack: 'two' })
   const none = [{ ...applicationEntry('none'), attrs: {}, state: 'absent' }] as const
-  const allow = { ...nothingAllowed, deletes: 2 }
-  const { logs } = await on.refusal(none, caller, { owner: 'team-two', stack: 'two', allow })
+  const allow = { ...nothingAllowed, deletes: 1 }
+  const { logs } = await on.apply(none, caller, { owner: 'team-two', stack: 'two', allow })
   expect(logs.join()).not.toContain(secret)
-  expect(logs.join()).toContain('may not delete the provider scim that follows from this: ')
+  expect(logs.join()).toContain(`application "${name}" deleted`)
+  expect(await on.db.provider.count({ where: { name: secret } })).toBe(1)
 })
 
 test('what a row was, while another owner managed it, stands in no history for the next one', async () => {

@@ -324,9 +324,9 @@ export const filesAreShort: Rule = (files) =>
  * needs it, with the reason.
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
-  src: 2350,
+  src: 2353,
   'src/api': 1704,
-  'src/apply': 2835,
+  'src/apply': 2836,
   'src/cli': 6368,
   'src/dashboard': 4654,
   'src/db': 2231,
@@ -335,16 +335,16 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/lists': 1878,
   'src/models': 2744,
   'src/openapi': 1363,
-  'src/plan': 4678,
+  'src/plan': 4695,
   'src/queue': 1257,
   'src/rights': 1335,
-  'src/runs': 3264,
+  'src/runs': 3265,
   'src/standalone': 1284,
-  'src/submissions': 1538,
+  'src/submissions': 1560,
   'src/tracing': 177,
   'src/views': 2681,
   'src/waits': 316,
-  test: 70_432,
+  test: 70_482,
   workers: 117,
 }
 
