@@ -65,9 +65,9 @@ export async function* judge(
   const resolver = new Resolver(loader, submitter)
   const takeTurns = turns(signal)
   const context = { engine, loader, resolver, takeTurns, isReviewed }
-  const ahead = (from: number) => loadAhead(context, steps.slice(from, from + mostAhead))
+  const ahead = (of: readonly Step[], from: number) => loadAhead(context, of.slice(from, from + mostAhead))
   // The actor may share the round trip of the first rows.
-  const [actor] = await Promise.all([resolver.actor(), ahead(0)])
+  const [actor] = await Promise.all([resolver.actor(), ahead(steps, 0)])
   const claims = claimedWithout(actor, conditions, steps, registry.models)
   if (claims.length > 0) {
     yield { cause: 'refused', objections: claims.map((claim) => ({ is: 'claimed', actor, ...claim })) }
@@ -197,7 +197,7 @@ export async function* judge(
 
   for (const [index, each] of steps.entries()) {
     entry = each.entry ?? index
-    if (index > 0 && index % mostAhead === 0) await ahead(index)
+    if (index > 0 && index % mostAhead === 0) await ahead(steps, index)
     await takeTurns()
     const step = await resolver.walk(() => resolver.evaluateConditions(each))
     if (step !== null) yield* judgeStep(step, 'entry')
@@ -225,7 +225,11 @@ export async function* judge(
     const isDeleted = deletesLeft(stack, conditions)
     const left = isDeleted ? await locked(stack.left, findLeft) : stack.left
     yield { cause: 'refused', objections: otherNumber(left, conditions, actor) }
-    for (const row of isDeleted ? left : []) yield* judgeStep({ ...removal(row), isHeld: true }, 'left')
+    const removals = isDeleted ? left.map((row): Step => ({ ...removal(row), isHeld: true })) : []
+    for (const [index, each] of removals.entries()) {
+      if (index % mostAhead === 0) await ahead(removals, index)
+      yield* judgeStep(each, 'left')
+    }
   }
   const findReplaced = () => replacedBy(loader, findings, conditions)
   const replaced = await locked(await findReplaced(), findReplaced)

@@ -12,7 +12,7 @@ import type { LinkLook, Look } from './look.ts'
 import { claimingFields, claimLooks, namesakeLooks, ownLooks, renameLooks } from './looks.ts'
 import { Named } from './named.ts'
 import { findAny } from './references.ts'
-import { checkNeeds, checkReferrers } from './referrers.ts'
+import { checkNeeds, checkReferrers, holderLooks } from './referrers.ts'
 import type { Resolved, Resolver } from './resolve.ts'
 import { isRowOf, type Key, labelColumn, linksOf, type Row } from './statements.ts'
 import type { Step } from './step.ts'
@@ -112,7 +112,8 @@ function see({ resolver, isReviewed }: Context, asked: Step): Seen {
   const row = found === undefined || isAmbiguous ? found : withLinks(world, asked, found, values, isReviewed)
   // They are loaded together with the other rows, and used behind the diff: names of others, and what claims a deleted row.
   for (const name of model.names) world.knows(namesakeLooks(world, model, values.get(name)))
-  if (row !== undefined && asked.state === 'absent') world.knows(claimLooks(world, model.table, row.pk))
+  if (row !== undefined && asked.state === 'absent')
+    world.knows([...claimLooks(world, model.table, row.pk), ...holderLooks(world.registry, asked, row.pk)])
   const isForeign = row !== undefined && refuseForeign(world, asked, resolved, row, errors)
   addErrors(asked, row, resolved, errors)
   // The entry needs another name than a foreign row, and is checked like one for a new row.

@@ -147,18 +147,19 @@ function partOf(registry: Registry, group: Group, part: number, name: Name): str
   const { model, columns, folded, field, until, most = mostFound } = first
   const count = Math.max(columns.length, 1)
   const lists = Array.from({ length: count }, (_, index) => name(group.of.map(({ values }) => values[index])))
-  const given = `unnest(${lists.map((list) => `${list}::text[]`).join(', ')}) WITH ORDINALITY n(${lists.map((_, index) => `v${index}`).join(', ')}, at)`
+  const sent = `unnest(${lists.map((list) => `${list}::text[]`).join(', ')}) WITH ORDINALITY s(${lists.map((_, index) => `v${index}`).join(', ')}, at)`
   const { value, from } =
     field === undefined
       ? { value: '', from: `${quoted(model.table)} t` }
       : keysIn(model, field.name, field.reference?.target)
-  const where =
+  const compared =
     field === undefined
-      ? columns.map((column, index) => comparison(registry, model, column, `n.v${index}`, folded))
-      : [
-          `${value} = ${asKey(registry.targets.get(field.reference?.target ?? '')?.key ?? 'uuid', 'n.v0')}`,
-          ...ownRows(model),
-        ]
+      ? columns.map((column, index) => comparison(registry, model, column, `s.v${index}`, folded))
+      : [{ stored: value, given: asKey(registry.targets.get(field.reference?.target ?? '')?.key ?? 'uuid', 's.v0') }]
+  // OFFSET 0 computes each value once, and not for each row that a scan of a small table compares.
+  const given = `(SELECT s.*, ${compared.map((each, index) => `${each.given} AS k${index}`).join(', ')} FROM ${sent} OFFSET 0) n`
+  const where = compared.map(({ stored }, index) => `${stored} = n.k${index}`)
+  if (field !== undefined) where.push(...ownRows(model))
   if (until !== undefined) where.push(`(t.${quoted(until)} IS NULL OR t.${quoted(until)} > now())`)
   if (group.is === 'keys')
     return `SELECT ${part} AS part, n.at::integer AS at, NULL::jsonb AS row, to_jsonb(ARRAY[${nextKey(model.table)}]) AS keys
@@ -181,12 +182,18 @@ function linksPart(registry: Registry, links: readonly LinkLook[], part: number,
 }
 
 /** Values come as texts: one of the wrong type finds no row, and does not fail the transaction. */
-function comparison(registry: Registry, model: Model, column: string, value: string, folded: true | undefined): string {
+function comparison(
+  registry: Registry,
+  model: Model,
+  column: string,
+  value: string,
+  folded: true | undefined,
+): { readonly stored: string; readonly given: string } {
   const name = `t.${quoted(column)}`
-  if (folded) return `compared_name(${name}) = compared_name(${value})`
+  if (folded) return { stored: `compared_name(${name})`, given: `compared_name(${value})` }
   const field = [...model.fields.values()].find(({ storage }) => storage.in === 'column' && storage.column === column)
   const type = column === 'pk' ? model.key : registry.targets.get(field?.reference?.target ?? '')?.key
-  return type === undefined ? `${name}::text = ${value}` : `${name} = ${asKey(type, value)}`
+  return type === undefined ? { stored: `${name}::text`, given: value } : { stored: name, given: asKey(type, value) }
 }
 
 const ofTable = ({ models }: Registry, { table }: Model): Model[] => models.filter((each) => each.table === table)

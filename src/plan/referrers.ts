@@ -1,11 +1,11 @@
 import type { Field, Model, Reference, Values } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Diff, Entry } from './diff.ts'
-import { byKey } from './look.ts'
+import { byKey, type Look } from './look.ts'
 import { sentAs } from './named.ts'
 import { onlyOf } from './references.ts'
 import { type Key, labelColumn, linksOf, type Row } from './statements.ts'
-import { nameSent } from './step.ts'
+import { nameSent, type Step } from './step.ts'
 import { toMaskedValues } from './storage.ts'
 
 /**
@@ -21,22 +21,30 @@ const mostRead = 1_000
 /** The most rows of one field that are named. */
 const mostNamed = 20
 
-/** The rows that refer to this one by these fields, after the entries before. A row that the caller may not view has no name. */
-function referrersOf(
-  { resolver, step: { model } }: Entry,
-  pk: Key,
-  concerns: (reference: Reference, referring: Referring) => boolean,
-): Referrer[] {
-  const { world } = resolver
-  const all = referringTo(world.registry, model.table)
-  return all.flatMap((referring) => {
-    const { model, field } = referring
-    if (!concerns(field.reference, referring)) return []
-    const look = { model, field, columns: [], values: [String(pk)], most: mostRead + 1 } as const
-    const rows = world.find(look).sort(byPk)
+type Concerns = (reference: Reference, referring: Referring) => boolean
+
+/** The questions for the rows that refer to a row by these fields. */
+const referrerLooks = (registry: Registry, { table }: Model, pk: Key, concerns: Concerns): (Look & Referring)[] =>
+  (known.getOrInsertComputed(registry, referringFields).get(table) ?? []).flatMap((referring) =>
+    concerns(referring.field.reference, referring)
+      ? [{ ...referring, columns: [], values: [String(pk)], most: mostRead + 1 }]
+      : [],
+  )
+
+/** The same, for the rows that hold the row of a step. */
+export const holderLooks = (registry: Registry, { model, isHeld }: Pick<Step, 'model' | 'isHeld'>, pk: Key) =>
+  referrerLooks(registry, model, pk, ({ holds }, referring) => {
+    if (holds === true || referring.field.storage.in === 'settings') return true
+    return isHeld === true && !goesWith(registry, referring)
+  })
+
+/** Those rows, after the entries before. A row that the caller may not view has no name. */
+const found = ({ resolver }: Entry, looks: readonly (Look & Referring)[]): Referrer[] =>
+  looks.flatMap((look) => {
+    const { model, field } = look
+    const rows = resolver.world.find(look).sort(byPk)
     return rows.map((row) => ({ model, field, name: resolver.nameOf(model, row), values: toMaskedValues(model, row) }))
   })
-}
 
 const byPk = (one: Row, other: Row): number => (one.pk < other.pk ? -1 : 1)
 
@@ -48,10 +56,7 @@ export function checkReferrers(entry: Entry, { action, changed, values, before }
   const { model, path } = step
   const { pk } = row
   if (action === 'delete') {
-    const holding = referrersOf(entry, pk, ({ holds }, referring) => {
-      if (holds === true || referring.field.storage.in === 'settings') return true
-      return step.isHeld === true && !goesWith(world.registry, referring)
-    })
+    const holding = found(entry, holderLooks(world.registry, step, pk))
     const remedy = step.isHeld === true ? ', or let it stay without its stack (gatewright stack forget)' : ''
     const name = resolver.nameOf(model, row) ?? nameSent(step)
     let left = mostNamed
@@ -72,12 +77,13 @@ export function checkReferrers(entry: Entry, { action, changed, values, before }
       const only = onlyOf(world.registry, reference)
       return only?.column === name && !only.atFirst && !only.values.some((each) => each === values[name])
     }
-    const [first] = referrersOf(entry, pk, isUnfit)
+    const [first] = found(entry, referrerLooks(world.registry, model, pk, isUnfit))
     if (first === undefined) continue
     const takes = onlyOf(world.registry, first.field.reference)?.values.join(', ')
     errors.add([...path, name], 'in_use', `${referringText(first)}, which takes ${takes}.`)
   }
-  const needed = referrersOf(entry, pk, ({ needs }) => needs?.fields.some((name) => changed.includes(name)) === true)
+  const concerns: Concerns = ({ needs }) => needs?.fields.some((name) => changed.includes(name)) === true
+  const needed = found(entry, referrerLooks(world.registry, model, pk, concerns))
   for (const referrer of needed) {
     const { needs } = referrer.field.reference
     const why = needs?.misfit(values, referrer.values)
@@ -143,8 +149,5 @@ function referringFields({ models, targets }: Registry): ReadonlyMap<string, rea
   )
   return Map.groupBy(referring, ({ field }) => targets.get(field.reference.target)?.table ?? '')
 }
-
-const referringTo = (registry: Registry, table: string): readonly Referring[] =>
-  known.getOrInsertComputed(registry, referringFields).get(table) ?? []
 
 const known = new WeakMap<Registry, ReadonlyMap<string, readonly Referring[]>>()

@@ -326,7 +326,7 @@ export const filesAreShort: Rule = (files) =>
 const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2353,
   'src/api': 1704,
-  'src/apply': 2836,
+  'src/apply': 2840,
   'src/cli': 6368,
   'src/dashboard': 4654,
   'src/db': 2231,
@@ -335,7 +335,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/lists': 1878,
   'src/models': 2744,
   'src/openapi': 1363,
-  'src/plan': 4695,
+  'src/plan': 4706,
   'src/queue': 1257,
   'src/rights': 1335,
   'src/runs': 3265,
