@@ -9,8 +9,8 @@ import { isObject } from '../json-object.ts'
 import { loadRegistry, type Registry } from '../models/registry.ts'
 import { compile } from '../plan/compile.ts'
 import { errorsOfEntries } from '../plan/read-blueprint.ts'
-import { toBlueprint } from '../plan/submission.ts'
-import { type Located, linesOf, type SourceFile, toPath } from './places.ts'
+import { ownerIn, toBlueprint } from '../plan/submission.ts'
+import { circlesOnce, type Located, linesOf, type SourceFile, toPath } from './places.ts'
 
 /** The checks of the service that need no database: the form of a file, and its fields against the models of this version. */
 
@@ -21,7 +21,7 @@ export async function errorsOf(source: SourceFile): Promise<Located> {
 
 /** Gives errors their places in the file. */
 export async function located(source: SourceFile, errors: ErrorList): Promise<Located> {
-  const details = await detailsOf(source, errors)
+  const details = circlesOnce(await detailsOf(source, errors))
   return { errors: [...linesOf(source.file, details), ...[errors.unlisted ?? []].flat()], details }
 }
 
@@ -33,8 +33,11 @@ async function detailsOf({ value, text }: SourceFile, { list }: ErrorList): Prom
 
 /** The errors of a blueprint or a submission, which may hold tags that have no value. */
 function errorsIn(value: unknown, registry: Registry): ErrorList {
-  if (!isBlueprint(value)) return toBlueprint(value, registry).plan.errors
   const errors = new ErrorList()
+  if (!isBlueprint(value)) {
+    ownerIn(value, errors)
+    return toBlueprint(value, registry, undefined, errors).plan.errors
+  }
   const blueprint = readForm(value, errors)
   const sent = { value, text: undefined }
   return errors.include([

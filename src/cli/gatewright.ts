@@ -39,10 +39,10 @@ const former: Readonly<Record<string, readonly string[]>> = {
   schema: ['validate', '--schema'],
 }
 
-/** `diff --all FILE` -> `plan --full --reset FILE`, `help plan` -> `plan --help` */
+/** `diff --all FILE` -> `plan --full --reset FILE`, `help diff` -> `plan --full --help` */
 function inWordsOfNow(args: readonly string[]): readonly string[] {
   const [name = '', ...rest] = args
-  if (name === 'help' && rest[0] !== undefined) return [rest[0], '--help']
+  if (name === 'help' && rest[0] !== undefined) return inWordsOfNow([rest[0], '--help'])
   if (!Object.hasOwn(former, name)) return args
   return [...(former[name] ?? []), ...rest.map((arg) => (name === 'diff' && arg === '--all' ? '--reset' : arg))]
 }
@@ -81,7 +81,10 @@ async function main(args: readonly string[]): Promise<number> {
   if (found === undefined) {
     // It is loaded for errors only.
     const { nearest } = await import('../messages.ts')
-    const near = nearest(name.slice(0, 100), Object.keys(commands))
+    const all = Object.keys(commands)
+    const letters = (text: string) => [...text.slice(0, 100)].sort().join('')
+    // Of a short name, two letters in the wrong order are more than `nearest` takes for one.
+    const near = nearest(name.slice(0, 100), all) ?? all.find((each) => letters(each) === letters(name))
     const next = near === undefined ? `\n\n${usage()}` : ` Did you mean ${near}?\n`
     process.stderr.write(`There is no command ${JSON.stringify(name)}.${next}`)
     return exitCodes.refused

@@ -6,9 +6,8 @@ import { isBlueprint } from '../document/document.ts'
 import { TagErrors } from '../document/scope.ts'
 import { holdsTag, TagError } from '../document/tags.ts'
 import { printValue, readText } from '../document/yaml.ts'
-import { type ErrorDetail, ErrorList, Problem } from '../errors.ts'
+import { type ErrorDetail, Problem } from '../errors.ts'
 import { isObject } from '../json-object.ts'
-import { ownerLabel } from '../models/fields.ts'
 import { reasonOf } from '../start-error.ts'
 import { mayHoldForms, withTags } from './caller-forms.ts'
 import { addWanted, readContext, refuseUnused } from './context.ts'
@@ -25,8 +24,6 @@ export type Document = {
   readonly file: string
   readonly form: 'submission' | 'blueprint'
   readonly value: Readonly<Record<string, unknown>>
-  /** The owner that a submission names, whose value is without it: the service takes it in a header. */
-  readonly own?: string | undefined
   /** The owner that `gatewright.yaml` gives to its path. */
   readonly ofPath?: string | undefined
   /** The text of the file. */
@@ -192,15 +189,7 @@ async function toDocument(
     return { file, errors: ['Is neither a submission (app, provider_model, provider) nor a blueprint (entries).'] }
   if (form === 'blueprint') return { file, form, value, text, unset, body: isUsed() ? printValue(value) : text }
   if (holdsTag(value)) return { file, errors: ['A submission takes no !KeyOf or !Find: write a blueprint.'] }
-  const { owner, ...sent } = value
-  const { error } = ownerLabel().optional().safeParse(owner)
-  // As it was written: --owner is compared with it.
-  const own = typeof owner === 'string' ? owner : undefined
-  if (error === undefined) return { file, form, value: sent, own, text, unset, body: JSON.stringify(sent) }
-  const { located } = await import('./check.ts')
-  const wrong = new ErrorList()
-  for (const { message } of error.issues) wrong.add(['owner'], 'invalid_value', message)
-  return { file, ...(await located({ file, text, value }, wrong)) }
+  return { file, form, value, text, unset, body: JSON.stringify(value) }
 }
 
 /** Replaces the forms of the caller. The code for it is loaded only for files that may need it. */

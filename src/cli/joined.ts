@@ -8,7 +8,7 @@ import { loadRegistry, type Registry } from '../models/registry.ts'
 import { comparedName } from '../names.ts'
 import { compile } from '../plan/compile.ts'
 import { toBlueprint } from '../plan/submission.ts'
-import { located } from './check.ts'
+import { errorsOf, located } from './check.ts'
 import { UsageError } from './exit.ts'
 import type { Document, Unreadable } from './inputs.ts'
 import { namedOwner, type OwnerGiven, ownerOf, ownOwner, prunedBy, withOwner } from './owners.ts'
@@ -246,8 +246,8 @@ export async function wrongIn(document: Document, given: OwnerGiven): Promise<Lo
     readForm({ ...head, entries: found ?? entries }, errors)
     return located(document, errors)
   }
-  const { plan, conditions } = toBlueprint(document.value, await loadRegistry())
-  if (plan.errors.any || Object.keys(conditions.expectedKeys ?? {}).length === 0) return located(document, plan.errors)
+  const found = await errorsOf(document)
+  if (found.errors.length > 0 || typeof Object(document.value.app).provider !== 'number') return found
   return {
     errors: ['app.provider: A key is compared with --each only: name the provider, or leave it out.'],
     details: [],

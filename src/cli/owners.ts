@@ -20,11 +20,11 @@ export function readOwner(name: string, sent: string | null | undefined): string
   return owner ?? undefined
 }
 
-type Owned = Pick<Document, 'value' | 'own' | 'ofPath'>
+type Owned = Pick<Document, 'value' | 'ofPath'>
 
 /** The owner that a file names. */
-export const ownOwner = ({ own, value: { owner } }: Owned): string | undefined =>
-  own ?? (typeof owner === 'string' ? owner : undefined)
+export const ownOwner = ({ value: { owner } }: Owned): string | undefined =>
+  typeof owner === 'string' ? owner : undefined
 
 /** The owner that a file names, or that its path has. */
 export const namedOwner = (document: Owned): string | undefined => ownOwner(document) ?? document.ofPath

@@ -50,7 +50,8 @@ export function entriesIn(written: unknown): readonly Placed[] | undefined {
  * @param lines those of all errors. What is in no detail follows, such as the number of errors that are not listed, or the advice
  *   of a 409
  */
-export async function locate(parts: readonly Part[], { errors: lines, details }: Located): Promise<Located> {
+export async function locate(parts: readonly Part[], { errors: lines, details: all }: Located): Promise<Located> {
+  const details = circlesOnce(all)
   const errors: string[] = []
   const found: ErrorDetail[] = []
   for (const part of parts) {
@@ -60,8 +61,8 @@ export async function locate(parts: readonly Part[], { errors: lines, details }:
     const spots = await spotsIn(part.document, pointers)
     const placed = own.map(({ line: _, column: __, source: ___, ...rest }, index) => ({
       ...rest,
-      // Values inside of a tag that was replaced, such as `!If`, have no line.
-      ...(rest.pointer !== undefined && spots[index]),
+      // What concerns the whole document has no line, and values inside of a tag that was replaced, such as `!If`, have none.
+      ...(rest.pointer && spots[index]),
     }))
     errors.push(...linesOf(part.document.file, placed))
     found.push(...placed)
@@ -71,6 +72,12 @@ export async function locate(parts: readonly Part[], { errors: lines, details }:
     .sort((one, other) => other.length - one.length)
   const others = lines.map((line) => messages.reduce(without, line).replace(/^[.;\s]+/, ''))
   return { errors: [...errors, ...others.filter((line) => line !== '')], details: found }
+}
+
+/** The errors, of which those of one circle of references stand at its first entry only. */
+export const circlesOnce = (details: readonly ErrorDetail[]): readonly ErrorDetail[] => {
+  const said = new Set<string>()
+  return details.filter(({ code, message }) => code !== 'circle' || (!said.has(message) && said.add(message)))
 }
 
 /** The line without a message and the name of its field. */

@@ -6,7 +6,7 @@ import { serviceUrl } from '../config.ts'
 import { own } from '../json-object.ts'
 import { filledLine, ownerLabel } from '../models/fields.ts'
 import { UsageError } from './exit.ts'
-import { mapping, readSettings, wrongAt } from './text-file.ts'
+import { isBelow, mapping, readSettings, wrongAt } from './text-file.ts'
 
 /** `gatewright.yaml`: what is said once for all files of a folder. */
 
@@ -131,6 +131,8 @@ export async function environmentOf(name: string, found?: Project | null) {
     throw new UsageError(`--env ${name}: there is no ${projectName} in the folder of the files, or above it.`)
   const { file, folder, environments } = project
   const { url, context } = own(environments, name) ?? {}
+  if (context !== undefined && !isBelow([folder], resolve(folder, context)))
+    throw new UsageError(`${file}: the context of ${name}, ${JSON.stringify(context)}, is not below its folder.`)
   if (url !== undefined) return { url, file, context: context && shownPath(resolve(folder, context)) }
   const known = Object.keys(environments).join(', ') || 'none'
   throw new UsageError(`${file} has no environment ${JSON.stringify(name)}. It has ${known}.`)

@@ -107,7 +107,7 @@ async function toSend(
   if (isEach) refuseEach(readable, given)
   const refused = inputs.filter((each) => isUnreadable(each))
   for (const each of readable) {
-    if (!given.isOption || each.own === undefined || each.own === given.label) continue
+    if (!given.isOption || [undefined, given.label].includes(ownOwner(each))) continue
     const { wrongIn } = await import('./joined.ts')
     refused.push({ file: each.file, ...(await wrongIn(each, given)) })
   }
@@ -128,14 +128,9 @@ async function toSend(
     if (isUnreadable(each)) return each
     const wrong = byFile.get(each.file)
     if (wrong !== undefined) return wrong
-    return { ...toPut(each), owner: inHeader(each, given), parts: [{ document: each, from: 0 }] }
+    const owner = ownOwner(each) === undefined ? ownerOf(each, given) : undefined
+    return { ...toPut(each), owner, parts: [{ document: each, from: 0 }] }
   })
-}
-
-/** The owner that is sent beside a file. A blueprint has its own one in it: the service compares it with `--owner`. */
-function inHeader(document: Document, given: OwnerGiven): string | undefined {
-  if (document.form === 'submission' || ownOwner(document) === undefined) return ownerOf(document, given)
-  return given.isOption ? given.label : undefined
 }
 
 /** Refuses `--each` for files that concern all files of an owner together. */

@@ -1,12 +1,13 @@
 import { isUtf8 } from 'node:buffer'
-import { readFileSync, realpathSync, statSync } from 'node:fs'
-import { isAbsolute, relative, resolve as resolvePath, sep } from 'node:path'
+import { readFileSync, statSync } from 'node:fs'
+import { resolve as resolvePath } from 'node:path'
 import { readVariable } from '../config.ts'
 import type { Caller } from '../document/scope.ts'
 import { type Expression, TagError } from '../document/tags.ts'
 import { reasonOf } from '../start-error.ts'
 import type { Context } from './context.ts'
 import { shortestSecret } from './output.ts'
+import { isBelow } from './text-file.ts'
 
 /** `!Env`, `!File` and `--context`: values that only the caller has. */
 
@@ -52,13 +53,9 @@ const maxFileBytes = 1_048_576
 
 /** Reads a file without the line break at its end, which editors add. @param roots the folders below which it may be */
 function readValue(tag: Expression, path: string, roots: readonly string[]): string | undefined {
-  // This comes before the file is searched: a document must not find out whether a file exists elsewhere.
-  if (!roots.some((root) => isBelow(resolvePath(root), path))) throw outside(tag, path, roots)
+  if (!isBelow(roots, path)) throw outside(tag, path, roots)
   const stats = statSync(path, { throwIfNoEntry: false })
   if (stats === undefined) return undefined
-  // A link may point outside.
-  const real = realpathSync(path)
-  if (!roots.some((root) => isBelow(realpathSync(root), real))) throw outside(tag, path, roots)
   if (!stats.isFile()) throw new TagError(tag, `${path} is no file.`)
   if (stats.size > maxFileBytes) throw new TagError(tag, `${path} is longer than ${maxFileBytes} bytes.`)
   try {
@@ -69,11 +66,6 @@ function readValue(tag: Expression, path: string, roots: readonly string[]): str
     if (error instanceof TagError) throw error
     throw new TagError(tag, `${path} cannot be read (${reasonOf(error)}).`)
   }
-}
-
-function isBelow(folder: string, path: string): boolean {
-  const way = relative(folder, path)
-  return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way)
 }
 
 /** The error of a path outside: a document of another author must not take files of the machine that applies it. */

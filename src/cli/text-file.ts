@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
-import { createReadStream } from 'node:fs'
+import { createReadStream, existsSync, realpathSync } from 'node:fs'
+import { isAbsolute, relative, resolve, sep } from 'node:path'
 import { z } from 'zod'
 import { documentLimits } from '../document/document.ts'
 import { readWritten } from '../document/yaml.ts'
@@ -12,6 +13,17 @@ import type { SourceFile } from './places.ts'
 import { readUpTo } from './read-up-to.ts'
 
 /** Text files of the caller. */
+
+/** Whether a path is below one of the folders, and where it leads to is, too: a link may point outside. */
+export function isBelow(folders: readonly string[], path: string): boolean {
+  const isIn = (folder: string, each: string) => {
+    const way = relative(folder, each)
+    return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way)
+  }
+  // This comes before the file is searched: a document must not find out whether a file exists elsewhere.
+  if (!folders.some((folder) => isIn(resolve(folder), path))) return false
+  return !existsSync(path) || folders.some((folder) => isIn(realpathSync(folder), realpathSync(path)))
+}
 
 /** The text of one file, with its tags. @returns the reason when it cannot be read */
 export async function readTextOf(path: string): Promise<{ readonly text: string } | { readonly why: string }> {
@@ -79,7 +91,9 @@ function writtenIn(file: string, text: string): unknown {
   try {
     return readWritten(text)
   } catch (error) {
-    throw error instanceof Problem ? new UsageError(shown(problemLines(file, error).join('\n'))) : error
+    if (!(error instanceof Problem)) throw error
+    const lines = problemLines(file, error).map((line) => (line.startsWith(`${file}:`) ? line : `${file}: ${line}`))
+    throw new UsageError(shown(lines.join('\n')))
   }
 }
 

@@ -91,6 +91,7 @@ ${slugs.map((slug) => `  - { model: service_core.application, identifiers: { slu
 
 test('--help prints the usage', async () => {
   await exited(0, apply(['--help']), 'gatewright apply [FILE...]')
+  await exited(0, there.gatewright(['help', 'diff']), /^gatewright plan \[FILE\.\.\.\]/)
 })
 
 test('a 412 has the file and line of each entry that changed after the plan', async () => {

@@ -34,7 +34,7 @@ const slugs = async (start: string) => {
   return rows.map(({ slug }) => slug)
 }
 
-test('a file may name what a later file creates; a circle is refused at each of its places', async () => {
+test('a file may name what a later file creates; a circle is refused once, at its first place', async () => {
   const [low, top] = [group('turn-low', ', attrs: { parent: turn-top }'), group('turn-top')]
   const folder = folderOf({ 'a.yaml': document(low), 'b.yaml': document(group('turn-x'), top) })
   expect(await there.gatewright(['apply', folder])).toMatchObject({ code: 0 })
@@ -43,8 +43,10 @@ test('a file may name what a later file creates; a circle is refused at each of 
   writeFileSync(join(folder, 'b.yaml'), document(group('turn-top', ', attrs: { parent: turn-low }')))
   const refused = await there.gatewright(['plan', folder])
   const way = 'group "turn-low" -> group "turn-top" -> group "turn-low"'
-  for (const file of ['a', 'b'])
-    expect(refused.output).toContain(`${folder}/${file}.yaml:3:5 entries.0: Refers to itself in a circle: ${way}.`)
+  const line = `${folder}/a.yaml:3:5 entries.0: Refers to itself in a circle: ${way}.`
+  expect(refused.output.split('\n').filter((each) => each.includes('itself in a circle'))).toEqual([
+    expect.stringContaining(line),
+  ])
 })
 
 describe('a shared file, and files of teams that name it', () => {

@@ -251,6 +251,7 @@ test('what is missing is a 1: a command, files, a token, a permission', async ()
   for (const [args, env, output] of [
     [[], {}, /^gatewright COMMAND/],
     [['aply'], {}, /^There is no command "aply"\. Did you mean apply\?\n$/],
+    [['shwo'], {}, /^There is no command "shwo"\. Did you mean show\?\n$/],
     [['everything'], {}, /^There is no command "everything"\.\n\ngatewright COMMAND/],
     [['plan', path, '--sumary', 'x'], {}, /^Unknown option '--sumary'\. Did you mean --summary\?\n$/],
     [['apply'], {}, /^Name files or folders/],

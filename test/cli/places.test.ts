@@ -110,6 +110,17 @@ test('the errors of a 409 are located, and its advice stays', async () => {
   expect(found.errors).toEqual([`a.yaml:3:5 ${message}`, '--allow-takeover applies it all the same.'])
 })
 
+test('what concerns the whole document has no place in it, such as a row that is left over', async () => {
+  const message = 'group "one" left the files, and group "two" refers to it: change or delete that first.'
+  const document = { file: 'a.yaml', form: 'blueprint', text: 'version: 1\nentries: []\n', value: {} } as const
+  const found = await locate([{ document, from: 0 }], {
+    errors: [message],
+    details: [{ code: 'in_use', message, pointer: '' }],
+  })
+  expect(found).toMatchObject({ errors: [message], details: [{ code: 'in_use', message }] })
+  expect(found.details[0]).not.toHaveProperty('line')
+})
+
 describe('a refusal of two files', () => {
   const text = (slug: string) =>
     `version: 1\nentries:\n  - model: service_core.application\n    identifiers: { slug: ${slug} }\n    attrs: { name: ${slug} }\n`

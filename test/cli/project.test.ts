@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -134,6 +134,7 @@ test.each([
   [`stack: ${'x'.repeat(101)}\n`, '1:1 stack: Must be at most 100 characters.'],
   ['stack: [a]\n', '1:1 stack: Must be text.'],
   ['[]\n', '1:1 Must be an object.'],
+  ['', 'gatewright.yaml: The file holds 0 documents: it takes one.'],
   ['stack: "a\n', 'gatewright.yaml:'],
   ['owners:\n  "teams/*": "$2"\n', '2:3 owners.teams/*: $2 stands for nothing: the path has 1 *.'],
   ['owners:\n  teams/**: "$1"\n', '2:3 owners.teams/**: $1 stands for nothing: the path has no *.'],
@@ -298,6 +299,19 @@ describe('an environment', () => {
     await exited(1, within(folder, ['runs', '--env', 'open'], withoutUrl), open)
     for (const command of [['plan', 'teams/b.yaml'], ['runs']])
       expect(await within(folder, [...command, '--env', 'away'])).toEqual({ code: 1, output: other })
+  })
+
+  test('has its context below the folder, as !File has; --context-file may be anywhere', async () => {
+    const outside = folderOf({ 'secret.yaml': 'region: eu\n' })
+    const folder = folderOf({ 'a.yaml': files['teams/a.yaml'].replace('size: !Context size', 'size: 1') })
+    symlinkSync(join(outside, 'secret.yaml'), join(folder, 'link.yaml'))
+    for (const context of ['../secret.yaml', join(outside, 'secret.yaml'), 'link.yaml']) {
+      const text = `environments: { dev: { url: http://127.0.0.1:9, context: ${context} } }\n`
+      writeFileSync(join(folder, 'gatewright.yaml'), text)
+      const why = `gatewright.yaml: the context of dev, ${JSON.stringify(context)}, is not below its folder.\n`
+      expect(await within(folder, ['validate', '--env', 'dev'])).toEqual({ code: 1, output: why })
+    }
+    await exited(0, within(folder, ['validate', 'a.yaml', '--context-file', join(outside, 'secret.yaml')]), 'valid')
   })
 
   test('that is not there is refused with those that are', async () => {

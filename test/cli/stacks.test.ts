@@ -37,8 +37,9 @@ test('list and show have the objects, and what is left over', async () => {
     /^ {2}service_core\.group "cli-stack-one"$/m,
   )
   expect(shown.output).toMatch(/^ {2}service_core\.group "cli-stack-two" left over since 20\S+$/m)
-  const { output } = await gatewright(['stack', 'show', ...of, '--json'])
-  expect(JSON.parse(output)).toMatchObject({ name: 'cli/stack', size: 3, left_over: 1 })
+  const stack = JSON.parse((await gatewright(['stack', 'show', ...of, '--json'])).output)
+  expect(stack).toMatchObject({ name: 'cli/stack', size: 3, left_over: 1 })
+  expect(shown.output).toContain(`\n  last run    ${stack.run}\n  run before  ${stack.run_before}\n`)
 })
 
 test('show takes the stack of gatewright.yaml, which another --stack contradicts', async () => {

@@ -16,6 +16,7 @@ export const usage = `gatewright rollback [OPTIONS]
 
 Plans the run before the last one of the stack, shows what would change, and applies exactly that once it is confirmed. The
 recorded state comes back: what the last run created is deleted, what it deleted is created again. Secrets stay as they are.
+A second rollback goes back to where the first one was: a pipeline, whose jobs run again, names the run with --to.
 
   --to RUN             another run, as "gatewright runs --stack NAME" lists it
   --plan               only shows it: exit code 2 when something would change

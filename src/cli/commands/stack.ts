@@ -9,7 +9,8 @@ import { findProject } from '../project.ts'
 
 export const usage = `gatewright stack [list | show [NAME] | forget MODEL NAME] [OPTIONS]
 
-list shows the stacks. show has the objects of one, and what is left over, by default of the one in gatewright.yaml.
+list shows the stacks. show has the last two runs of one, its objects, and what is left over, by default of the one in
+gatewright.yaml.
 forget lets an object stay without its stack, such as: gatewright stack forget group engineering
 
   --stack NAME         for forget: the stack (default: that of gatewright.yaml)
@@ -68,6 +69,8 @@ export async function run(args: readonly string[]): Promise<number> {
     const stack = await readStack(client, await stackName(names[0] ?? values.stack), withinMs)
     output.json(stack)
     output.line(lineOf(stack))
+    output.line(`  last run    ${stack.run ?? 'none'}`)
+    output.line(`  run before  ${stack.run_before ?? 'none'}`)
     for (const each of stack.members) output.line(`  ${memberLine(each)}`)
     return exitCodes.done
   }
