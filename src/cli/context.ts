@@ -1,9 +1,10 @@
 import { z } from 'zod'
 import { Expression } from '../document/tags.ts'
+import { ErrorList } from '../errors.ts'
 import { unknownName } from '../messages.ts'
 import { UsageError } from './exit.ts'
 import type { SourceFile } from './places.ts'
-import { mapping, readSettings, wrongAt } from './text-file.ts'
+import { readSettings, wrongAt } from './text-file.ts'
 
 /** The caller's values for `!Context`: `--context`, else `--context-file`, else the context file of the environment. */
 
@@ -18,10 +19,9 @@ export type Context = {
   readonly wanted: Set<string>
 }
 
-const value = z.union([z.string().max(100_000), z.number(), z.boolean()], 'Must be text, a number, true or false.')
-
-const form = mapping(value, 1_000, (key) =>
-  key === '' || key.length > 255 ? 'A key has 1 to 255 characters.' : undefined,
+const form = z.record(
+  z.string(),
+  z.union([z.string(), z.number(), z.boolean()], 'Must be text, a number, true or false.'),
 )
 
 /** `KEY=VALUE` texts. @throws {UsageError} */
@@ -66,8 +66,9 @@ export async function refuseUnused({ options, files, wanted }: Context, isPart: 
     unknownName('key', key, wanted).replace(/^Unknown key/, 'No file has !Context of this name')
   const lines = unused(options).map((key) => `--context ${key}: ${why(key)}`)
   for (const { settings, ...source } of isPart ? [] : files) {
-    const wrong = unused(Object.keys(settings)).map((key) => ({ path: [key], why: why(key) }))
-    if (wrong.length > 0) lines.push((await wrongAt(source, wrong)).message)
+    const errors = new ErrorList()
+    for (const key of unused(Object.keys(settings))) errors.add([key], 'unknown_field', why(key))
+    if (errors.any) lines.push((await wrongAt(source, errors)).message)
   }
   if (lines.length > 0) throw new UsageError(lines.join('\n'))
 }

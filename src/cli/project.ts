@@ -3,10 +3,11 @@ import { stat } from 'node:fs/promises'
 import { dirname, join, relative, resolve, sep } from 'node:path'
 import { z } from 'zod'
 import { serviceUrl } from '../config.ts'
+import { ErrorList } from '../errors.ts'
 import { own } from '../json-object.ts'
 import { filledLine, ownerLabel } from '../models/fields.ts'
 import { UsageError } from './exit.ts'
-import { isBelow, mapping, readSettings, wrongAt } from './text-file.ts'
+import { isBelow, readSettings, wrongAt } from './text-file.ts'
 
 /** `gatewright.yaml`: what is said once for all files of a folder. */
 
@@ -22,37 +23,34 @@ export type Project = {
   ownerOf(path: string): Promise<string | undefined>
 }
 
-const most = { levels: 16, owners: 1_000, environments: 100, stars: 9 } as const
-
 const form = z.strictObject({
   stack: ownerLabel().exactOptional(),
-  owners: mapping(ownerLabel(), most.owners, whyNoOwner).exactOptional(),
-  environments: mapping(
-    z.strictObject({ url: serviceUrl.max(2_000), context: filledLine(1_000).exactOptional() }),
-    most.environments,
-    (name) => (/^[\w.-]{1,100}$/.test(name) ? undefined : 'A name has 1 to 100 letters, digits and _.-'),
-  ).exactOptional(),
+  owners: z
+    .record(z.string(), ownerLabel())
+    .superRefine((owners, context) => {
+      for (const [glob, label] of Object.entries(owners)) {
+        const message = whyNoOwner(glob, label)
+        if (message !== undefined) context.addIssue({ code: 'custom', path: [glob], message })
+      }
+    })
+    .exactOptional(),
+  environments: z
+    .record(z.string(), z.strictObject({ url: serviceUrl, context: filledLine(1_000).exactOptional() }))
+    .exactOptional(),
 })
 
-const partsOf = (glob: string): string[] => glob.replace(/\/$/, '').split('/')
-
 function whyNoOwner(glob: string, label: string): string | undefined {
-  const parts = partsOf(glob)
-  if (glob.length > 255 || parts.some((part) => ['', '.', '..'].includes(part)))
-    return 'Takes a path below this folder, of at most 255 characters: teams/*.'
-  if (parts.some((part) => part !== '**' && part.includes('**'))) return 'Takes ** for whole folders only: teams/**/*.'
-  if ((glob.match(/\*+/g) ?? []).length > most.stars) return `Takes at most ${most.stars} stars.`
-  const stars = (glob.match(/(?<!\*)\*(?!\*)/g) ?? []).length
-  const wrong = [...label.matchAll(/\$(\d+)/g)].find(([, n]) => Number(n) < 1 || Number(n) > stars)
-  return wrong && `${wrong[0]} stands for nothing: the path has ${stars === 0 ? 'no *' : `${stars} *`}.`
+  const parts = glob.replace(/\/$/, '').split('/')
+  if (parts.some((part) => ['', '.', '..', '**'].includes(part))) return 'Takes a path below this folder: teams/*/.'
+  const stars = glob.split('*').length - 1
+  const wrong = label.match(/\$\d+/g)?.find((each) => Number(each.slice(1)) < 1 || Number(each.slice(1)) > stars)
+  return wrong && `${wrong} stands for nothing: the path has ${stars === 0 ? 'no *' : `${stars} *`}.`
 }
 
 /** @returns what matches the path of a file when the glob matches it, or a folder above */
-export function patternOf(glob: string): RegExp {
-  const written = partsOf(glob).map((part) =>
-    part === '**' ? '(?:[^/]+/)*' : `${part.replace(/[.+?^${}()|[\]\\]/g, '\\$&').replaceAll('*', '([^/]*)')}/`,
-  )
-  return new RegExp(`^${written.join('')}${glob.endsWith('/') ? '(?=.)' : ''}`)
+export const patternOf = (glob: string): RegExp => {
+  const written = glob.replace(/[.+?^${}()|[\]\\]/g, '\\$&').replaceAll('*', '([^/]*)')
+  return new RegExp(glob.endsWith('/') ? `^${written}(?=.)` : `^${written}/`)
 }
 
 /**
@@ -79,15 +77,11 @@ const shownPath = (path: string): string => relative('', path) || '.'
 export const twoProjects = (one: string, other: string) =>
   new UsageError(`${shownPath(one)} and ${shownPath(other)} are two projects: name the files of one.`)
 
-function nearestAt(start: string): string[] {
-  let folder = start
-  for (let level = 0; level <= most.levels; level += 1) {
-    const file = join(folder, projectName)
-    if (existsSync(file)) return [file]
-    if (existsSync(join(folder, '.git'))) return []
-    folder = dirname(folder)
-  }
-  return []
+function nearestAt(folder: string): string[] {
+  const file = join(folder, projectName)
+  if (existsSync(file)) return [file]
+  const above = dirname(folder)
+  return above === folder || existsSync(join(folder, '.git')) ? [] : nearestAt(above)
 }
 
 async function readProject(path: string): Promise<Project> {
@@ -111,8 +105,10 @@ async function readProject(path: string): Promise<Project> {
         const sent = label.replaceAll(/\$(\d+)/g, (_, n: string) => stars[Number(n) - 1] ?? '')
         const { data: owner, error } = ownerLabel().safeParse(sent)
         if (error === undefined) return owner
+        const errors = new ErrorList()
         const why = `The owner of ${document} would be ${JSON.stringify(sent)}: ${error.issues[0]?.message}`
-        throw await wrongAt(source, [{ path: ['owners', glob], why }])
+        errors.add(['owners', glob], 'invalid_value', why)
+        throw await wrongAt(source, errors)
       }
       return undefined
     },

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { createReadStream, existsSync, realpathSync } from 'node:fs'
 import { isAbsolute, relative, resolve, sep } from 'node:path'
-import { z } from 'zod'
+import type { z } from 'zod'
 import { documentLimits } from '../document/document.ts'
 import { readWritten } from '../document/yaml.ts'
 import { ErrorList, type FieldPath, Problem } from '../errors.ts'
@@ -47,21 +47,6 @@ export const problemLines = (file: string, { errors, message }: Problem): string
         return `${at}${text.replace(/^The blueprint /, 'The file ')}`
       })
 
-/** A mapping with a limit of entries. @param why returns the reason against a name with its value */
-export const mapping = <Value extends z.ZodType>(
-  value: Value,
-  most: number,
-  why: (name: string, value: z.output<Value>) => string | undefined,
-) =>
-  z.record(z.string(), value).superRefine((all, context) => {
-    const entries = Object.entries(all)
-    if (entries.length > most) context.addIssue({ code: 'custom', message: `Must be at most ${most} entries.` })
-    for (const [name, each] of entries) {
-      const message = why(name, each)
-      if (message !== undefined) context.addIssue({ code: 'custom', path: [name], message })
-    }
-  })
-
 /**
  * Reads a file that is no document, as YAML or JSON.
  *
@@ -84,7 +69,7 @@ export async function readSettings<Schema extends z.ZodType>(
     message: each.message.replace(/^[a-z]/, (letter) => letter.toUpperCase()),
   }))
   addIssues(errors, issues, { input: source.value, known })
-  throw await usageError(source, errors)
+  throw await wrongAt(source, errors)
 }
 
 function writtenIn(file: string, text: string): unknown {
@@ -98,16 +83,7 @@ function writtenIn(file: string, text: string): unknown {
 }
 
 /** The error of values of a file, each with its place. */
-export function wrongAt(
-  source: SourceFile,
-  wrong: readonly { readonly path: FieldPath; readonly why: string }[],
-): Promise<UsageError> {
-  const errors = new ErrorList()
-  for (const { path, why } of wrong) errors.add(path, 'invalid_value', why)
-  return usageError(source, errors)
-}
-
-async function usageError(source: SourceFile, errors: ErrorList): Promise<UsageError> {
+export async function wrongAt(source: SourceFile, errors: ErrorList): Promise<UsageError> {
   // It is loaded for errors only: a command that works starts without it.
   const { located } = await import('./check.ts')
   return new UsageError(shown((await located(source, errors)).errors.join('\n')))

@@ -48,12 +48,6 @@ describe('a glob', () => {
     ['apps/*.yaml', 'apps/grafanaXyaml', null],
     ['apps/*-*.yaml', 'apps/a-b-c.yaml', ['a-b', 'c']],
     ['*/apps/*', 'eu/apps/wiki/app.yaml', ['eu', 'wiki']],
-    ['**/apps/*/', 'apps/wiki/app.yaml', ['wiki']],
-    ['**/apps/*/', 'eu/west/apps/wiki/app.yaml', ['wiki']],
-    ['eu/**', 'eu/west/app.yaml', []],
-    ['eu/**/x.yaml', 'eu/x.yaml', []],
-    ['eu/**/x.yaml', 'eu/a/b/x.yaml', []],
-    ['eu/**/x.yaml', 'eu/a/b/y.yaml', null],
     ['a(b)+[c]$/*', 'a(b)+[c]$/d', ['d']],
   ])('%s and %s', (glob, path, stars) => {
     expect(patternOf(glob).exec(`${path}/`)?.slice(1) ?? null).toEqual(stars)
@@ -137,18 +131,16 @@ test.each([
   ['', 'gatewright.yaml: The file holds 0 documents: it takes one.'],
   ['stack: "a\n', 'gatewright.yaml:'],
   ['owners:\n  "teams/*": "$2"\n', '2:3 owners.teams/*: $2 stands for nothing: the path has 1 *.'],
-  ['owners:\n  teams/**: "$1"\n', '2:3 owners.teams/**: $1 stands for nothing: the path has no *.'],
+  ['owners:\n  teams/: "$1"\n', '2:3 owners.teams/: $1 stands for nothing: the path has no *.'],
+  ['owners:\n  "**/teams": a\n', '2:3 owners.**/teams: Takes a path below this folder'],
   ['owners:\n  ../teams: a\n', '2:3 owners.../teams: Takes a path below this folder'],
   ['owners:\n  /teams: a\n', '2:3 owners./teams: Takes a path below this folder'],
-  ['owners:\n  teams/a**: a\n', '2:3 owners.teams/a**: Takes ** for whole folders only'],
-  ['owners:\n  a*b*c*d*e*f*g*h*i*j*k: a\n', 'Takes at most 9 stars.'],
   ['owners:\n  teams: 7\n', '2:3 owners.teams: Must be text.'],
   ['environments:\n  prod: { urll: x }\n', '2:11 environments.prod.urll: Unknown field. Did you mean url?'],
   ['environments:\n  prod: {}\n', '2:3 environments.prod.url: This field is required.'],
   ['environments:\n  prod: { url: ftp://x }\n', 'environments.prod.url: Is "ftp://x": it takes a URL that starts with'],
   ['environments:\n  prod: { url: "https://u:p@x" }\n', 'environments.prod.url: Holds a user name or a password'],
   ['"\\e[31mred": x\n', '1:1 \\u001b[31mred: Unknown field.'],
-  ['environments:\n  "a b": { url: "https://x" }\n', '2:3 environments.a b: A name has 1 to 100 letters'],
 ])('%j is refused where it stands', async (text, error) => {
   const folder = folderOf({ 'gatewright.yaml': text, 'a.yaml': group('pj-form') })
   const { code, output } = await within(folder, ['validate'])
@@ -159,7 +151,7 @@ test.each([
 })
 
 describe('the owner of a file', () => {
-  const rules = 'owners: { "teams/*/": "po-$1", "**/*.json": po-json }\n'
+  const rules = 'owners: { "teams/*/": "po-$1", "*.json": po-json }\n'
 
   test('is its own, then that of its path, then GATEWRIGHT_OWNER; the first rule that matches counts', async () => {
     const submission = async (name: string, more: object = {}) =>
