@@ -5,9 +5,11 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import { type ClientConfig, readClientConfig } from '../config.ts'
 import { versionPath } from '../paths.ts'
+import { readTimeoutMs } from './arguments.ts'
 import { Unreachable, UsageError } from './exit.ts'
 import { type NoAnswer, noAnswer } from './no-answer.ts'
 import { inOptions } from './options-for-headers.ts'
+import { openOutput } from './output.ts'
 import type { Project } from './project.ts'
 import { fetchThrough, isLocal, proxyFor } from './proxy.ts'
 import { readUpTo } from './read-up-to.ts'
@@ -101,6 +103,13 @@ export async function openClient(
       }
     },
   }
+}
+
+/** What a command without files works with. @throws {UsageError} */
+export async function open(values: { env?: string; json?: boolean; timeout?: string }, defaultS = 30) {
+  const withinMs = readTimeoutMs(values.timeout, defaultS)
+  const output = openOutput(values)
+  return { client: await openClient(output, values), output, withinMs }
 }
 
 /** @throws {UsageError} when the environment has another URL than the one that is set */

@@ -185,12 +185,7 @@ export async function joinFiles(
   const { request, ...owned } = owners(parts, given)
   // The name of a stack must not depend on the number of its files.
   const pruning = documents.find((each) => prunedBy(each, given).length > 0)
-  const title =
-    pruning && isObject(pruning.value.metadata) && 'name' in pruning.value.metadata
-      ? String(pruning.value.metadata.name)
-      : pruning
-        ? 'files'
-        : file
+  const title = pruning === undefined ? file : String(Object(pruning.value.metadata).name ?? 'files')
   const value = {
     version: 1,
     metadata: { name: title.slice(-255), ...(Object.keys(labels).length > 0 && { labels }) },
@@ -219,8 +214,7 @@ function owners(parts: readonly JoinedPart[], given: OwnerGiven) {
   const isNamedByAll = documents.every((each) => namedOwner(each) !== undefined)
   const request = isNamedByAll ? undefined : given.label
   const [only] = all.size === 1 ? all : []
-  const pruned = documents.flatMap((each) => prunedBy(each, given))
-  const prunesOnly = only !== undefined && pruned.every((owner) => owner === only)
+  const prune = [...new Set(documents.flatMap((each) => prunedBy(each, given)))]
   const entries = parts.flatMap(({ document, entries }) => {
     const owner = ownerOf(document, given)
     return entries.map(({ entry }) => (owner === only || owner === request ? entry : withOwner(entry, owner)))
@@ -228,7 +222,7 @@ function owners(parts: readonly JoinedPart[], given: OwnerGiven) {
   return {
     request,
     ...(only !== undefined && documents.some((each) => namedOwner(each) !== undefined) && { owner: only }),
-    ...(pruned.length > 0 && { prune: prunesOnly ? true : [...new Set(pruned)] }),
+    ...(prune.length > 0 && { prune }),
     entries,
   }
 }
@@ -237,15 +231,10 @@ function owners(parts: readonly JoinedPart[], given: OwnerGiven) {
 export async function wrongIn(document: Document, given: OwnerGiven): Promise<Located> {
   const errors = new ErrorList()
   wrongOwner(document, given, errors)
-  if (errors.any) return located(document, errors)
-  const { entries, ...head } = document.value
-  if (document.form === 'blueprint') {
-    const found = entriesIn(entries)
-      ?.map(() => anyEntry)
-      .slice(0, 1)
-    readForm({ ...head, entries: found ?? entries }, errors)
-    return located(document, errors)
-  }
+  const { entries } = document.value
+  if (document.form === 'blueprint' && !errors.any)
+    readForm({ ...document.value, entries: entriesIn(entries)?.length ? [anyEntry] : entries }, errors)
+  if (document.form === 'blueprint' || errors.any) return located(document, errors)
   const found = await errorsOf(document)
   if (found.errors.length > 0 || typeof Object(document.value.app).provider !== 'number') return found
   return {

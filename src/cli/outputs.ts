@@ -1,22 +1,22 @@
 import { z } from 'zod'
 import { readWritten } from '../document/yaml.ts'
 import { hidden } from '../hidden.ts'
-import { isObject } from '../json-object.ts'
 import type { Field } from '../models/define.ts'
 import { loadRegistry } from '../models/registry.ts'
 import { type Client, read } from './client.ts'
 import { UsageError } from './exit.ts'
-import { entriesIn } from './places.ts'
+import { entriesOf } from './places.ts'
 import { type Run, readRun } from './runs.ts'
 
 /** What an application needs of its provider: ids, addresses and, as long as they may be read, generated secrets. */
 
-/** @property value undefined for a secret that cannot be read; `why` says so, or where it was read */
+/** @property value null for a secret that cannot be read; `why` says so, or where it was read */
 export type Needed = {
   readonly name: string
-  readonly value: string | undefined
-  readonly isSecret: boolean
-  readonly why?: string | undefined
+  readonly value: string | null
+  readonly secret: boolean
+  readonly readable: boolean
+  readonly why: string | null
 }
 
 const application = z.looseObject({
@@ -71,7 +71,7 @@ export async function neededBy(
   const plain = fields.flatMap((field): Needed[] => {
     const value = of[field.name]
     const isNeeded = typeof value === 'string' && value !== '' && value !== field.initial && isOfApplication(field)
-    return isNeeded ? [{ name: variable(field.name), value, isSecret: false }] : []
+    return isNeeded ? [{ name: variable(field.name), value, secret: false, readable: true, why: null }] : []
   })
   const secret = fields.filter((field) => field.secret && of[field.name] === hidden)
   if (secret.length === 0) return plain
@@ -79,14 +79,12 @@ export async function neededBy(
   const changes = (await read(client, path, history, withinMs)).results.filter(
     (each) => each.model === model.name && each.key === String(of.pk),
   )
-  const runs = new Map<string, Promise<Run>>()
-  const runOf = (id: string) =>
-    runs.getOrInsertComputed(id, () => readRun(client, `/blueprints/runs/${id}/`, withinMs, true))
   const secrets = secret.map(async ({ name }): Promise<Needed> => {
     // The newest change decides: what an older one generated is another secret. Of some it is not known any more what they set.
-    const id = changes.find(({ fields }) => fields === null || fields[name] === 'changed')?.run
-    const run = id == null ? null : await runOf(id)
-    return secretOf(variable(name), run === null ? undefined : generatedFor(run, of)[name], run)
+    const id = changes.find(({ fields }) => fields === null || fields[name] === 'changed')?.run ?? null
+    const run = id === null ? null : await readRun(client, `/blueprints/runs/${id}/`, withinMs, true)
+    const value = (run && generatedFor(run, of)[name]) ?? null
+    return { name: variable(name), value, secret: true, readable: value !== null, why: whyOf(run, value !== null) }
   })
   return [...plain, ...(await Promise.all(secrets))]
 }
@@ -95,31 +93,20 @@ export async function neededBy(
 const isOfApplication = ({ secret, reference }: Field): boolean =>
   !secret && (reference === undefined || reference.target === 'certificatekeypair')
 
-const secretOf = (name: string, value: string | undefined, run: Run | null): Needed => ({
-  name,
-  value,
-  isSecret: true,
-  why:
-    run === null
-      ? 'no run that you may see set it last'
-      : value === undefined
-        ? `run ${run.id} set it: it was sent, or the time to read it is over, or the run is of another user`
-        : `run ${run.id} generated it; it can be read until ${run.generated_until ?? 'that run is gone'}`,
-})
+function whyOf(run: Run | null, isReadable: boolean): string {
+  if (run === null) return 'no run that you may see set it last'
+  if (isReadable) return `run ${run.id} generated it; it can be read until ${run.generated_until ?? 'that run is gone'}`
+  return `run ${run.id} set it: it was sent, or the time to read it is over, or the run is of another user`
+}
 
 /** The generated values of one provider. The run has them by the id of the entry, or by the name of its row. */
 function generatedFor({ generated, blueprint = '' }: Run, of: Provider): Readonly<Record<string, string>> {
   const ids = Object.keys(generated)
   if (ids.length === 0) return {}
-  const written = blueprint === '' ? null : readWritten(blueprint)
-  const entries = (isObject(written) && entriesIn(written.entries)) || []
-  const own = entries.find(
-    ({ entry }) => isObject(entry) && entry.model === of.meta_model_name && nameIn(entry) === of.name,
-  )
-  const id = isObject(own?.entry) ? own.entry.id : undefined
-  const key = typeof id === 'string' ? id : ids.find((each) => each.endsWith(` ${JSON.stringify(of.name)}`))
-  return generated[key ?? ''] ?? {}
+  const value = blueprint === '' ? null : readWritten(blueprint)
+  const { id } =
+    entriesOf({ document: { value } })
+      .map(({ entry }) => Object(entry))
+      .find(({ model, identifiers }) => model === of.meta_model_name && identifiers?.name === of.name) ?? {}
+  return generated[id ?? ids.find((each) => each.endsWith(` ${JSON.stringify(of.name)}`))] ?? {}
 }
-
-const nameIn = ({ identifiers }: Readonly<Record<string, unknown>>): unknown =>
-  isObject(identifiers) ? identifiers.name : undefined

@@ -44,6 +44,22 @@ export function entriesIn(written: unknown): readonly Placed[] | undefined {
   return Object.entries(written).flatMap(([name, list]) => inList(list as readonly unknown[], ['entries', name]))
 }
 
+/** The entries of a file, those that are sent where some are not. The two of a submission have the names of its parts. */
+export function entriesOf({ document: { value }, entries: sent }: Pick<Part, 'entries'> & Valued): readonly Placed[] {
+  const { entries, provider_model: model, provider, app } = Object(value)
+  const submitted = (id: string, model: unknown, name: string, attrs: unknown) =>
+    isObject(attrs) ? [{ entry: { id, model, identifiers: { [name]: attrs[name] }, attrs }, place: [id] }] : []
+  return (
+    sent ??
+    entriesIn(entries) ?? [
+      ...submitted('provider', model, 'name', provider),
+      ...submitted('app', 'service_core.application', 'slug', app),
+    ]
+  )
+}
+
+type Valued = { readonly document: Pick<SourceFile, 'value'> }
+
 /**
  * Finds each error of an answer in its file by its pointer, like the service does in the text that was sent.
  *
@@ -149,19 +165,9 @@ type Generated = {
 
 /** The values that an apply generated, each with the object of its entry. */
 export function generatedIn(parts: readonly Part[], { generated, generated_until: until }: Generated) {
-  const entries = parts.flatMap(({ document: { value }, entries: sent }) =>
-    (sent ?? (isObject(value) ? entriesIn(value.entries) : undefined) ?? [{ entry: submitted(value) }]).map(
-      ({ entry }) => entry,
-    ),
-  )
-  return Object.entries(generated).map(([entry, values]) => {
-    const own = entries.find((each) => isObject(each) && each.id === entry)
-    const { model = null, identifiers = null } = isObject(own) ? own : {}
-    return { entry, model, identifiers, values, readable_until: until ?? null }
+  const entries = parts.flatMap((part) => entriesOf(part).map(({ entry }) => Object(entry)))
+  return Object.entries(generated).map(([id, values]) => {
+    const { model = null, identifiers = null } = entries.find((each) => each.id === id) ?? {}
+    return { entry: id, model, identifiers, values, readable_until: until ?? null }
   })
-}
-
-const submitted = (value: unknown) => {
-  const { provider_model: model, provider: sent } = isObject(value) ? value : {}
-  return { id: 'provider', model, identifiers: isObject(sent) ? { name: sent.name } : null }
 }

@@ -1,25 +1,16 @@
-import { readFileSync } from 'node:fs'
 import { z } from 'zod'
-import { reasonOf } from '../start-error.ts'
 import type { Result } from './deliver.ts'
 import { UsageError } from './exit.ts'
 import { writeOut } from './output.ts'
+import { readSettings } from './text-file.ts'
 
 /** The tags of reviewed plans, by file: `plan --out` writes them, `apply --plan-file` uses them. */
 
 const form = z.object({
   version: z.literal(1),
   url: z.string(),
-  plans: z
-    .array(
-      z.object({
-        file: z.string(),
-        tag: z.string(),
-        /** Variables that were not set: the apply, which has their values, is another document. */
-        without: z.array(z.string()).optional(),
-      }),
-    )
-    .max(10_000),
+  /** `without`: variables that were not set. The apply, which has their values, is another document. */
+  plans: z.array(z.object({ file: z.string(), tag: z.string(), without: z.array(z.string()).optional() })),
 })
 
 /** A file that was refused has no tag, so that it cannot be applied by the plan. @throws {UsageError} */
@@ -33,8 +24,9 @@ export function writePlans(path: string, url: string, results: readonly Result[]
 }
 
 /** @returns the tag of a file. @throws {UsageError} when the plan file cannot be read, and for a file without a plan */
-export function readPlans(path: string): (file: string) => string {
-  const plans = new Map(parse(path).plans.map((plan) => [plan.file, plan]))
+export async function readPlans(path: string): Promise<(file: string) => string> {
+  const { settings } = await readSettings(path, form)
+  const plans = new Map(settings.plans.map((plan) => [plan.file, plan]))
   return (file) => {
     const { tag, without } = plans.get(file) ?? {}
     if (tag === undefined) throw new UsageError(`${path} has no plan of ${file}: plan it, and review that plan.`)
@@ -43,14 +35,5 @@ export function readPlans(path: string): (file: string) => string {
     throw new UsageError(
       `The plan of ${file} in ${path} cannot be applied, because ${why}. Plan it where they are set.`,
     )
-  }
-}
-
-function parse(path: string): z.output<typeof form> {
-  try {
-    return form.parse(JSON.parse(readFileSync(path, 'utf8')))
-  } catch (error) {
-    if (error instanceof Error && 'code' in error) throw new UsageError(`${path} cannot be read (${reasonOf(error)}).`)
-    throw new UsageError(`${path} is not a file that "plan --out" wrote.`)
   }
 }

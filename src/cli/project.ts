@@ -48,10 +48,8 @@ function whyNoOwner(glob: string, label: string): string | undefined {
 }
 
 /** @returns what matches the path of a file when the glob matches it, or a folder above */
-export const patternOf = (glob: string): RegExp => {
-  const written = glob.replace(/[.+?^${}()|[\]\\]/g, '\\$&').replaceAll('*', '([^/]*)')
-  return new RegExp(glob.endsWith('/') ? `^${written}(?=.)` : `^${written}/`)
-}
+export const patternOf = (glob: string): RegExp =>
+  new RegExp(`^${glob.split('*').map(RegExp.escape).join('([^/]*)')}${glob.endsWith('/') ? '(?=.)' : '/'}`)
 
 /**
  * Finds the project of paths: in the nearest folder at or above them, up to the one that holds `.git`.

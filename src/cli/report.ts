@@ -36,9 +36,10 @@ const advice: Partial<Readonly<Record<Result['outcome'], string>>> = {
 const width = 12
 const indent = ' '.repeat(width)
 
-/** Prints one result, and why. */
+/** Prints one result, and why. Files that were not tried are counted at the end. */
 export function printResult(output: Output, result: Result): void {
   const { file, outcome, status, errors, details, run } = result
+  if (outcome === 'not tried') return
   const word = output.paint(looks[outcome].colour, outcome.padEnd(width - 1))
   output.line(`${word} ${shown(file)}${status === undefined ? '' : ` (${status})`}`)
   const print = (text: string) => {
@@ -58,8 +59,7 @@ export function printResult(output: Output, result: Result): void {
 /** Prints plans: what is wrong, the totals, each change with its fields, and the number of what stays. */
 export function printPlans(output: Output, results: readonly Result[], isFull: boolean): void {
   const planned = results.filter(({ changes }) => changes !== null)
-  for (const result of results)
-    if (result.changes === null && result.outcome !== 'not tried') printResult(output, result)
+  for (const result of results) if (result.changes === null) printResult(output, result)
   printTotals(output, results, false)
   // A document of one file does not name it.
   const changes = planned.flatMap((result) =>

@@ -13,7 +13,6 @@ const change = z.object({
   action: z.string(),
   fields: z.record(z.string(), fieldChange),
   entry: z.int().nullish(),
-  owner: z.string().nullish(),
 })
 
 const runSummary = z.looseObject({

@@ -21,7 +21,7 @@ type SendValues = Partial<ReturnType<typeof readArguments<typeof allOptions>>['v
 export async function sendFiles(mode: 'plan' | 'apply', paths: readonly string[], values: SendValues): Promise<number> {
   const { out, owner } = values
   const timeoutMs = readTimeoutMs(values.timeout)
-  const tagFor = values['plan-file'] === undefined ? () => null : readPlans(values['plan-file'])
+  const tagFor = values['plan-file'] === undefined ? () => null : await readPlans(values['plan-file'])
   readOwner('--owner', owner)
   const inputs = await readInputs(paths, { ...values, isPlan: mode === 'plan' })
   const output = openOutput(values, inputs.secrets)
@@ -37,13 +37,10 @@ export async function sendFiles(mode: 'plan' | 'apply', paths: readonly string[]
   const results: Result[] = []
   // The totals come before the results. The results of several documents that are applied are printed at once.
   const isListed = mode === 'apply' && documents.length > 1
-  const print = (result: Result) => {
-    if (result.outcome !== 'not tried') printResult(output, result)
-  }
   const add = (found: Result) => {
     const result = redacted(found, output)
     results.push(result)
-    if (isListed) print(result)
+    if (isListed) printResult(output, result)
   }
   // Nothing is sent until every file can be sent. An apply stops at the first file that is not applied.
   let isStopped = (mode === 'apply' || values.each !== true) && documents.some((each) => isUnreadable(each))
@@ -70,7 +67,7 @@ export async function sendFiles(mode: 'plan' | 'apply', paths: readonly string[]
   if (mode === 'plan') printPlans(output, results, values.full === true)
   else {
     printTotals(output, results, true)
-    if (!isListed) for (const result of results) print(result)
+    if (!isListed) for (const result of results) printResult(output, result)
   }
   printNotTried(output, results)
   return finish(results, values, { output, title: mode })
@@ -135,11 +132,11 @@ async function toSend(
 
 /** Refuses `--each` for files that concern all files of an owner together. */
 function refuseEach(documents: readonly Document[], given: OwnerGiven): void {
-  for (const owner of new Set(documents.flatMap((each) => prunedBy(each, given)))) {
-    const about = documents.filter((each) => [ownerOf(each, given), ...prunedBy(each, given)].includes(owner))
-    if (about.length < 2) continue
+  const isAbout = (owner: string | undefined) => (each: Document) =>
+    [ownerOf(each, given), ...prunedBy(each, given)].includes(owner)
+  const pruned = documents.flatMap((each) => prunedBy(each, given))
+  if (pruned.some((owner) => documents.filter(isAbout(owner)).length > 1))
     throw new UsageError('--each would delete what other files of the owner name: prune is about all of them.')
-  }
 }
 
 /** Prints the last lines. @returns the exit code */

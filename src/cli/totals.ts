@@ -1,7 +1,7 @@
 import { isObject } from '../json-object.ts'
 import type { Result } from './deliver.ts'
 import { ownOwner, withOwner } from './owners.ts'
-import { entriesIn, type Part } from './places.ts'
+import { entriesOf } from './places.ts'
 import type { Change } from './runs.ts'
 
 /** The numbers of objects that are added, changed and deleted, also for each file of a document. */
@@ -82,39 +82,17 @@ export type PlacedChange = {
 
 /** The changes with their places. One that follows from the whole document has no file. */
 export function placed({ changes, parts }: InParts): PlacedChange[] {
-  const sent = parts.flatMap((part) => entriesOfPart(part).map((entry) => ({ entry, document: part.document })))
-  const entries = entriesOf(changes ?? [])
-  return (changes ?? []).map((change, index) => {
-    const at = entries[index] ?? null
-    if (at === null) return { change, owner: change.owner }
+  const sent = parts.flatMap((part) => entriesOf(part).map(({ entry }) => ({ entry, document: part.document })))
+  let next = 0
+  return (changes ?? []).map((change) => {
+    const { entry: at = next } = change
+    if (at === null) return { change, owner: undefined }
+    next = at + 1
     const { entry, document } = sent[at] ?? { entry: undefined, document: parts[0]?.document }
     const value = isObject(document?.value) ? document.value : {}
-    const { owner } = asObject(withOwner(entry ?? { model: change.model }, ownOwner({ value })))
+    const { owner, identifiers, attrs } = Object(withOwner(entry ?? { model: change.model }, ownOwner({ value })))
     const file = parts.length > 1 && document !== undefined ? { file: document.file } : {}
-    return { change, ...file, owner, named: document && namedIn(entry ?? submitted(change, value)) }
-  })
-}
-
-const asObject = (value: unknown) => (isObject(value) ? value : {})
-
-/** The entry of a submission, whose two entries stand in no list. */
-const submitted = ({ model }: Change, { app, provider }: Readonly<Record<string, unknown>>) => ({
-  attrs: model === 'service_core.application' ? app : provider,
-})
-
-const namedIn = (entry: unknown): ReadonlySet<string> => {
-  const { identifiers, attrs } = asObject(entry)
-  return new Set([identifiers, attrs].flatMap((each) => Object.keys(asObject(each))))
-}
-
-const entriesOfPart = ({ document: { value }, entries }: Part): unknown[] =>
-  (entries ?? (isObject(value) ? entriesIn(value.entries) : undefined) ?? []).map(({ entry }) => entry)
-
-/** The index of the entry of each change; null for a change that follows from the document. */
-function entriesOf(changes: readonly Change[]): (number | null)[] {
-  let next = 0
-  return changes.map(({ entry = next }) => {
-    if (entry !== null) next = entry + 1
-    return entry
+    const named = new Set([identifiers, attrs].flatMap((each) => Object.keys(Object(each))))
+    return { change, ...file, owner, named: document && named }
   })
 }

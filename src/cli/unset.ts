@@ -2,7 +2,7 @@ import { isForNew } from '../document/generate.ts'
 import { Expression, type TagError } from '../document/tags.ts'
 import { isObject } from '../json-object.ts'
 import type { Registry } from '../models/registry.ts'
-import { entriesIn, type Unset } from './places.ts'
+import { entriesOf, type Unset } from './places.ts'
 import { objectOf } from './runs.ts'
 
 /**
@@ -23,8 +23,9 @@ export function keepSecrets(
   const variables = new Set<string>()
   const lines = new Set<string>()
   const kept = new Set<number | undefined>()
-  for (const { model, key, attrs } of secretsIn(value))
-    for (const [name, sent] of Object.entries(attrs)) {
+  for (const { entry } of entriesOf({ document: { value } })) {
+    const { model, identifiers: key, attrs } = Object(entry)
+    for (const [name, sent] of isObject(attrs) ? Object.entries(attrs) : []) {
       const tags = registry.byName(String(model))?.fields.get(name)?.secret === true ? envsIn(sent) : []
       const names = tags.map(({ content }) => [typeof content === 'string' ? content.trim() : content[0]].join())
       const isNew = isForNew(sent)
@@ -35,29 +36,16 @@ export function keepSecrets(
       if (isNew) continue
       for (const each of names) variables.add(each)
       lines.add(
-        `${name} of ${objectOf({ model: String(model), key })}: not compared: ${env} ${names.length === 1 ? 'is' : 'are'} not set`,
+        `${name} of ${objectOf({ model: String(model), key: isObject(key) ? key : {} })}: not compared: ${env} ${names.length === 1 ? 'is' : 'are'} not set`,
       )
     }
+  }
   // One of the context may stand elsewhere too.
   for (const { offset } of envsIn(value)) kept.delete(offset)
   return {
     errors: errors.filter(({ offset }) => !kept.has(offset)),
     unset: { variables: [...variables], lines: [...lines] },
   }
-}
-
-type Holder = { readonly model: unknown; readonly key: Readonly<Record<string, unknown>>; readonly attrs: object }
-
-/** The objects of a blueprint or a submission that may have secrets. */
-function secretsIn(value: unknown): readonly Holder[] {
-  if (!isObject(value)) return []
-  const { provider_model: model, provider, entries } = value
-  const ofProvider = isObject(provider) ? [{ model, key: { name: provider.name }, attrs: provider }] : []
-  const ofEntries = (entriesIn(entries) ?? []).flatMap(({ entry }) => {
-    if (!isObject(entry) || !isObject(entry.attrs)) return []
-    return [{ model: entry.model, key: isObject(entry.identifiers) ? entry.identifiers : {}, attrs: entry.attrs }]
-  })
-  return [...ofProvider, ...ofEntries]
 }
 
 /** Each `!Env` that is left in a value. */

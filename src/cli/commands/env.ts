@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { readArguments, readTimeoutMs, text } from '../arguments.ts'
-import { openClient } from '../client.ts'
+import { readArguments, text } from '../arguments.ts'
+import { open } from '../client.ts'
 import { exitCodes, UsageError } from '../exit.ts'
-import { openOutput } from '../output.ts'
 import { type Needed, neededBy, readApplication } from '../outputs.ts'
 
 /** `gatewright env`: prints what an application needs, as variables. */
@@ -16,7 +15,7 @@ generated, as long as the run that generated them shows them. Standard error say
   --timeout SECONDS    how long the service may be away (default 30)
 `
 
-type Value = { readonly name: string; readonly value: string; readonly isSecret: boolean }
+type Value = Needed & { readonly value: string }
 
 /** In single quotes, or where it holds one in double quotes: a shell reads both as dotenv does. */
 const quoted = (value: string): string =>
@@ -51,18 +50,16 @@ export async function run(args: readonly string[]): Promise<number> {
   const { format = 'dotenv' } = values
   const print = Object.hasOwn(formats, format) ? formats[format] : undefined
   if (print === undefined) throw new UsageError(`--format takes ${Object.keys(formats).join(', ')}.`)
-  const output = openOutput()
-  const withinMs = readTimeoutMs(values.timeout, 30)
-  const client = await openClient(output, values)
+  const { client, output, withinMs } = await open(values)
   const { provider } = await readApplication(client, slug, withinMs)
   if (provider === null) throw new UsageError(`Application ${JSON.stringify(slug)} has no provider.`)
   const needed = await neededBy(client, { slug, provider }, withinMs)
-  const known = needed.filter((each): each is Needed & Value => each.value !== undefined)
+  const known = needed.filter((each): each is Value => each.value !== null)
   if (format === 'github')
-    for (const line of known.filter(({ isSecret }) => isSecret).flatMap(({ value }) => value.split('\n')))
+    for (const line of known.filter(({ secret }) => secret).flatMap(({ value }) => value.split('\n')))
       if (line !== '') process.stderr.write(`::add-mask::${inCommand(line)}\n`)
   process.stdout.write(print(known, slug))
-  for (const { name, value, why } of needed)
-    if (why !== undefined) output.note(`${name}${value === undefined ? ' cannot be read' : ''}: ${why}.`)
+  for (const { name, readable, why } of needed)
+    if (why !== null) output.note(`${name}${readable ? '' : ' cannot be read'}: ${why}.`)
   return exitCodes.done
 }

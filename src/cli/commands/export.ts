@@ -2,8 +2,8 @@ import { mkdirSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Model } from '../../models/define.ts'
 import { loadRegistry, type Registry } from '../../models/registry.ts'
-import { flag, readArguments, readTimeoutMs, text, texts } from '../arguments.ts'
-import { openClient } from '../client.ts'
+import { flag, readArguments, text, texts } from '../arguments.ts'
+import { open } from '../client.ts'
 import { exitCodes, UsageError } from '../exit.ts'
 import { type Chosen, choose, listed } from '../export/entries.ts'
 import { layOut, withOtherOwner } from '../export/layout.ts'
@@ -11,7 +11,7 @@ import { printExport } from '../export/print.ts'
 import { withRows } from '../export/read.ts'
 import { labelOf, naturalKey, type Row, targets } from '../export/rows.ts'
 import { filesOf } from '../inputs.ts'
-import { attempt, openOutput, writeOut } from '../output.ts'
+import { attempt, writeOut } from '../output.ts'
 import { readOwner } from '../owners.ts'
 import { projectName } from '../project.ts'
 
@@ -48,10 +48,9 @@ export async function run(args: readonly string[]): Promise<number> {
   const owner = readOwner('--owner', values.owner)
   const registry = await loadRegistry()
   const models = readModels(registry, values.only)
-  const timeoutMs = readTimeoutMs(values.timeout)
-  const output = openOutput(values)
+  const { client, output, withinMs: timeoutMs } = await open(values, 120)
   const onRead = (count: number, of: number) => output.progress(count, of, 'rows')
-  const reading = { client: await openClient(output, values), registry, timeoutMs, onRead }
+  const reading = { client, registry, timeoutMs, onRead }
   const isWithoutSecrets = values['without-secrets'] === true
   const selection = { models, owner, applications, isWithoutSecrets, isOneDocument: directory === undefined }
   const chosen = await withRows(reading, selection, (rows) => choose(rows, selection))

@@ -1,10 +1,9 @@
 import { createInterface } from 'node:readline/promises'
 import { comparedName } from '../../names.ts'
-import { flag, readArguments, readRunId, readTimeoutMs, text } from '../arguments.ts'
-import { type Client, openClient } from '../client.ts'
+import { flag, readArguments, readRunId, text } from '../arguments.ts'
+import { type Client, open } from '../client.ts'
 import { deliver } from '../deliver.ts'
 import { UsageError } from '../exit.ts'
-import { openOutput } from '../output.ts'
 import { printPlans, printResult, printTotals } from '../report.ts'
 import { readRun } from '../runs.ts'
 import { checkedMessage, finish, redacted } from '../send.ts'
@@ -34,23 +33,21 @@ export async function run(args: readonly string[]): Promise<number> {
   if (positionals.length > 0) throw new UsageError('rollback takes no names: --to RUN goes back to this run.')
   if (values.plan === true && values.yes === true) throw new UsageError('Use either --plan or --yes.')
   const message = checkedMessage(values.message)
-  const timeoutMs = readTimeoutMs(values.timeout)
-  const output = openOutput(values)
-  const client = await openClient(output, values)
-  const id =
-    values.to === undefined
-      ? await runBefore(client, values.stack, timeoutMs)
-      : await checkedRun(client, readRunId(values.to), values.stack, timeoutMs)
+  const to = values.to === undefined ? undefined : readRunId(values.to)
+  const { client, output, withinMs: timeoutMs } = await open(values, 120)
+  const id = await (to === undefined
+    ? runBefore(client, values.stack, timeoutMs)
+    : checkedRun(client, to, values.stack, timeoutMs))
   const path = `/blueprints/runs/${id}/apply/`
   const document = { file: `run ${id}`, method: 'POST', path, isYaml: false, owner: undefined, parts: [] } as const
-  const common = { isReset: false, waits: true, timeoutMs } as const
-  const planned = redacted(await deliver(client, document, { ...common, mode: 'plan', headers: {} }), output)
+  const send = async (mode: 'plan' | 'apply', headers: Record<string, string>) =>
+    redacted(await deliver(client, document, { mode, headers, isReset: false, waits: true, timeoutMs }), output)
+  const planned = await send('plan', {})
   printPlans(output, [planned], false)
   const { outcome, etag } = planned
   if (outcome !== 'changes' || etag === null || values.plan === true || !(await isConfirmed(values)))
     return finish([planned], {}, { output, title: 'plan' })
-  const headers = { ...message, 'if-match': etag }
-  const applied = redacted(await deliver(client, document, { ...common, mode: 'apply', headers }), output)
+  const applied = await send('apply', { ...message, 'if-match': etag })
   printTotals(output, [applied], true)
   printResult(output, applied)
   return finish([applied], {}, { output, title: 'apply' })

@@ -1,7 +1,7 @@
-import { flag, readArguments, readCount, readRunId, readTimeoutMs, text } from '../arguments.ts'
-import { openClient, readAnswer, sendUntilAnswered } from '../client.ts'
+import { flag, readArguments, readCount, readRunId, text } from '../arguments.ts'
+import { open, readAnswer, sendUntilAnswered } from '../client.ts'
 import { exitCodes, UsageError } from '../exit.ts'
-import { openOutput, shown } from '../output.ts'
+import { shown } from '../output.ts'
 import { type RunSummary, readMe, readRun, readRuns, run as runSchema, wordOf } from '../runs.ts'
 
 /** `gatewright runs`: lists runs with their outcomes, and cancels one that waits. */
@@ -46,12 +46,10 @@ export async function run(args: readonly string[]): Promise<number> {
   const [verb, id, ...others] = positionals
   if (verb === 'cancel') return cancel(others.length === 0 ? id : undefined, values)
   if (verb !== undefined) throw new UsageError('runs takes no names: gatewright logs ID prints one run.')
-  const { limit, timeout, json: _, env: __, ...filters } = values
+  const { limit, timeout: _, json: __, env: ___, ...filters } = values
   const query: Record<string, string> = { page_size: String(readCount('--limit', limit, { initial: 20, max: 100 })) }
   for (const [option, value] of Object.entries(filters)) query[parameters[option] ?? option] = value
-  const withinMs = readTimeoutMs(timeout, 30)
-  const output = openOutput(values)
-  const client = await openClient(output, values)
+  const { client, output, withinMs } = await open(values)
   if (query.request_id !== undefined) query.submitter = String((await readMe(client, withinMs)).pk)
   const found = await readRuns(client, query, withinMs)
   output.json(found)
@@ -62,15 +60,10 @@ export async function run(args: readonly string[]): Promise<number> {
 const lineOf = ({ id, created_at: createdAt, submitter_name: submitter, title, ...run }: RunSummary): string =>
   [id, createdAt.slice(0, 19), wordOf(run).padEnd(11), shown(`${title} (${submitter ?? 'service'})`)].join('  ')
 
-async function cancel(
-  id: string | undefined,
-  values: { env?: string; json?: boolean; timeout?: string },
-): Promise<number> {
+async function cancel(id: string | undefined, values: Parameters<typeof open>[0]): Promise<number> {
   if (id === undefined) throw new UsageError('runs cancel takes the id of one run.')
   readRunId(id)
-  const output = openOutput(values)
-  const client = await openClient(output, values)
-  const withinMs = readTimeoutMs(values.timeout, 30)
+  const { client, output, withinMs } = await open(values)
   const path = `/blueprints/runs/${id}/`
   const answer = await sendUntilAnswered(client, 'POST', `${path}cancel/`, withinMs)
   // An earlier try, whose answer was lost, may have cancelled it: a run that a user cancelled is a success.

@@ -1,7 +1,7 @@
-import { flag, readArguments, readTimeoutMs, text } from '../arguments.ts'
-import { openClient } from '../client.ts'
+import { flag, readArguments, text } from '../arguments.ts'
+import { open } from '../client.ts'
 import { exitCodes, UsageError } from '../exit.ts'
-import { openOutput, shown } from '../output.ts'
+import { shown } from '../output.ts'
 import { neededBy, readApplication } from '../outputs.ts'
 import { readRuns, wordOf } from '../runs.ts'
 
@@ -20,20 +20,12 @@ export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, { timeout: text, json: flag })
   const [slug, ...others] = positionals
   if (slug === undefined || others.length > 0) throw new UsageError('show takes the slug of one application.')
-  const output = openOutput(values)
-  const withinMs = readTimeoutMs(values.timeout, 30)
-  const client = await openClient(output, values)
+  const { client, output, withinMs } = await open(values)
   const { application, provider } = await readApplication(client, slug, withinMs)
   const query = { object: `application:${application.slug}`, mode: 'apply', page_size: '1' }
   const [last] = await readRuns(client, query, withinMs)
   const needed = provider === null ? [] : await neededBy(client, { slug, provider }, withinMs)
-  const outputs = needed.map(({ name, value, isSecret, why }) => ({
-    name,
-    value: isSecret ? null : (value ?? null),
-    secret: isSecret,
-    readable: value !== undefined,
-    why: why ?? null,
-  }))
+  const outputs = needed.map((each) => (each.secret ? { ...each, value: null } : each))
   output.json({ application, provider, last_run: last ?? null, outputs })
   const { name, launch_url: url, owner, created_by_name: maker } = application
   output.line(

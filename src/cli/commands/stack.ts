@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import { flag, readArguments, readTimeoutMs, text } from '../arguments.ts'
-import { type Client, openClient, read, readAnswer, sendUntilAnswered } from '../client.ts'
+import { flag, readArguments, text } from '../arguments.ts'
+import { type Client, open, read, readAnswer, sendUntilAnswered } from '../client.ts'
 import { exitCodes, UsageError } from '../exit.ts'
-import { openOutput, shown } from '../output.ts'
+import { shown } from '../output.ts'
 import { findProject } from '../project.ts'
 
 /** `gatewright stack`: shows what repositories manage, and lets an object stay without its stack. */
@@ -56,9 +56,7 @@ export const readStack = (client: Client, name: string, withinMs: number) =>
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, options)
   const [verb = 'list', ...names] = positionals
-  const withinMs = readTimeoutMs(values.timeout, 30)
-  const output = openOutput(values)
-  const client = await openClient(output, values)
+  const { client, output, withinMs } = await open(values)
   if (verb === 'list' && names.length === 0) {
     const { results } = await read(client, '/blueprints/stacks/', z.object({ results: z.array(summary) }), withinMs)
     output.json(results)

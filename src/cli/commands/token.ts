@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import { flag, readArguments, readCount, readTimeoutMs, text, texts } from '../arguments.ts'
-import { type Client, isLost, openClient, read, readAnswer, sendUntilAnswered } from '../client.ts'
+import { flag, readArguments, readCount, text, texts } from '../arguments.ts'
+import { isLost, open, read, readAnswer, sendUntilAnswered } from '../client.ts'
 import { exitCodes, Unreachable, UsageError } from '../exit.ts'
-import { type Output, openOutput, shown } from '../output.ts'
+import { shown } from '../output.ts'
 
 /** `gatewright token`: creates an access token, whose key is shown once; lists and revokes them. */
 
@@ -39,13 +39,10 @@ const viewed = z.object({ key: z.string() })
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, options)
   const [verb, identifier, ...others] = positionals
-  const output = openOutput(values)
-  const withinMs = readTimeoutMs(values.timeout, 60)
-  if (verb === 'list' && identifier === undefined)
-    return list({ client: await openClient(output, values), output, withinMs })
+  if (verb === 'list' && identifier === undefined) return list(await open(values, 60))
   if (identifier === undefined || others.length > 0 || (verb !== 'create' && verb !== 'revoke'))
     throw new UsageError('It takes: gatewright token create IDENTIFIER, list, or revoke IDENTIFIER')
-  if (verb === 'revoke') return revoke(identifier, { client: await openClient(output, values), output, withinMs })
+  if (verb === 'revoke') return revoke(identifier, await open(values, 60))
   const days = values.days === undefined ? null : readCount('--days', values.days, { initial: 30, max: 36_500 })
   const user = values.user === undefined ? null : readUser(values.user)
   const body = JSON.stringify({
@@ -56,7 +53,7 @@ export async function run(args: readonly string[]): Promise<number> {
     ...(values.stack !== undefined && { stacks: values.stack }),
     ...(values.message !== undefined && { description: values.message }),
   })
-  const client = await openClient(output, values)
+  const { client, output, withinMs } = await open(values, 60)
   // Neither request can be repeated: a token is created once, and its key viewed once.
   const once = async <Schema extends z.ZodType>(method: 'GET' | 'POST', path: string, schema: Schema) => {
     const answer = await client.send(method, path, { withinMs, ...(method === 'POST' && { body }) })
@@ -82,7 +79,7 @@ function readUser(text: string): string | number {
   return /^\d+$/.test(text) ? readCount('--user', text, { initial: 1, max: 999_999 }) : text
 }
 
-type Asking = { readonly client: Client; readonly output: Output; readonly withinMs: number }
+type Asking = Awaited<ReturnType<typeof open>>
 
 const listed = z.looseObject({
   identifier: z.string(),
