@@ -80,11 +80,9 @@ export const allOptions = { ...planOptions, ...applyOptions } as const
 export const readTimeoutMs = (text: string | undefined, defaultS = 120): number =>
   1_000 * readCount('--timeout', text, { initial: defaultS, max: 86_400, what: 'number of seconds' })
 
-export const isRunId = (text: string): boolean => /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(text)
-
 /** @throws {UsageError} */
 export function readRunId(text: string): string {
-  if (isRunId(text)) return text
+  if (/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(text)) return text
   throw new UsageError(`${JSON.stringify(text.slice(0, 100))} is no id of a run: gatewright runs lists them.`)
 }
 

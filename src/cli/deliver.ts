@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import type { ErrorDetail } from '../errors.ts'
 import { type Answer, backOff, type Client, codeOf, isLater, isLost, refusalOf } from './client.ts'
 import { Unreachable, UsageError } from './exit.ts'
 import { detailsOf, generatedIn, locate, type Part } from './places.ts'
-import { type Change, followRun, isFine, type Run, readRun } from './runs.ts'
+import { type Change, followRun, idOf, isFine, isOver, type Run, readMe, readRun, readRuns } from './runs.ts'
 
 /** Sends a document once, under one Idempotency-Key, and finds its outcome, through restarts of the service. */
 
@@ -75,13 +76,39 @@ export type Delivery = {
   readonly timeoutMs: number
 }
 
-/** A document that was sent to be applied. `run`: its path, once an answer named it. */
-export type Submitted = { readonly client: Client; readonly requestId: string; readonly run: string | null }
+/** The document that was sent last to be applied and whose outcome no answer has reported yet. `run`: its path, where it is known. */
+let last: { readonly client: Client; readonly requestId: string; readonly run: string | null } | null = null
 
-let last: Submitted | null = null
+const longestMs = 2_000
 
-/** The last one whose outcome no answer has reported yet. */
-export const submitted = (): Submitted | null => last
+/** @returns the last lines of a program that a signal ends while the service may have a submission of it */
+export async function whatIsLeft(): Promise<string[]> {
+  if (last === null) return []
+  const { requestId, run } = last
+  const client = { ...last.client, waiting: () => {} }
+  const ofJob = async () => {
+    const { pk } = await readMe(client, longestMs)
+    const query = { request_id: requestId, submitter: String(pk), page_size: '1' }
+    return (await readRuns(client, query, longestMs))[0]
+  }
+  const found = await Promise.race([
+    (run === null ? ofJob() : readRun(client, run, longestMs)).catch(() => undefined),
+    delay(longestMs, undefined, { ref: false }),
+  ])
+  const id = found?.id ?? (run === null ? undefined : idOf(run))
+  if (id === undefined)
+    return [
+      'What was sent may be applied all the same.',
+      `gatewright runs --request-id ${requestId}   lists its run, once it is recorded`,
+    ]
+  if (found !== undefined && isOver(found))
+    return [`Run ${id} has ended: ${found.state}.`, `gatewright logs ${id}   prints what became of it`]
+  return [
+    `Run ${id} is ${found?.state ?? 'recorded'}: it will be applied all the same.`,
+    `gatewright logs -f ${id}   follows it`,
+    ...(found?.state === 'running' ? [] : [`gatewright runs cancel ${id}   cancels it, as long as it is queued`]),
+  ]
+}
 
 const asNone = (error: unknown): null => {
   if (error instanceof UsageError || error instanceof Unreachable) return null

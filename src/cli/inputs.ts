@@ -62,7 +62,7 @@ export type FileValues = {
 
 export const isUnreadable = <Other extends object>(input: Other | Unreadable): input is Unreadable => 'errors' in input
 
-const limits = { files: 10_000, folderDepth: 16, filesAtOnce: 16 } as const
+const limits = { files: 10_000, filesAtOnce: 16 } as const
 
 const extensions = /\.(ya?ml|json)$/i
 
@@ -113,14 +113,13 @@ function notDocuments(project: Project | null, contextFiles: readonly string[]):
 export async function filesOf(path: string, isLeftOut: (path: string) => boolean = () => false): Promise<string[]> {
   const found = await stat(path).catch(() => undefined)
   if (found?.isDirectory() !== true) return [path]
-  const files = (await filesBelow(path, 0)).filter((file) => !isLeftOut(file))
+  const files = (await filesBelow(path)).filter((file) => !isLeftOut(file))
   if (files.length === 0) throw new UsageError(`The folder ${path} holds no .yaml, .yml or .json files.`)
   return files
 }
 
 /** Hidden files and folders are left out. */
-async function filesBelow(folder: string, depth: number): Promise<string[]> {
-  if (depth > limits.folderDepth) throw new UsageError(`${folder} is nested deeper than ${limits.folderDepth} folders.`)
+async function filesBelow(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { withFileTypes: true }).catch((error: unknown) => {
     throw new UsageError(`${folder} cannot be read (${reasonOf(error)}).`)
   })
@@ -128,7 +127,7 @@ async function filesBelow(folder: string, depth: number): Promise<string[]> {
   for (const entry of entries.sort((one, other) => (one.name < other.name ? -1 : 1))) {
     const path = join(folder, entry.name)
     if (entry.name.startsWith('.') || entry.name === 'node_modules') continue
-    if (entry.isDirectory()) files.push(...(await filesBelow(path, depth + 1)))
+    if (entry.isDirectory()) files.push(...(await filesBelow(path)))
     else if (extensions.test(entry.name)) files.push(path)
   }
   return files

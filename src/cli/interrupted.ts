@@ -15,10 +15,8 @@ export function endOnSignals(): void {
     if (firstAt !== null) process.exit(codes[signal])
     firstAt = performance.now()
     process.stderr.write('\nInterrupted.\n')
-    // These modules are loaded here: a command that works starts without them.
-    const [{ submitted }, { whatIsLeft }] = await Promise.all([import('./deliver.ts'), import('./left-behind.ts')])
-    const last = submitted()
-    const lines = last === null ? [] : await whatIsLeft(last)
+    // It is loaded here: a command that works starts without it.
+    const lines = await (await import('./deliver.ts')).whatIsLeft()
     process.stderr.write(lines.map((line) => `${line}\n`).join(''), () => process.exit(codes[signal]))
   }
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void end(signal))

@@ -73,12 +73,6 @@ export function printPlans(output: Output, results: readonly Result[], isFull: b
   for (const line of unchangedText(results)) output.line(line)
 }
 
-/** Prints one line about the files that were not tried. */
-export function printNotTried(output: Output, results: readonly Result[]): void {
-  const { length } = results.filter(({ outcome }) => outcome === 'not tried')
-  if (length > 0) output.line(`not tried: ${length} ${length === 1 ? 'file' : 'files'}`)
-}
-
 /** The lines about secrets whose variables are not set. */
 const notCompared = ({ parts, changes }: Pick<Result, 'parts' | 'changes'>): string[] =>
   changes === null ? [] : [...new Set(parts.flatMap(({ document }) => document.unset?.lines ?? []))]

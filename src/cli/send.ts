@@ -9,7 +9,7 @@ import { inOptions } from './options-for-headers.ts'
 import { type Output, openOutput } from './output.ts'
 import { type OwnerGiven, ownerOf, ownOwner, prunedBy, readOwner } from './owners.ts'
 import { readPlans, writePlans } from './plan-file.ts'
-import { codeOfResults, outcomesOf, printNotTried, printPlans, printResult, printTotals, toJson } from './report.ts'
+import { codeOfResults, outcomesOf, printPlans, printResult, printTotals, toJson } from './report.ts'
 import { writeSummary } from './summary.ts'
 
 /** The parts that `plan` and `apply` share: the files are sent as one document, or each on its own. */
@@ -69,7 +69,6 @@ export async function sendFiles(mode: 'plan' | 'apply', paths: readonly string[]
     printTotals(output, results, true)
     if (!isListed) for (const result of results) printResult(output, result)
   }
-  printNotTried(output, results)
   return finish(results, values, { output, title: mode })
 }
 
@@ -145,6 +144,8 @@ export function finish(
   { summary }: Pick<SendValues, 'summary'>,
   { output, title }: { readonly output: Output; readonly title: string },
 ): number {
+  const { length: notTried } = results.filter(({ outcome }) => outcome === 'not tried')
+  if (notTried > 0) output.line(`not tried: ${notTried} ${notTried === 1 ? 'file' : 'files'}`)
   if (summary !== undefined) writeSummary(summary, title, results, output)
   output.json(toJson(results))
   if (results.length > 1) output.line(output.paint('bold', outcomesOf(results)))

@@ -158,7 +158,7 @@ test('token create prints a key that works, token list has it, and token revoke 
   expect(Date.parse(expires) - Date.now()).toBeGreaterThan(1.9 * 86_400_000)
   await exited(1, gatewright(['token', 'create', 'from-cli']), /^identifier: /)
   await exited(1, gatewright(['token', 'delete', 'from-cli']), /^It takes: gatewright token create/)
-  await exited(0, gatewright(['token', 'list']), /^from-cli {2}api {2}\S+ {2}expires \S+ \(in 1 day\)$/m)
+  await exited(0, gatewright(['token', 'list']), /^from-cli {2}api {2}\S+ {2}expires \S+$/m)
   expect(JSON.parse((await gatewright(['token', 'list', '--json'])).output)).toMatchObject(
     expect.arrayContaining([expect.objectContaining({ identifier: 'from-cli' })]),
   )

@@ -327,7 +327,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2353,
   'src/api': 1704,
   'src/apply': 2840,
-  'src/cli': 6257,
+  'src/cli': 6232,
   'src/dashboard': 4654,
   'src/db': 2231,
   'src/document': 1832,

@@ -99,19 +99,11 @@ async function list({ client, output, withinMs }: Asking): Promise<number> {
     next = pagination.next
   }
   output.json(found)
-  for (const { identifier, intent, expires, description, user_obj: user } of found)
-    output.line(
-      shown([identifier, intent, user.username, endOf(expires), description].filter((each) => each !== '').join('  ')),
-    )
+  for (const { identifier, intent, expires, description, user_obj: user } of found) {
+    const end = `expires ${expires?.slice(0, 10) ?? 'never'}`
+    output.line(shown([identifier, intent, user.username, end, description].join('  ').trimEnd()))
+  }
   return exitCodes.done
-}
-
-/** `expires 2026-12-22 (in 5 days)` */
-function endOf(expires: string | null): string {
-  if (expires === null) return 'expires never'
-  const days = Math.floor((Date.parse(expires) - Date.now()) / dayMs)
-  const when = days < 0 ? 'over' : days === 0 ? 'within a day' : days === 1 ? 'in 1 day' : `in ${days} days`
-  return `expires ${expires.slice(0, 10)} (${when})`
 }
 
 async function revoke(identifier: string, { client, output, withinMs }: Asking): Promise<number> {
