@@ -9,7 +9,6 @@ export const policyEngineModes = ['all', 'any'] as const
 export default defineModel({
   name: 'service_core.application',
   displayName: 'application',
-  resource: 'application',
   table: 'applications',
   key: 'uuid',
   identifiers: [['slug']],
@@ -47,6 +46,6 @@ export default defineModel({
         'Holds the provider of the application, too: leave it out of one of the two fields.',
       )
   },
-  readOnly: ['pk', 'provider_obj', 'backchannel_providers_obj', 'launch_url'],
+  readOnly: ['provider_obj', 'backchannel_providers_obj', 'launch_url'],
   alwaysNull: ['meta_icon'],
 })

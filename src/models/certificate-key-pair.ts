@@ -15,7 +15,6 @@ async function generateMissing(values: Values): Promise<Values> {
 export default defineModel({
   name: 'service_crypto.certificatekeypair',
   displayName: 'certificate key pair',
-  resource: 'certificatekeypair',
   table: 'certificate_key_pairs',
   key: 'uuid',
   identifiers: [['name']],
@@ -26,7 +25,6 @@ export default defineModel({
     key_data: secret(text(privateKeyPem, textLimits.text)).nullable().default(null),
   }),
   columns: { key_data: 'sealed_key' },
-  readOnly: ['pk'],
   generateMissing,
   isGenerated: ({ certificate_data, key_data }) =>
     typeof certificate_data === 'string' && key_data !== null && isSelfSigned(certificate_data),

@@ -152,8 +152,6 @@ export type ModelDeclaration = {
   name: string
   /** The name in messages: `application`, `provider oauth2`. */
   displayName: string
-  /** The suffix of its permissions: `application` gives `add_application`. */
-  resource: string
   /** The name in references; models of one reference target share a table. Default: the resource. */
   target?: string
   table: string
@@ -181,7 +179,7 @@ export type ModelDeclaration = {
   numbered?: readonly string[]
   /** Each new row gets a UUID beside its integer key, in the column `uuid`. */
   uuid?: true
-  /** Fields of answers that bodies may repeat: accepted and ignored. */
+  /** Fields of answers that bodies may repeat, beside the key: accepted and ignored. */
   readOnly?: readonly string[]
   /** Fields of answers that are not stored and always null: in a body, only null is taken. */
   alwaysNull?: readonly string[]
@@ -221,6 +219,8 @@ export type ModelDeclaration = {
 }
 
 export type Model = Readonly<Omit<ModelDeclaration, 'attrs' | 'columns' | 'links'>> & {
+  /** The suffix of its permissions, the end of its name: `application` gives `add_application`. */
+  readonly resource: string
   readonly target: string
   readonly attrs: z.ZodObject
   readonly fields: ReadonlyMap<string, Field>
@@ -270,14 +270,17 @@ export function defineModel(declaration: ModelDeclaration): Model {
   const overlaps = [...fields.values()].filter(({ overlap }) => overlap)
   if (overlaps.some(({ storage }) => storage.in !== 'secrets'))
     throw new Error(`${declaration.name}: a field with an overlap is a secret that is stored in JSON`)
+  const resource = declaration.name.replace(/^.*\./, '')
   return {
     ...declaration,
-    target: declaration.target ?? declaration.resource,
+    resource,
+    target: declaration.target ?? resource,
     fields,
     names: declaration.names ?? declaration.identifiers.flatMap((set) => (set.length === 1 ? set : [])),
     unique: declaration.unique ?? [],
     discriminator: declaration.discriminator ?? {},
     readOnly: [
+      'pk',
       ...(declaration.readOnly ?? []),
       ...(declaration.isLabelled ? ['owner', 'created_by', 'created_by_name'] : []),
       ...overlaps.flatMap(({ name }) => [previousOf(name), expiresOf(name)]),

@@ -15,7 +15,6 @@ export const designations = [
 export default defineModel({
   name: 'service_flows.flow',
   displayName: 'flow',
-  resource: 'flow',
   table: 'flows',
   key: 'uuid',
   identifiers: [['slug']],
@@ -26,5 +25,4 @@ export default defineModel({
     title: shownLine().default(''),
     designation: oneOf(designations, 'FlowDesignation'),
   }),
-  readOnly: ['pk'],
 })

@@ -6,7 +6,6 @@ import { integerReferences, jsonObject, listLimits, name, reference, references,
 export default defineModel({
   name: 'service_core.group',
   displayName: 'group',
-  resource: 'group',
   table: 'groups',
   key: 'uuid',
   identifiers: [['name']],
@@ -26,5 +25,5 @@ export default defineModel({
   },
   unique: ['name'],
   numbered: ['num_pk'],
-  readOnly: ['pk', 'num_pk', 'parent_name', 'users_obj', 'roles_obj'],
+  readOnly: ['num_pk', 'parent_name', 'users_obj', 'roles_obj'],
 })

@@ -8,7 +8,6 @@ export const definePropertyMapping = (scoped: readonly string[]) =>
   defineModel({
     name: 'service_mappings.propertymapping',
     displayName: 'property mapping',
-    resource: 'propertymapping',
     table: 'property_mappings',
     key: 'uuid',
     identifiers: [['name', 'kind'], ['managed']],
@@ -26,7 +25,6 @@ export const definePropertyMapping = (scoped: readonly string[]) =>
         .default(''),
     }),
     unique: ['managed'],
-    readOnly: ['pk'],
     rules({ kind, scope_name }, report) {
       if (typeof kind !== 'string' || scope_name === undefined || scope_name === '' || scoped.includes(kind)) return
       const message = `Only mappings of the kind ${scoped.join(' or ')} have a scope: leave it out.`

@@ -8,14 +8,12 @@ export type ProviderDeclaration = {
   kind: string
   /** `OAuth2/OpenID Provider`; the plural adds an s. */
   verboseName: string
-  /** The name of the form that edits it. */
-  component: string
   /** The kind that most applications take: descriptions show it first. */
   usual?: true
   /** Whether it may be one of an application's backchannel providers; `only`: no user logs in through it. */
-  backchannel: boolean | 'only'
-  /** `all` three flow fields for kinds through which users log in; `none` for kinds by which the service itself syncs. */
-  flows: 'all' | 'none'
+  backchannel?: true | 'only'
+  /** Set for kinds by which the service itself syncs. Users log in through the others, which have three fields of flows. */
+  flows?: 'none'
   /** Whether clients request its property mappings by a scope. */
   hasScopes?: true
   /** The fields of this kind only. */
@@ -45,7 +43,12 @@ export type Elsewhere = {
 }
 
 export type ProviderModel = Model & {
-  readonly provider: Readonly<ProviderDeclaration> & Required<Pick<ProviderDeclaration, 'launchUrl'>>
+  readonly provider: Readonly<Omit<ProviderDeclaration, 'backchannel'>> & {
+    readonly backchannel: boolean | 'only'
+    /** The name of the form that edits it. */
+    readonly component: string
+    readonly launchUrl: (values: Values) => string | null
+  }
 }
 
 const flow = (designation: string) =>
@@ -58,7 +61,6 @@ const flowFields = {
 }
 
 const readOnly = [
-  'pk',
   'component',
   'assigned_application_slug',
   'assigned_application_name',
@@ -71,24 +73,24 @@ const readOnly = [
 
 /** Declares a provider kind, in a file of its own in `models/providers/`, which is found at start. */
 export function defineProvider(declaration: ProviderDeclaration): ProviderModel {
-  const { kind, settings, flows, columns, rules, unique, fits = {} } = declaration
+  const { kind, settings, columns, rules, unique, fits = {} } = declaration
+  const flows = declaration.flows === 'none' ? {} : flowFields
   const model = defineModel({
     name: `service_providers_${kind}.${kind}provider`,
     displayName: `provider ${kind}`,
-    resource: `${kind}provider`,
     target: 'provider',
     table: 'providers',
     key: 'integer',
     identifiers: [['name']],
     attrs: z.object({
       name: name(),
-      ...(flows === 'all' ? flowFields : {}),
+      ...flows,
       property_mappings: references('propertymapping').default([]),
       ...settings.shape,
     }),
     columns: {
       name: 'name',
-      ...(flows === 'all' ? Object.fromEntries(Object.keys(flowFields).map((field) => [field, field])) : {}),
+      ...Object.fromEntries(Object.keys(flows).map((field) => [field, field])),
       ...columns,
     },
     discriminator: { kind },
@@ -116,7 +118,8 @@ export function defineProvider(declaration: ProviderDeclaration): ProviderModel 
   const fields = new Map([...model.fields].map(([name, field]) => [name, withWhatFits(kind, field, fits[name])]))
   const unrestricted = Object.keys(fits).filter((name) => fields.get(name)?.reference?.only === undefined)
   if (unrestricted.length > 0) throw new Error(`${model.name}: ${unrestricted.join(', ')} takes all rows there are`)
-  return { ...model, fields, provider: { launchUrl: () => null, ...declaration } }
+  const component = `service-provider-${kind.replaceAll('_', '-')}-form`
+  return { ...model, fields, provider: { backchannel: false, component, launchUrl: () => null, ...declaration } }
 }
 
 /** Restricts a provider's property mappings to its own kind, in all fields, unless its declaration has others. */

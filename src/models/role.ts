@@ -24,7 +24,6 @@ export const defineRole = (permissions: readonly Permission[]) => {
   return defineModel({
     name: 'service_rbac.role',
     displayName: 'role',
-    resource: 'role',
     table: 'roles',
     key: 'uuid',
     identifiers: [['name']],
@@ -48,6 +47,5 @@ export const defineRole = (permissions: readonly Permission[]) => {
       ).default([]),
     }),
     unique: ['name'],
-    readOnly: ['pk'],
   })
 }

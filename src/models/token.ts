@@ -72,7 +72,6 @@ function ceilingOf(
 export default defineModel({
   name: 'service_core.token',
   displayName: 'token',
-  resource: 'token',
   table: 'tokens',
   key: 'uuid',
   identifiers: [['identifier']],
@@ -105,7 +104,7 @@ export default defineModel({
   }),
   columns: { user: 'user_pk' },
   unique: ['identifier', 'managed'],
-  readOnly: ['pk', 'user_obj'],
+  readOnly: ['user_obj'],
   owner: 'user',
   limit: { per: 'user', rows: 100, until: 'expires' },
   compute,

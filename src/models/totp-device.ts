@@ -15,7 +15,6 @@ const base32 = (sent: string) =>
 export default defineModel({
   name: 'service_stages_totp.totpdevice',
   displayName: 'TOTP device',
-  resource: 'totpdevice',
   table: 'totp_devices',
   key: 'integer',
   identifiers: [['name', 'user']],
@@ -29,5 +28,4 @@ export default defineModel({
   }),
   columns: { user: 'user_pk', key: 'sealed_key' },
   uuid: true,
-  readOnly: ['pk'],
 })

@@ -6,7 +6,6 @@ import { dateTime, integerReference, reference, shownLine } from './fields.ts'
 export default defineModel({
   name: 'service_core.userconsent',
   displayName: 'user consent',
-  resource: 'userconsent',
   table: 'user_consents',
   key: 'integer',
   identifiers: [
@@ -21,7 +20,6 @@ export default defineModel({
     expiring: z.boolean().default(true),
   }),
   columns: { user: 'user_pk', application: 'application_pk' },
-  readOnly: ['pk'],
   rules({ expires, expiring }, report) {
     if (expiring === false && typeof expires === 'string')
       report(['expires'], 'invalid_combination', 'A consent that does not expire has no such time: send null.')

@@ -9,7 +9,6 @@ export type UserType = (typeof userTypes)[number]
 export default defineModel({
   name: 'service_core.user',
   displayName: 'user',
-  resource: 'user',
   table: 'users',
   key: 'integer',
   identifiers: [['username']],
@@ -26,5 +25,5 @@ export default defineModel({
   links: { groups: { table: 'memberships', own: 'user_pk', other: 'group_pk' } },
   unique: ['username'],
   uuid: true,
-  readOnly: ['pk', 'uuid', 'uid', 'avatar', 'last_login', 'is_superuser', 'groups_obj'],
+  readOnly: ['uuid', 'uid', 'avatar', 'last_login', 'is_superuser', 'groups_obj'],
 })

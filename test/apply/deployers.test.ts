@@ -9,7 +9,7 @@ import { counts, freshDatabase, kinds, loadEngine } from '../support/kit.ts'
 
 const engine = await loadEngine()
 const probe = defineProvider({
-  ...{ kind: 'probe', verboseName: 'Probe', component: 'probe', backchannel: false, flows: 'none' },
+  ...{ kind: 'probe', verboseName: 'Probe', flows: 'none' },
   settings: z.object({}),
 })
 const later = {

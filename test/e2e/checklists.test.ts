@@ -39,8 +39,6 @@ import { defineProvider } from '../provider.ts'
 export default defineProvider({
   kind: 'probe',
   verboseName: 'Probe Provider',
-  component: 'service-provider-probe-form',
-  backchannel: false,
   flows: 'none',
   settings: z.object({ port: int32(1).default(8_080), password: secret(filledLine(255)) }),
 })

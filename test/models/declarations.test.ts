@@ -39,7 +39,7 @@ test('an example that does not fit its field is found when the model is declared
   )
   expect(() =>
     defineProvider({
-      ...{ kind: 'probe', verboseName: 'Probe', component: 'probe', backchannel: false, flows: 'none' },
+      ...{ kind: 'probe', verboseName: 'Probe', flows: 'none' },
       settings: z.object({
         port: z
           .int()
@@ -57,7 +57,7 @@ test('a field without its column is found at start', async () => {
     groupWith({ cost_center: z.string().default('') }),
     groupWith({}, { ...links, users: { ...links.users, own: 'group' } }),
     defineProvider({
-      ...{ kind: 'probe', verboseName: 'Probe', component: 'probe', backchannel: false, flows: 'none' },
+      ...{ kind: 'probe', verboseName: 'Probe', flows: 'none' },
       ...{ settings: z.object({ port: z.int().default(1) }), columns: { port: 'probe_port' } },
     }),
   ]

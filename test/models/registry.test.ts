@@ -50,7 +50,6 @@ test('permissions are a closed list: four for each resource, and the special one
 const declaration: ModelDeclaration = {
   name: 'service_core.thing',
   displayName: 'thing',
-  resource: 'thing',
   table: 'things',
   key: 'uuid',
   identifiers: [['name']],
@@ -69,7 +68,7 @@ test('an inconsistent registry is refused at start', () => {
     columns: { name: 'name' },
   })
   expect(() => buildRegistry([unkept], [])).toThrow('twin refers to thing, which things has no column for.')
-  const elsewhere = defineModel({ ...declaration, name: 'service_core.other', table: 'others' })
+  const elsewhere = defineModel({ ...declaration, name: 'service_core.other', target: 'thing', table: 'others' })
   expect(() => buildRegistry([thing, elsewhere], [])).toThrow('the reference target thing has the table things')
 })
 
@@ -78,7 +77,7 @@ const zod = import.meta.resolve('zod')
 
 const source = (kind: string) => `import { z } from '${zod}'
 import { defineProvider } from '${fields}'
-export default defineProvider({ kind: '${kind}', verboseName: 'Probe Provider', component: 'probe', backchannel: false, flows: 'none', settings: z.object({}) })
+export default defineProvider({ kind: '${kind}', verboseName: 'Probe Provider', flows: 'none', settings: z.object({}) })
 `
 
 async function folderWith(files: Readonly<Record<string, string>>): Promise<URL> {

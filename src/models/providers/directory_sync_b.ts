@@ -7,7 +7,6 @@ const deleteAction = () => oneOf(['do_nothing', 'delete', 'suspend'], 'DeleteAct
 export default defineProvider({
   kind: 'directory_sync_b',
   verboseName: 'Directory Sync B Provider',
-  component: 'service-provider-directory-sync-b-form',
   backchannel: 'only',
   flows: 'none',
   elsewhere: { kind: 'microsoft_entra', title: 'Microsoft Entra', shipped: ['user', 'group'] },

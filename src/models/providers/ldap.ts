@@ -9,9 +9,7 @@ const mode = () => oneOf(['direct', 'cached'], 'LdapMode').default('direct')
 export default defineProvider({
   kind: 'ldap',
   verboseName: 'LDAP Provider',
-  component: 'service-provider-ldap-form',
   backchannel: true,
-  flows: 'all',
   // It binds with a flow that authenticates; older files have one that authorizes.
   fits: { authorization_flow: ['authentication', 'authorization'] },
   settings: z.object({

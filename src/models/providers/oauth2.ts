@@ -39,10 +39,7 @@ function originOfPattern(pattern: string): string | null {
 export default defineProvider({
   kind: 'oauth2',
   verboseName: 'OAuth2/OpenID Provider',
-  component: 'service-provider-oauth2-form',
   usual: true,
-  backchannel: false,
-  flows: 'all',
   hasScopes: true,
   elsewhere: {
     title: 'OAuth',

@@ -11,9 +11,6 @@ const basicAuthAttributes = ['basic_auth_password_attribute', 'basic_auth_user_a
 export default defineProvider({
   kind: 'proxy',
   verboseName: 'Proxy Provider',
-  component: 'service-provider-proxy-form',
-  backchannel: false,
-  flows: 'all',
   // It requests its claims as an OAuth2 client does.
   fits: { property_mappings: ['oauth2', 'proxy'] },
   settings: z.object({

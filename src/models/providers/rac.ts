@@ -6,9 +6,6 @@ import { duration } from '../syntax.ts'
 export default defineProvider({
   kind: 'rac',
   verboseName: 'RAC Provider',
-  component: 'service-provider-rac-form',
-  backchannel: false,
-  flows: 'all',
   settings: z.object({
     // Settings of connections, which may hold credentials such as a password.
     settings: secretObject().default({}),

@@ -9,9 +9,6 @@ const everywhere = '0.0.0.0/0, ::/0'
 export default defineProvider({
   kind: 'radius',
   verboseName: 'Radius Provider',
-  component: 'service-provider-radius-form',
-  backchannel: false,
-  flows: 'all',
   // It binds with a flow that authenticates; older files have one that authorizes.
   fits: { authorization_flow: ['authentication', 'authorization'] },
   settings: z.object({

@@ -38,9 +38,6 @@ const key = () => reference('certificatekeypair').nullable().default(null)
 export default defineProvider({
   kind: 'saml',
   verboseName: 'SAML Provider',
-  component: 'service-provider-saml-form',
-  backchannel: false,
-  flows: 'all',
   elsewhere: { title: 'SAML', shipped: ['upn', 'name', 'email', 'username', 'uid', 'groups'] },
   settings: z.object({
     acs_url: text(httpUrl, 200),

@@ -6,7 +6,6 @@ import { httpUrl } from '../urls.ts'
 export default defineProvider({
   kind: 'scim',
   verboseName: 'SCIM Provider',
-  component: 'service-provider-scim-form',
   backchannel: 'only',
   flows: 'none',
   elsewhere: { title: 'SCIM', shipped: ['user', 'group'] },

@@ -12,7 +12,6 @@ const deleteAction = () => oneOf(['do_nothing', 'delete', 'suspend'], 'DeleteAct
 export default defineProvider({
   kind: 'workspace_sync_a',
   verboseName: 'Workspace Sync A Provider',
-  component: 'service-provider-workspace-sync-a-form',
   backchannel: 'only',
   flows: 'none',
   elsewhere: { kind: 'google_workspace', title: 'Google Workspace', shipped: ['user', 'group'] },
