@@ -13,7 +13,8 @@ import { answered } from '../queue/enqueue.ts'
 import { type Pause, readPause } from '../queue/pause.ts'
 import { actPath, nowPath } from './addresses.ts'
 import { whyField } from './filter-fields.ts'
-import { page, pageRoute, sendPage } from './frame.ts'
+import { pageRoute, type Shell, sendPage } from './frame.ts'
+import type { Sources } from './sources.ts'
 import { pauseSentence } from './words.ts'
 
 /**
@@ -55,17 +56,17 @@ function record(db: Db, { actor, requestId, reason }: Operator, action: string, 
 const sentReason = z.object({ reason: z.string().trim().default('') })
 
 /** The pages that confirm acts. The hook of the scope requires `manage_queue` of the forms. */
-export function actPages(app: Api, db: Db, queue: ApplyQueue): void {
+export function actPages(app: Api, { db, queue }: Sources): void {
   for (const name of Object.keys(acts) as Act[]) {
     app.get(actPath(name), pageRoute({}), async ({ actor }, reply) => {
       if (!allows(actor, 'manage_queue')) throw denied(['manage_queue'])
-      return sendPage(reply, actPage(name, await readPause(queue, db), actor))
+      return sendPage(reply, actPage(name, await readPause(queue, db)))
     })
     app.post(actPath(name), pageRoute({}), async ({ actor, id: requestId, body }, reply) => {
       const reason = sentReason.safeParse(body ?? {}).data?.reason ?? ''
       const wrong = whyNoReason(reason)
       const now = await readPause(queue, db)
-      if (wrong !== undefined) return sendPage(reply.code(400), actPage(name, now, actor, wrong))
+      if (wrong !== undefined) return sendPage(reply.code(400), actPage(name, now, wrong))
       if (isDue(name, now)) await acts[name](db, queue, { actor, requestId, reason: reason === '' ? null : reason })
       return reply.redirect(nowPath, 303)
     })
@@ -97,7 +98,7 @@ const follows: Readonly<Record<Act, readonly (string | Html)[]>> = {
 const isDue = (name: Act, pause: Pause | null): boolean => (name === 'pause') === (pause === null)
 
 /** A page that names the effect. Cancel comes first, and has the focus, so that Enter that is pressed twice does nothing. */
-function actPage(name: Act, pause: Pause | null, actor: Actor, wrong?: string): string {
+function actPage(name: Act, pause: Pause | null, wrong?: string): Shell {
   const title = labels[name]
   const due = isDue(name, pause)
   const state = pause === null ? 'The queue is not paused.' : pauseSentence(pause)
@@ -109,7 +110,7 @@ ${name === 'pause' && whyField('reason', longestReason, whoReads, { wrong })}
 </form>`
     : html`<p>${state}</p>
 <p><a class="button" href="${nowPath}">Back to the first page</a></p>`
-  return page({ title, heading: due ? `${title}?` : title, actor, width: 'narrow', content })
+  return { title, heading: due ? `${title}?` : title, width: 'narrow', content }
 }
 
 const whoReads = `At most ${longestReason} characters. All who ask that probe, and all whose submissions are refused, can read it: write no secret.`

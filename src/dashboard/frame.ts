@@ -47,16 +47,19 @@ export const pageRoute = <Schema extends FastifySchema>(schema: Schema) => ({
   schema,
 })
 
-export const sendPage = (reply: FastifyReply, text: string) => reply.type('text/html; charset=utf-8').send(text)
+export const sendHtml = (reply: FastifyReply, text: string) => reply.type('text/html; charset=utf-8').send(text)
 
-type Shell = {
+export const sendPage = (reply: FastifyReply, shell: Shell) =>
+  sendHtml(reply, page({ actor: reply.request.actor, ...shell }))
+
+export type Shell = {
   readonly title: string
   /** The first line of the page, where it is not the title. */
   readonly heading?: string
   /** The time at which a page of the current state was read. */
   readonly asOf?: Date
-  /** The user; null before the login. */
-  readonly actor: Pick<Actor, 'username'> | null
+  /** The user; null before the login. Default: that of the request. */
+  readonly actor?: Actor | null
   readonly content: Html
   /** What was searched for. */
   readonly q?: string | null
@@ -79,7 +82,7 @@ const navigation = [
   { href: `${boardPath}/`, text: 'Queue board' },
 ] as const
 
-export function page({ title, actor, content, within, asOf, isLive = false, width = 'wide', ...of }: Shell): string {
+function page({ title, actor = null, content, within, asOf, isLive = false, width = 'wide', ...of }: Shell): string {
   const heading = html`<h1>${whole(titleText(of.heading ?? title))}</h1>`
   return `${headOf(`${titleText(title)} - Gatewright`, iconPath)}${html`<link rel="stylesheet" href="${assets.style.path}">
 ${actor !== null && html`<script src="${assets.script.path}" defer></script>`}
@@ -97,30 +100,25 @@ ${content}
 `}`
 }
 
-export const header = (actor: Shell['actor'], within?: string, q: string | null = null): Html => html`<header>
+export const header = (actor: Actor | null, within?: string, q: string | null = null): Html => html`<header>
 <p class="brand">${drawnIcon}<span>Gatewright</span></p>
-${actor !== null && menu(actor, within, q)}
-</header>`
-
-const menu = (
-  { username }: Pick<Actor, 'username'>,
-  within: string | undefined,
-  q: string | null,
-): Html => html`<form role="search" action="${searchPath}"><input type="search" name="q" value="${q}" maxlength="200" aria-label="Search" placeholder="Search" title="An application, a user, an owner, a run or a request" autocomplete="off" spellcheck="false"></form>
+${
+  actor !== null &&
+  html`<form role="search" action="${searchPath}"><input type="search" name="q" value="${q}" maxlength="200" aria-label="Search" placeholder="Search" title="An application, a user, an owner, a run or a request" autocomplete="off" spellcheck="false"></form>
 <nav aria-label="Pages"><ul>
 ${navigation.map(({ href, text }) => html`<li><a href="${href}"${href === within && html` aria-current="page"`}>${text}</a></li>`)}
 </ul></nav>
-<p class="user">${timesLink()} <span title="${nameText(username)}">${nameText(username)}</span> <a href="${logoutPath}">Log out</a></p>`
+<p class="user">${timesLink()} <span title="${nameText(actor.username)}">${nameText(actor.username)}</span> <a href="${logoutPath}">Log out</a></p>`
+}
+</header>`
 
 /** The zone of a page's times, with a link to choose another one. `times.ts` puts the zone of the caller in. */
 export const timesLink = (zone = utc, next: string = nowPath): Html =>
   html`<a id="times" href="${timesPath}?next=${encodeURIComponent(next)}" data-zone="${zone}">Times in ${zone}</a>`
 
-export const messagePage = (title: string, text: string, actor: Pick<Actor, 'username'> | null): string =>
-  page({
-    title,
-    actor,
-    width: 'narrow',
-    content: html`<p class="alert" role="alert">${text}</p>
+export const messagePage = (title: string, text: string): Shell => ({
+  title,
+  width: 'narrow',
+  content: html`<p class="alert" role="alert">${text}</p>
 <p><a class="button" href="${nowPath}">Back to the first page</a></p>`,
-  })
+})

@@ -8,18 +8,11 @@ import type { Api } from '../http/api.ts'
 import { prefersHtml } from '../http/not-found.ts'
 import type { Door } from '../http/plausible.ts'
 import { toProblem } from '../http/problems.ts'
-import type { Inspect } from '../http/readiness.ts'
 import { runListOfOperators } from '../lists/runs-of-operators.ts'
-import type { ApplyQueue } from '../queue/backend.ts'
-import type { Retention } from '../runs/retention.ts'
-import type { Submitter } from '../submissions/submission.ts'
-import type { Live } from '../views/one-run.ts'
-import type { Waits } from '../waits/waits.ts'
 import { actPages } from './acts.ts'
 import { assetsPath, boardPath, iconPath, nowPath } from './addresses.ts'
 import { applicationsPage } from './applications/list.ts'
 import { applicationPage } from './applications/one.ts'
-import { openApplications } from './applications/states.ts'
 import { assets, iconFile } from './assets.ts'
 import { boardRoutes } from './board/routes.ts'
 import { changesRoute } from './changes.ts'
@@ -35,6 +28,7 @@ import { rollBackPages } from './runs/roll-back.ts'
 import { runPages } from './runs/run.ts'
 import { searchRoute } from './search.ts'
 import { isReading, isSameOrigin } from './session.ts'
+import type { Sources } from './sources.ts'
 import { inZoneOfCaller, timesRoutes } from './times.ts'
 import { workersPage } from './workers.ts'
 
@@ -44,21 +38,20 @@ import { workersPage } from './workers.ts'
  * submission like any other.
  */
 
-type Parts = {
-  readonly submitter: Submitter
-  readonly queue: ApplyQueue
-  readonly door: Door
-  readonly inspect: Inspect
-  readonly retention: Retention
-  readonly waits: Waits
-  readonly live: Live
-}
+type Parts = Omit<Sources, 'db' | 'engine' | 'registry' | 'runs'> & { readonly door: Door }
+
+const pages = [
+  ...[retentionPage, auditPage, refusalsPage, boardRoutes, changesRoute, nowRoute, workersPage, actPages],
+  ...[runsPage, runPages, rollBackPages, applicationsPage, applicationPage, searchRoute],
+]
 
 /** The hooks below require a session instead of a bearer token. */
 const config = () => ({ permission: 'anyone' }) as const
 
-export function dashboardRoutes(app: Api, { submitter, queue, door, inspect, retention, waits, live }: Parts): void {
-  const { db, engine } = submitter
+export function dashboardRoutes(app: Api, { door, ...parts }: Parts): void {
+  const { db, engine } = parts.submitter
+  const { registry } = engine
+  const sources = { ...parts, db, engine, registry, runs: runListOfOperators(registry, parts.live.whyOf) }
   app.register(async (scope: Api) => {
     await scope.register(formbody, { bodyLimit: 4_096 })
     await scope.register(cookie, { secret: engine.keyring.derive('dashboard session') })
@@ -76,31 +69,19 @@ export function dashboardRoutes(app: Api, { submitter, queue, door, inspect, ret
     })
     await scope.register(async (scope: Api) => {
       scope.addHook('onRequest', requireSession(db))
-      retentionPage(scope, db, engine.registry, retention)
-      auditPage(scope, db, engine.registry)
-      refusalsPage(scope, db)
-      const runs = runListOfOperators(engine.registry, live.whyOf)
-      await boardRoutes(scope, { db, queue, runs })
-      changesRoute(scope, db, waits)
-      const readNow = openNow({ db, registry: engine.registry, queue, inspect, runs })
-      scope.get(nowPath, pageRoute({ querystring: z.strictObject({}) }), async ({ actor }, reply) =>
-        sendPage(reply, nowPage(await readNow(actor), actor)),
-      )
-      workersPage(scope, db)
-      actPages(scope, db, queue)
-      runsPage(scope, { db, runs })
-      runPages(scope, { db, engine, live })
-      rollBackPages(scope, submitter)
-      const sources = { db, registry: engine.registry, runs }
-      const readApplications = openApplications(sources)
-      applicationsPage(scope, sources, readApplications)
-      applicationPage(scope, sources, readApplications)
-      searchRoute(scope, sources)
+      for (const add of pages) add(scope, sources)
       scope.get(`${nowPath}*`, pageRoute({}), async () => {
         throw new Problem('not_found', 'There is no page at this address.')
       })
     })
   })
+}
+
+function nowRoute(app: Api, sources: Sources): void {
+  const readNow = openNow(sources)
+  app.get(nowPath, pageRoute({ querystring: z.strictObject({}) }), async ({ actor }, reply) =>
+    sendPage(reply, nowPage(await readNow(actor), actor)),
+  )
 }
 
 /** Answers a problem: a browser gets a page, the board's script and other programs get JSON. */
@@ -113,7 +94,7 @@ function answerProblem(problem: Problem, request: FastifyRequest, reply: Fastify
   if (prefersHtml(request) && !request.url.startsWith(`${boardPath}/api/`)) {
     reply.helmet(pagePolicy())
     const text = status === 400 ? 'Nothing can be shown for this address: a part of it is not known here.' : message
-    return sendPage(reply, messagePage(titles[status] ?? 'This did not work', text, request.actor ?? null))
+    return sendPage(reply, messagePage(titles[status] ?? 'This did not work', text))
   }
   // The board shows `error`; the rest is the answer of every other path.
   return reply.type('application/json; charset=utf-8').send({ error: message, detail: message, code })

@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import type { Db } from '../db/client.ts'
 import type { Api } from '../http/api.ts'
 import { type Html, html } from '../http/html.ts'
 import { requestIdForm } from '../ids.ts'
@@ -9,9 +8,7 @@ import { auditList, auditOfOperators } from '../lists/audit.ts'
 import { findPage } from '../lists/list.ts'
 import type { ListSpec } from '../lists/listed.ts'
 import { readRunRows } from '../lists/run-rows.ts'
-import type { RunList } from '../lists/runs.ts'
 import { userList } from '../lists/users.ts'
-import type { Registry } from '../models/registry.ts'
 import { comparedName } from '../names.ts'
 import { type Actor, allows, allowsSome, type Permission } from '../permissions.ts'
 import { hadSlug } from '../views/history.ts'
@@ -19,8 +16,9 @@ import { readRefusals } from '../views/refusal.ts'
 import { inOrder } from '../views/view.ts'
 import * as at from './addresses.ts'
 import { sentText } from './filter-fields.ts'
-import { page, pageRoute, sendPage } from './frame.ts'
+import { pageRoute, type Shell, sendPage } from './frame.ts'
 import { ifInTime } from './late.ts'
+import type { Sources } from './sources.ts'
 import { notKnown, outcomeMark, shortTime, titleText } from './words.ts'
 
 /**
@@ -40,9 +38,8 @@ const mostWords = 8
 const wordsOf = (text: string) => text.split(/\s+/u).slice(0, mostWords)
 
 const querystring = z.strictObject({ q: sentText })
-type SearchSources = { readonly db: Db; readonly registry: Registry; readonly runs: RunList }
 
-export function searchRoute(app: Api, { db, registry, runs }: SearchSources): void {
+export function searchRoute(app: Api, { db, registry, runs }: Sources): void {
   const applications = applicationList(registry)
   const audit = auditOfOperators(auditList(registry))
 
@@ -133,18 +130,16 @@ export function searchRoute(app: Api, { db, registry, runs }: SearchSources): vo
     const [hit, ...others] = found.flatMap(([, hits]) => hits ?? [])
     const isAll = found.every(([, hits]) => hits !== null)
     if (hit !== undefined && others.length === 0 && isAll) return reply.redirect(hit.href, 303)
-    return sendPage(reply, searchPage(q, found, actor))
+    return sendPage(reply, searchPage(q, found))
   })
 }
 
-const searchPage = (q: string | null, found: HitsByKind, actor: Actor): string =>
-  page({
-    title: q === null ? 'Search' : `Search: ${q}`,
-    actor,
-    q,
-    content: html`${found.map(([kind, hits]) => hits?.length !== 0 && html`<section><h2>${kind}</h2>${hits === null ? notKnown() : list(hits)}</section>`)}
+const searchPage = (q: string | null, found: HitsByKind): Shell => ({
+  title: q === null ? 'Search' : `Search: ${q}`,
+  q,
+  content: html`${found.map(([kind, hits]) => hits?.length !== 0 && html`<section><h2>${kind}</h2>${hits === null ? notKnown() : list(hits)}</section>`)}
 ${found.every(([, hits]) => hits?.length === 0) && html`<p>${q !== null && 'Nothing is found, as far as you may see. '}Searched are the slugs, names and groups of applications, and the slugs of those that are not there now; owners; the names and e-mail addresses of users; runs, by the id, or by its last 8 characters within 30 days; and the ids of requests, where nothing else is found.</p>`}`,
-  })
+})
 
 const list = (hits: readonly Hit[]): Html =>
   html`<ul class="lines">${hits.slice(0, most).map(({ text, href, note }) => html`<li><a href="${href}">${titleText(text)}</a> <span class="quiet">${note}</span></li>`)}</ul>${hits.length > most && html`<p class="quiet">There are more: say more of it.</p>`}`

@@ -2,10 +2,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Api } from '../http/api.ts'
 import { html } from '../http/html.ts'
-import type { Actor } from '../permissions.ts'
 import { cookiePath, nextOf, nowPath, timesPath } from './addresses.ts'
 import { choiceField } from './filter-fields.ts'
-import { page, pageRoute, sendPage, timesLink } from './frame.ts'
+import { pageRoute, type Shell, sendPage, timesLink } from './frame.ts'
 import { shortTime, time, utc } from './words.ts'
 
 /**
@@ -49,19 +48,17 @@ const timesIn = (zone: string, text: string, now: Date): string =>
     String(title === undefined ? time(new Date(iso), zone) : shortTime(new Date(iso), now, zone)),
   )
 
-const timesPage = (zone: string, next: string, actor: Actor, isWrong = false): string =>
-  page({
-    title: 'Times',
-    heading: 'In which zone are times shown?',
-    actor,
-    width: 'narrow',
-    content: html`<p>It is now ${time(new Date())}. This browser keeps the choice, for all pages here.</p>
+const timesPage = (zone: string, next: string, isWrong = false): Shell => ({
+  title: 'Times',
+  heading: 'In which zone are times shown?',
+  width: 'narrow',
+  content: html`<p>It is now ${time(new Date())}. This browser keeps the choice, for all pages here.</p>
 ${isWrong && html`<p class="alert" role="alert">There is no such zone.</p>`}
 <form method="post" action="${timesPath}?next=${encodeURIComponent(next)}">
 ${choiceField('zone', 'Zone', zone, Object.fromEntries(zones.map((each) => [each, each])))}
 <div class="choice"><a class="button" href="${next}">Cancel</a><button type="submit">Show times in this zone</button><button type="submit" id="here" name="here" hidden></button></div>
 </form>`,
-  })
+})
 
 const schema = { querystring: z.strictObject({ next: z.unknown().optional().transform(nextOf) }) }
 
@@ -70,14 +67,14 @@ const choice = z.object({ zone: z.string().max(100).default(''), here: z.string(
 
 export async function timesRoutes(app: Api): Promise<void> {
   app.get(timesPath, pageRoute(schema), async (request, reply) =>
-    sendPage(reply, timesPage(zoneFrom(request), request.query.next, request.actor)),
+    sendPage(reply, timesPage(zoneFrom(request), request.query.next)),
   )
 
   app.post(timesPath, pageRoute(schema), async (request, reply) => {
     const { next } = request.query
     const { zone: chosen = '', here } = choice.safeParse(request.body).data ?? {}
     const zone = zoneOf(here ?? chosen)
-    if (zone === undefined) return sendPage(reply.code(400), timesPage(zoneFrom(request), next, request.actor, true))
+    if (zone === undefined) return sendPage(reply.code(400), timesPage(zoneFrom(request), next, true))
     const secure = request.headers.origin?.startsWith('https:') === true
     void reply.setCookie(cookieName, zone, { path: cookiePath, sameSite: 'lax', httpOnly: true, secure, maxAge: keptS })
     return reply.redirect(next, 303)

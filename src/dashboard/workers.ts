@@ -1,16 +1,16 @@
-import type { Db } from '../db/client.ts'
 import { inTime } from '../db/in-time.ts'
 import { isSilent, type KnownProcess, readProcesses, silentAfterS, silentOnes } from '../db/presence.ts'
 import type { Api } from '../http/api.ts'
 import { cutTo, html } from '../http/html.ts'
 import { workersPath } from './addresses.ts'
-import { page, pageRoute, sendPage } from './frame.ts'
+import { pageRoute, sendPage } from './frame.ts'
+import type { Sources } from './sources.ts'
 import { type TableRow, table } from './table.ts'
 import { duration, mark, nameText, number, time } from './words.ts'
 
 /** /admin/workers/: each process of an installation with a heartbeat in the last quarter of an hour. */
-export function workersPage(app: Api, db: Db): void {
-  app.get(workersPath, pageRoute({}), async ({ actor }, reply) => {
+export function workersPage(app: Api, { db }: Sources): void {
+  app.get(workersPath, pageRoute({}), async (_, reply) => {
     const reading = Promise.all([readProcesses(db, 'workers'), readProcesses(db, 'servers')])
     const [workers, servers] = await inTime(reading)
     const heard = [...workers, ...servers].filter((each) => !isSilent(each))
@@ -23,10 +23,7 @@ ${workers.length > 0 && list('Workers', workers, { busy: 'Jobs', taken: 'Last jo
 ${summary('server', servers, 'No server is heard.')}
 ${servers.length > 0 && list('Servers of the API', servers, { busy: 'Submissions', taken: 'Last submission' })}</section>
 <p class="quiet">A process that was not heard for ${String(silentAfterS)} s is silent. It is forgotten after a quarter of an hour.</p>`
-    return sendPage(
-      reply,
-      page({ title: 'Workers', asOf: new Date(), actor, within: workersPath, isLive: true, content }),
-    )
+    return sendPage(reply, { title: 'Workers', asOf: new Date(), within: workersPath, isLive: true, content })
   })
 }
 

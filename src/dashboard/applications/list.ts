@@ -11,20 +11,12 @@ import { compareAll } from '../../runs/outside.ts'
 import { hadSlug, type LastChange, readLastChanges } from '../../views/history.ts'
 import { applicationPath, applicationsPath, withQuery } from '../addresses.ts'
 import { filters, sentText } from '../filter-fields.ts'
-import { page, pageRoute, sendPage } from '../frame.ts'
+import { pageRoute, sendPage } from '../frame.ts'
 import { ifInTime } from '../late.ts'
+import type { Sources } from '../sources.ts'
 import { moves, table } from '../table.ts'
 import { count, mark, nameText, notKnown, number, shortTime, time, titleText, whole } from '../words.ts'
-import {
-  type ApplicationSources,
-  mostCounted,
-  ownerLink,
-  providerText,
-  type ReadApplications,
-  stateText,
-  stateWords,
-  teamTable,
-} from './states.ts'
+import { mostCounted, openApplications, ownerLink, providerText, stateText, stateWords, teamTable } from './states.ts'
 
 /** /admin/applications/: the applications with their states and owners. */
 
@@ -45,7 +37,9 @@ const fields = {
 const rowsOfPage = 50
 const mostWords = 8
 
-export function applicationsPage(app: Api, { db, registry, runs }: ApplicationSources, read: ReadApplications): void {
+export function applicationsPage(app: Api, sources: Sources): void {
+  const { db, registry, runs } = sources
+  const read = openApplications(sources)
   app.get(applicationsPath, pageRoute({ querystring: listQuery }), async ({ actor, query: asked }, reply) => {
     requireAccess(actor, 'view_application')
     const [found, installation, teams] = await Promise.all([
@@ -59,7 +53,7 @@ ${teams?.[0] !== undefined && teamTable([teams[0]])}
 <section>${found === null ? notKnown('This takes too long: say more of what you look for.') : results(found, asked)}</section>
 <form method="post" action="${applicationsPath}"><p class="quiet">Workers compare all applications with their recorded changes every 10 minutes. ${installation?.comparedAt && html`Compared at ${time(installation.comparedAt)}.`} ${allows(actor, 'manage_queue') && html`<button type="submit">Compare now</button>`}</p></form>`
     const isLive = asked.page === 1
-    return sendPage(reply, page({ title: 'Applications', actor, within: applicationsPath, isLive, content }))
+    return sendPage(reply, { title: 'Applications', within: applicationsPath, isLive, content })
   })
 
   /** Compares all applications with their recorded changes. */
@@ -87,7 +81,7 @@ ${teams?.[0] !== undefined && teamTable([teams[0]])}
   }
 }
 
-type FoundApplications = Awaited<ReturnType<ReadApplications>> & {
+type FoundApplications = Awaited<ReturnType<ReturnType<typeof openApplications>>> & {
   readonly changes: ReadonlyMap<string, LastChange> | null
   readonly states: Awaited<ReturnType<typeof readStates>> | null
   readonly former: string | null

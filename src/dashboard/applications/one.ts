@@ -17,20 +17,14 @@ import { mayRollBack } from '../../submissions/access.ts'
 import { type HistoryEntry, type Recorded, readHistory } from '../../views/history.ts'
 import { readKeyNames } from '../../views/key-names.ts'
 import { applicationPath, applicationsPath, rollBackPath, runPagePath, runsPath } from '../addresses.ts'
-import { page, pageRoute, sendPage } from '../frame.ts'
+import { pageRoute, sendPage } from '../frame.ts'
 import { ifInTime } from '../late.ts'
 import { fieldList, partsOf } from '../runs/changes.ts'
 import { runTable } from '../runs/tables.ts'
+import type { Sources } from '../sources.ts'
 import { factList, moves, table } from '../table.ts'
 import { count, mark, named, namesOf, nameText, notKnown, number, shortId, shortTime, type Tone } from '../words.ts'
-import {
-  type ApplicationRow,
-  type ApplicationSources,
-  ownerLink,
-  providerText,
-  type ReadApplications,
-  stateText,
-} from './states.ts'
+import { type ApplicationRow, openApplications, ownerLink, providerText, stateText } from './states.ts'
 
 /**
  * /admin/applications/{slug}/: the fields of an application, and what was done to it. The declaration of the API's list, and
@@ -49,7 +43,9 @@ const entriesOfPage = 20
 const runsOfPage = 5
 const none = 'There is no such application, and none had this slug, as far as you may see.'
 
-export function applicationPage(app: Api, { db, registry, runs }: ApplicationSources, read: ReadApplications): void {
+export function applicationPage(app: Api, sources: Sources): void {
+  const { db, registry, runs } = sources
+  const read = openApplications(sources)
   app.get(
     applicationPath(':slug'),
     pageRoute({ params, querystring: historyQuery }),
@@ -102,10 +98,7 @@ ${moves({
   Older: next !== null && `${applicationPath(slug)}?before=${next}`,
 })}</section>
 </div>`
-      return sendPage(
-        reply,
-        page({ title: row?.name ?? slug, actor, within: applicationsPath, isLive: isFirst, content }),
-      )
+      return sendPage(reply, { title: row?.name ?? slug, within: applicationsPath, isLive: isFirst, content })
     },
   )
 

@@ -1,32 +1,26 @@
 import type { z } from 'zod'
-import type { Db } from '../../db/client.ts'
 import { type Html, html } from '../../http/html.ts'
 import type { ApplicationState, State } from '../../lists/application-states.ts'
 import { applicationList } from '../../lists/applications.ts'
 import { findPage, type Request } from '../../lists/list.ts'
 import { mostRuns, type OwnerStates } from '../../lists/owner-states.ts'
-import type { RunList } from '../../lists/runs.ts'
-import type { Registry } from '../../models/registry.ts'
 import type { Actor } from '../../permissions.ts'
 import { applicationView } from '../../views/application.ts'
 import { readUidOf } from '../../views/uid.ts'
 import { applicationsPath, runPagePath, runsPath, withQuery } from '../addresses.ts'
+import type { Sources } from '../sources.ts'
 import { type TableRow, table } from '../table.ts'
 import { looks, mark, nameText, number, sentenceText, shortTime, type Tone } from '../words.ts'
 
 /** Applications as their list and their own pages have them: their states, and the teams that own them. */
-
-export type ApplicationSources = { readonly db: Db; readonly registry: Registry; readonly runs: RunList }
 
 /** The pages count no further. */
 export const mostCounted = 5_000
 
 export type ApplicationRow = z.output<ReturnType<typeof applicationView>['schema']>
 
-/** Reads applications. @returns `isCut`: there are more than are counted */
-export type ReadApplications = ReturnType<typeof openApplications>
-
-export function openApplications({ db, registry }: Pick<ApplicationSources, 'db' | 'registry'>) {
+/** @returns a function that reads applications; `isCut`: there are more than are counted */
+export function openApplications({ db, registry }: Sources) {
   const list = applicationList(registry)
   const view = applicationView(registry.kinds)
   return async (actor: Actor, request: Request) => {

@@ -3,17 +3,15 @@ import { readFile } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import { STATUSES } from '@bull-board/api/constants/statuses'
 import { z } from 'zod'
-import type { Db } from '../../db/client.ts'
 import { Problem } from '../../errors.ts'
 import type { Api } from '../../http/api.ts'
 import { readRunRows } from '../../lists/run-rows.ts'
-import type { RunList } from '../../lists/runs.ts'
 import type { Actor } from '../../permissions.ts'
-import type { ApplyQueue } from '../../queue/backend.ts'
 import { readPause } from '../../queue/pause.ts'
 import { boardPath } from '../addresses.ts'
-import { pagePolicy, sendPage } from '../frame.ts'
+import { pagePolicy, sendHtml } from '../frame.ts'
 import { ifInTime } from '../late.ts'
+import type { Sources } from '../sources.ts'
 import { zoneFrom } from '../times.ts'
 import { boardFiles, boardPage, boardPolicy, isServed, openBoard, queuesOf, uiConfig } from './board.ts'
 
@@ -48,9 +46,7 @@ const boardQuery = z.looseObject({
 })
 const schema = { params: z.record(z.string(), z.string()), querystring: boardQuery }
 
-type BoardSources = { readonly db: Db; readonly queue: ApplyQueue; readonly runs: RunList }
-
-export async function boardRoutes(app: Api, { db, queue, runs }: BoardSources): Promise<void> {
+export function boardRoutes(app: Api, { db, queue, runs }: Sources): void {
   const board = openBoard()
   /** The cause that the page of a run shows this caller, and else its sentence. Without the database, the board shows codes. */
   const causesFor = (actor: Actor) => async (ids: readonly string[]) => {
@@ -60,7 +56,7 @@ export async function boardRoutes(app: Api, { db, queue, runs }: BoardSources): 
   for (const path of [board.pages.route].flat())
     app.get(`${boardPath}${path}`, { config, schema }, async (request, reply) => {
       reply.helmet(boardPolicy)
-      return sendPage(reply, boardPage(board, request.actor, zoneFrom(request)))
+      return sendHtml(reply, boardPage(board, request.actor, zoneFrom(request)))
     })
 
   const files = listFiles(boardFiles)

@@ -7,7 +7,7 @@ import { type Expiring, expiresWithinDays } from '../../views/expiries.ts'
 import { isCounted } from '../../views/refusal.ts'
 import { actPath, applicationsPath, nowPath, refusalsPath, runPagePath, runsPath } from '../addresses.ts'
 import { teamTable } from '../applications/states.ts'
-import { page } from '../frame.ts'
+import type { Shell } from '../frame.ts'
 import { byFrequency, groupTable, names, person, runLink, runTable } from '../runs/tables.ts'
 import { table } from '../table.ts'
 import { count, duration, mark, nameText, notKnown, number, sentenceText, shortId, shortTime, time } from '../words.ts'
@@ -16,14 +16,12 @@ import type { Now } from './read.ts'
 import { inStateOf, parts, summary } from './summary.ts'
 
 /** /admin/: the current state, the most urgent first. */
-export const nowPage = (now: Now, actor: Actor): string =>
-  page({
-    title: 'Now',
-    asOf: now.at,
-    actor,
-    within: nowPath,
-    isLive: true,
-    content: html`${summary(now, actor)}
+export const nowPage = (now: Now, actor: Actor): Shell => ({
+  title: 'Now',
+  asOf: now.at,
+  within: nowPath,
+  isLive: true,
+  content: html`${summary(now, actor)}
 ${!allows(actor, 'view_run') && html`<p class="quiet">You see your own runs only: you lack the permission view_run.</p>`}
 ${parts(now)}
 <div class="columns">
@@ -36,7 +34,7 @@ ${now.teams !== undefined && html`<section><h2>Teams</h2>${teams(now.teams)}</se
 <section><h2>Outcomes of the last hour</h2>${now.figures === null ? notKnown('The runs of the last hour could not be counted in time.') : plot(now.figures)}</section>
 <section><h2>The last ten runs</h2>${newest(now)}</section>
 ${mayPause(now, actor) && html`<p class="choice"><a class="button" href="${actPath('pause')}">Pause the queue</a></p>`}`,
-  })
+})
 
 const mayPause = ({ pause }: Now, actor: Actor): boolean =>
   allows(actor, 'manage_queue') && (pause === null || pause === 'none')

@@ -2,7 +2,6 @@ import type { Db } from '../../db/client.ts'
 import { inTime, patience } from '../../db/in-time.ts'
 import { readProcesses } from '../../db/presence.ts'
 import { probe } from '../../http/probe.ts'
-import type { Inspect } from '../../http/readiness.ts'
 import { scopeOf } from '../../lists/list.ts'
 import { readOwners } from '../../lists/owner-states.ts'
 import { type Figures, newestRuns, readFigures } from '../../lists/run-figures.ts'
@@ -10,15 +9,14 @@ import { readRunRows } from '../../lists/run-rows.ts'
 import type { RunList } from '../../lists/runs.ts'
 import { findRuns } from '../../lists/runs-of-operators.ts'
 import { tokenOwners } from '../../lists/tokens.ts'
-import type { Registry } from '../../models/registry.ts'
 import { type Actor, allows, allowsSome } from '../../permissions.ts'
-import type { ApplyQueue } from '../../queue/backend.ts'
 import { type Pause, readPause } from '../../queue/pause.ts'
 import { type AtWork, readAtWork } from '../../runs/at-work.ts'
 import { readBacklog } from '../../runs/queued.ts'
 import { expiringCertificates, expiringTokens } from '../../views/expiries.ts'
 import { readRefusals } from '../../views/refusal.ts'
 import { groupByCause, type RunGroup } from '../runs/tables.ts'
+import type { Sources } from '../sources.ts'
 
 /** Runs that failed, or that the service cancelled, by cause. @property isAll false: there are more, of which these are the newest */
 type Failures = { readonly groups: readonly RunGroup[]; readonly isAll: boolean }
@@ -30,18 +28,10 @@ const figuresEveryMs = 900
 /** The most figures that are kept, each of callers who see the same runs. */
 const mostFigures = 200
 
-export type NowSources = {
-  readonly db: Db
-  readonly registry: Registry
-  readonly queue: ApplyQueue
-  readonly inspect: Inspect
-  readonly runs: RunList
-}
-
 /** The contents of the first page. Each part is read by itself: null is one that could not be read. */
 export type Now = Awaited<ReturnType<ReturnType<typeof openNow>>>
 
-export function openNow({ db, registry, queue, inspect, runs }: NowSources) {
+export function openNow({ db, registry, queue, inspect, runs }: Sources) {
   // They take longer to read than the rest, and are the same for all who may see them.
   const certificatesOfAll = probe(() => expiringCertificates(db), { everyMs: 60_000 })
   const figures = new Map<string, () => Promise<Figures>>()

@@ -1,17 +1,16 @@
 import { z } from 'zod'
-import type { Db } from '../../db/client.ts'
 import { inTime } from '../../db/in-time.ts'
 import { denied } from '../../http/access.ts'
 import type { Api } from '../../http/api.ts'
 import { cutTo, type Html, html } from '../../http/html.ts'
 import { type AuditSpan, auditList, auditOfOperators, auditSpans } from '../../lists/audit.ts'
 import { findPage } from '../../lists/list.ts'
-import type { Registry } from '../../models/registry.ts'
 import { type Actor, allows } from '../../permissions.ts'
 import { type AuditEntry, readAuditEntries } from '../../views/audit.ts'
 import { auditPath, runPagePath } from '../addresses.ts'
 import { filters, sentKey, sentText, turns } from '../filter-fields.ts'
-import { page, pageRoute, sendPage } from '../frame.ts'
+import { pageRoute, sendPage } from '../frame.ts'
+import type { Sources } from '../sources.ts'
 import { type TableRow, table } from '../table.ts'
 import { named, namesOf, nameText, notKnown, sentenceText, shortId, shortTime } from '../words.ts'
 
@@ -37,7 +36,7 @@ const mostCounted = 1_000
 
 const changeActions = ['create', 'update', 'delete']
 
-export function auditPage(app: Api, db: Db, registry: Registry): void {
+export function auditPage(app: Api, { db, registry }: Sources): void {
   const audit = auditOfOperators(auditList(registry))
   const nameOf = namesOf(registry)
 
@@ -57,8 +56,7 @@ ${
 ${found === null ? notKnown('This takes too long: choose a shorter period, or say more.') : list(found.slice(0, rowsOfPage), question, nameOf)}
 ${turns(auditPath, question, next)}</section>`
 }`
-    const shown = { title: 'Audit', asOf: new Date(), actor, within: auditPath, isLive: before === null, content }
-    return sendPage(reply, page(shown))
+    return sendPage(reply, { title: 'Audit', asOf: new Date(), within: auditPath, isLive: before === null, content })
   })
 
   /** One row more than a page shows says that there are more. */

@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import type { Db } from '../../db/client.ts'
 import { inTime } from '../../db/in-time.ts'
 import type { Api } from '../../http/api.ts'
 import { type Html, html } from '../../http/html.ts'
@@ -15,8 +14,9 @@ import {
 } from '../../views/refusal.ts'
 import { refusalsPath } from '../addresses.ts'
 import { filters, sentKey, sentText, turns } from '../filter-fields.ts'
-import { page, pageRoute, sendPage } from '../frame.ts'
+import { pageRoute, sendPage } from '../frame.ts'
 import { byFrequency } from '../runs/tables.ts'
+import type { Sources } from '../sources.ts'
 import { type TableRow, table } from '../table.ts'
 import { count, mark, nameText, notKnown, number, sentenceText, shortTime, time, titleText } from '../words.ts'
 
@@ -32,7 +32,7 @@ type Question = z.output<typeof refusalsQuery>
 
 const mostRows = 100
 
-export const refusalsPage = (app: Api, db: Db): void => {
+export const refusalsPage = (app: Api, { db }: Sources): void => {
   app.get(refusalsPath, pageRoute({ querystring: refusalsQuery }), async ({ actor, query }, reply) => {
     const before = query.before === null ? null : BigInt(query.before)
     const found = await inTime(readRefusals(db, actor, { ...query, before })).catch(() => null)
@@ -41,8 +41,7 @@ ${!seesAllRuns(actor) && html`<p class="quiet">You see your own only: ${why(acto
 ${filters(refusalsPath, fields, query)}
 ${found === null ? notKnown() : contentOf(query, found)}`
     const title = 'Refused access and submissions'
-    const shown = { title, asOf: new Date(), actor, within: refusalsPath, isLive: before === null, content }
-    return sendPage(reply, page(shown))
+    return sendPage(reply, { title, asOf: new Date(), within: refusalsPath, isLive: before === null, content })
   })
 }
 

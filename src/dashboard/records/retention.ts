@@ -1,21 +1,20 @@
 import { keyViewHours } from '../../apply/token-key.ts'
-import type { Db } from '../../db/client.ts'
 import type { Api } from '../../http/api.ts'
 import { html } from '../../http/html.ts'
-import type { Registry } from '../../models/registry.ts'
 import { keyHours } from '../../runs/idempotency.ts'
-import { type Due, mostDue, type Retention, readDue } from '../../runs/retention.ts'
+import { type Due, mostDue, readDue } from '../../runs/retention.ts'
 import { refusalsKept } from '../../views/refusal.ts'
 import { retentionPath } from '../addresses.ts'
-import { page, pageRoute, sendPage } from '../frame.ts'
+import { pageRoute, sendPage } from '../frame.ts'
 import { ifInTime } from '../late.ts'
+import type { Sources } from '../sources.ts'
 import { table } from '../table.ts'
 import { count, notKnown, number, time } from '../words.ts'
 
 /** /admin/retention/: what workers delete because of its age, and when. */
-export const retentionPage = (app: Api, db: Db, registry: Registry, retention: Retention): void => {
+export const retentionPage = (app: Api, { db, registry, retention }: Sources): void => {
   const { runDays, auditDays } = retention
-  app.get(retentionPath, pageRoute({}), async ({ actor }, reply) => {
+  app.get(retentionPath, pageRoute({}), async (_, reply) => {
     const found = await ifInTime(readDue(db, registry, retention))
     const content = html`<p>Workers delete every minute, each by its own RUN_DAYS and AUDIT_DAYS: the shortest time holds. This page computes with those of this server, so set them alike.</p>
 <section>${
@@ -43,8 +42,7 @@ export const retentionPage = (app: Api, db: Db, registry: Registry, retention: R
           )
     }
 <p class="quiet">A run that is still queued after an hour is cancelled.</p></section>`
-    const shown = { title: 'What is deleted, and when', asOf: new Date(), actor, within: retentionPath, content }
-    return sendPage(reply, page(shown))
+    return sendPage(reply, { title: 'What is deleted, and when', asOf: new Date(), within: retentionPath, content })
   })
 }
 

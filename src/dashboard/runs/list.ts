@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import type { Db } from '../../db/client.ts'
 import type { Api } from '../../http/api.ts'
 import { type Html, html } from '../../http/html.ts'
 import { pageParameters } from '../../lists/page.ts'
@@ -10,8 +9,9 @@ import { storable } from '../../models/syntax.ts'
 import { type Actor, allows } from '../../permissions.ts'
 import { runsPath, withQuery } from '../addresses.ts'
 import { type FilterField, filters, turns } from '../filter-fields.ts'
-import { page, pageRoute, sendPage } from '../frame.ts'
+import { pageRoute, sendPage } from '../frame.ts'
 import { ifInTime } from '../late.ts'
+import type { Sources } from '../sources.ts'
 import { count, notKnown, number } from '../words.ts'
 import { groupByCause, groupTable, runTable } from './tables.ts'
 
@@ -63,7 +63,7 @@ type Field = keyof Search
 /** The values as they were sent, which the form shows again. */
 type Sent = Readonly<Partial<Record<Field, string>>>
 
-export function runsPage(app: Api, { db, runs }: { readonly db: Db; readonly runs: RunList }): void {
+export function runsPage(app: Api, { db, runs }: Sources): void {
   const search = searchOf(runs)
   const querystring = z.strictObject(
     Object.fromEntries(Object.keys(search.shape).map((name) => [name, z.unknown().optional()])),
@@ -78,8 +78,8 @@ export function runsPage(app: Api, { db, runs }: { readonly db: Db; readonly run
 ${filters(runsPath, fields, { period: 'hour', ...sent }, { wrong, mostLetters, hidden: sent.group === 'cause' && byCause })}
 ${asked === undefined ? html`<p class="alert" role="alert">Nothing is shown: ${Object.entries(wrong ?? {}).map(([name, [why]]) => `${fields[name as Field]?.label ?? name}: ${why} `)}</p>` : await results(sent, asked, actor)}`
     const isLive = asked !== undefined && asked.before === undefined
-    const shown = { title: 'Runs', asOf: new Date(), actor, within: runsPath, isLive, content }
-    return sendPage(reply.code(asked === undefined ? 400 : 200), page(shown))
+    reply.code(asked === undefined ? 400 : 200)
+    return sendPage(reply, { title: 'Runs', asOf: new Date(), within: runsPath, isLive, content })
   })
 
   async function results(sent: Sent, asked: Search, actor: Actor): Promise<Html> {

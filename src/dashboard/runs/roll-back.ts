@@ -13,12 +13,12 @@ import { longestMessage, messageOf, whyNoMessage } from '../../runs/message.ts'
 import { optionsOf } from '../../runs/options.ts'
 import { throwIfNotOk } from '../../submissions/answer.ts'
 import { formerRunFor, submitFormer } from '../../submissions/former.ts'
-import type { Submitter } from '../../submissions/submission.ts'
 import { readRun } from '../../views/one-run.ts'
 import type { Run } from '../../views/run.ts'
 import { rollBackPath, runPagePath, runsPath } from '../addresses.ts'
 import { whyField } from '../filter-fields.ts'
-import { messagePage, page, pageRoute, sendPage } from '../frame.ts'
+import { messagePage, pageRoute, type Shell, sendPage } from '../frame.ts'
+import type { Sources } from '../sources.ts'
 import { looks, mark, nameText, time } from '../words.ts'
 import { areUnchanged, changeCounts, changesPart, lineList, startOfPart } from './changes.ts'
 
@@ -69,10 +69,7 @@ const sentForm = z.object({
 
 type Asking = FastifyRequest & { readonly params: { readonly id: string } }
 
-export function rollBackPages(app: Api, submitter: Submitter): void {
-  const { db, engine } = submitter
-  const { registry } = engine
-
+export function rollBackPages(app: Api, { db, engine, registry, submitter }: Sources): void {
   app.get(rollBackPath(':id'), pageRoute({ params, querystring: planQuery }), async (request, reply) => {
     const { plan, start } = request.query
     if (plan !== undefined) return show(request, reply, await readPlan(request, plan), { start })
@@ -99,7 +96,7 @@ export function rollBackPages(app: Api, submitter: Submitter): void {
       try {
         const headers = headersOf(plan, reviewed.etag, message)
         const { id: run, run: end } = await submitted(request, reply, false, headers)
-        if (end === 'unknown') return sendPage(reply.code(202), notKnownYet(run, request))
+        if (end === 'unknown') return sendPage(reply.code(202), notKnownYet(run))
         if (typeof end === 'object') throwIfNotOk(end)
         return reply.redirect(runPagePath(run), 303)
       } catch (error) {
@@ -154,7 +151,7 @@ export function rollBackPages(app: Api, submitter: Submitter): void {
   ) {
     const former = await readOne(request.params.id, request.actor)
     if (former === null) throw new Problem('not_found', 'There is no such run.')
-    return sendPage(reply, rollBackPage({ former, plan, start, said, registry }, request.actor))
+    return sendPage(reply, rollBackPage({ former, plan, start, said, registry }))
   }
 }
 
@@ -184,19 +181,17 @@ function refused(request: FastifyRequest, reply: FastifyReply, error: unknown): 
   return error
 }
 
-const notKnownYet = (run: string, { actor }: FastifyRequest) =>
+const notKnownYet = (run: string) =>
   messagePage(
     'It is not known yet',
     `The database went away before the outcome was known. Once it is back, the outcome stands at ${runPagePath(run)}; if nothing is there, nothing was applied.`,
-    actor,
   )
 
-function rollBackPage(shown: Shown, actor: Actor): string {
+function rollBackPage(shown: Shown): Shell {
   const { former, plan, said } = shown
   const title = former.applied === true ? 'Plan again or roll back' : 'Plan again'
-  return page({
+  return {
     title: `${title}: ${former.title}`,
-    actor,
     within: runsPath,
     isLive: isOpen(plan),
     content: html`<p>The document of <a href="${runPagePath(former.id)}">this run</a> of ${time(new Date(former.created_at))}${former.submitter_name !== null && `, by ${nameText(former.submitter_name)}`}, against today.</p>
@@ -207,7 +202,7 @@ ${
 }
 ${said.problem !== undefined && html`<div class="alert" role="alert"><p>Nothing was applied.</p>${sentences(said.problem)}</div>`}
 ${contentOf(shown)}`,
-  })
+  }
 }
 
 const isOpen = (plan: Planned): boolean => plan !== null && !(plan instanceof Problem) && plan.finished_at === null

@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import type { Db } from '../../db/client.ts'
 import { inTime } from '../../db/in-time.ts'
 import { Problem } from '../../errors.ts'
 import type { Api } from '../../http/api.ts'
@@ -9,16 +8,16 @@ import type { RunRow } from '../../lists/run-rows.ts'
 import type { Registry } from '../../models/registry.ts'
 import { runPath } from '../../paths.ts'
 import { type Actor, allows, allowsSome } from '../../permissions.ts'
-import type { Engine } from '../../plan/engine.ts'
 import { type AtWork, isBlocked, readAtWork, workerText } from '../../runs/at-work.ts'
 import { outcomeOf } from '../../runs/outcome.ts'
 import { mayRollBack } from '../../submissions/access.ts'
 import { readKeyNames } from '../../views/key-names.ts'
-import { type Live, readRun } from '../../views/one-run.ts'
+import { readRun } from '../../views/one-run.ts'
 import type { Run } from '../../views/run.ts'
 import { applicationPath, documentPath, jobPath, rollBackPath, runPagePath, runsPath, withQuery } from '../addresses.ts'
-import { page, pageRoute, sendPage } from '../frame.ts'
+import { pageRoute, sendPage } from '../frame.ts'
 import { ifInTime } from '../late.ts'
+import type { Sources } from '../sources.ts'
 import { factList, moves } from '../table.ts'
 import {
   copyButton,
@@ -41,12 +40,8 @@ const params = z.object({ id: z.guid() })
 /** Milliseconds; a document of many entries is long to open and to print. */
 const documentWithinMs = 5_000
 
-type RunPageSources = { readonly db: Db; readonly engine: Engine; readonly live: Live }
-
 /** `mayReadRun` decides which runs a caller sees. */
-export function runPages(app: Api, { db, engine, live }: RunPageSources): void {
-  const { registry } = engine
-
+export function runPages(app: Api, { db, engine, registry, live }: Sources): void {
   /** @throws {Problem} `not_found` also for a run that the caller may not see */
   const readOne = (id: string, actor: Actor, withBlueprint = false): Promise<Run> =>
     inTime(readRun(db, engine, { id, withBlueprint }, actor, live), withBlueprint ? documentWithinMs : undefined)
@@ -74,7 +69,7 @@ ${said(run)}</div>
 ${changed({ ...run, changes }, start, registry)}`
       // It may be repaired later.
       const isLive = !isOver || ((run.state === 'failed' || run.state === 'cancelled') && run.repaired !== true)
-      return sendPage(reply, page({ title: run.title, actor, within: runsPath, isLive, content }))
+      return sendPage(reply, { title: run.title, within: runsPath, isLive, content })
     },
   )
 
@@ -94,7 +89,7 @@ ${moves({
   Before: at > 1 && `${documentPath(id)}?page=${at - 1}`,
   Next: at < pages.length && `${documentPath(id)}?page=${at + 1}`,
 })}`
-      return sendPage(reply, page({ title: `Document of ${title}`, actor, within: runsPath, content }))
+      return sendPage(reply, { title: `Document of ${title}`, within: runsPath, content })
     },
   )
 }
