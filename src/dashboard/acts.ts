@@ -3,7 +3,7 @@ import { auditRow } from '../apply/audit.ts'
 import type { Db } from '../db/client.ts'
 import { denied } from '../http/access.ts'
 import type { Api } from '../http/api.ts'
-import { type Html, html } from '../http/html.ts'
+import { html } from '../http/html.ts'
 import { shownOnly } from '../models/fields.ts'
 import { storable } from '../models/syntax.ts'
 import { type Actor, allows } from '../permissions.ts'
@@ -21,7 +21,26 @@ import { pauseSentence } from './words.ts'
  * The acts of operators on the queue. Each act has an audit row with the operator's name, the object and the value. The row is
  * written first: it records the request, also of an act that then fails.
  */
-export const acts = { pause, resume } as const
+export const acts = {
+  pause: {
+    title: 'Pause the queue',
+    perform: pause,
+    follows: [
+      'No worker takes a job until the queue is resumed. Runs that are at work end.',
+      'Submissions that wait for their end are answered with 503, and are not applied.',
+      html`Submissions with <code>Prefer: respond-async</code> are recorded, and applied when the queue is resumed.`,
+      'The probe of what is applied is 503, and names you, the time and the reason.',
+    ],
+  },
+  resume: {
+    title: 'Resume the queue',
+    perform: resume,
+    follows: [
+      'Workers take jobs again at once. Runs that still wait are applied.',
+      'Runs that were cancelled meanwhile are not applied.',
+    ],
+  },
+} as const
 
 type Act = keyof typeof acts
 
@@ -67,7 +86,8 @@ export function actPages(app: Api, { db, queue }: Sources): void {
       const wrong = whyNoReason(reason)
       const now = await readPause(queue, db)
       if (wrong !== undefined) return sendPage(reply.code(400), actPage(name, now, wrong))
-      if (isDue(name, now)) await acts[name](db, queue, { actor, requestId, reason: reason === '' ? null : reason })
+      if (isDue(name, now))
+        await acts[name].perform(db, queue, { actor, requestId, reason: reason === '' ? null : reason })
       return reply.redirect(nowPath, 303)
     })
   }
@@ -79,31 +99,16 @@ function whyNoReason(reason: string): string | undefined {
   return (storable(reason) ?? shownOnly(reason)) === undefined ? undefined : 'It has a character that cannot be shown.'
 }
 
-const labels: Readonly<Record<Act, string>> = { pause: 'Pause the queue', resume: 'Resume the queue' }
-
-const follows: Readonly<Record<Act, readonly (string | Html)[]>> = {
-  pause: [
-    'No worker takes a job until the queue is resumed. Runs that are at work end.',
-    'Submissions that wait for their end are answered with 503, and are not applied.',
-    html`Submissions with <code>Prefer: respond-async</code> are recorded, and applied when the queue is resumed.`,
-    'The probe of what is applied is 503, and names you, the time and the reason.',
-  ],
-  resume: [
-    'Workers take jobs again at once. Runs that still wait are applied.',
-    'Runs that were cancelled meanwhile are not applied.',
-  ],
-}
-
 /** Whether an act would change something. */
 const isDue = (name: Act, pause: Pause | null): boolean => (name === 'pause') === (pause === null)
 
 /** A page that names the effect. Cancel comes first, and has the focus, so that Enter that is pressed twice does nothing. */
 function actPage(name: Act, pause: Pause | null, wrong?: string): Shell {
-  const title = labels[name]
+  const { title, follows } = acts[name]
   const due = isDue(name, pause)
   const state = pause === null ? 'The queue is not paused.' : pauseSentence(pause)
   const content = due
-    ? html`<ul id="follows">${pause !== null && html`<li>${state}</li>`}${follows[name].map((each) => html`<li>${each}</li>`)}</ul>
+    ? html`<ul id="follows">${pause !== null && html`<li>${state}</li>`}${follows.map((each) => html`<li>${each}</li>`)}</ul>
 <form method="post" action="${actPath(name)}">
 ${name === 'pause' && whyField('reason', longestReason, whoReads, { wrong })}
 <div class="choice"><a class="button" href="${nowPath}" aria-describedby="follows"${wrong === undefined && html` autofocus`}>Cancel</a><button type="submit">${title}</button></div>

@@ -1,17 +1,14 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { icon } from '../http/icon.ts'
 import { assetsPath } from './addresses.ts'
 
 /** The files that the operators' pages load. Each has its digest in its name, so a browser may keep it. */
 
-export type Asset = { readonly path: string; readonly type: string; readonly text: string }
-
 const read = (name: string) => readFileSync(new URL(name, import.meta.url), 'utf8')
 const morph = readFileSync(fileURLToPath(import.meta.resolve('idiomorph/dist/idiomorph.min.js')), 'utf8')
 
-function asset(name: string, ending: 'css' | 'js', text: string): Asset {
+function asset(name: string, ending: 'css' | 'js', text: string) {
   const digest = createHash('sha256').update(text).digest('hex').slice(0, 16)
   const type = ending === 'css' ? 'text/css; charset=utf-8' : 'text/javascript; charset=utf-8'
   return { path: `${assetsPath}${name}.${digest}.${ending}`, type, text }
@@ -34,6 +31,3 @@ ${style.replaceAll('body > header', ':scope')}}`,
   // The scripts are one file: no page waits for a second one.
   script: asset('live', 'js', `${morph}\n${read('live.js')}`),
 } as const
-
-/** The icon keeps its name: tabs and bookmarks have it. */
-export const iconFile = { type: 'image/svg+xml', text: icon } as const

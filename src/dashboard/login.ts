@@ -55,9 +55,7 @@ export async function loginRoutes(app: Api, db: Db, { plausible, countFailedLogi
       noteFailure(request, denied(['view_queue']), 403)
       return sendPage(reply.code(403), loginPage('The user of this access token may not view the queue.', next))
     }
-    // The browser reports in Origin how it reached this host; a proxy may have ended TLS.
-    const secure = request.headers.origin?.startsWith('https:') === true
-    await openSession(db, reply, tokenPk, secure)
+    await openSession(db, reply, tokenPk)
     return reply.redirect(next, 303)
   })
 

@@ -2,9 +2,10 @@ import cookie from '@fastify/cookie'
 import formbody from '@fastify/formbody'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import { catalogue, Problem } from '../errors.ts'
-import { noteFailure } from '../http/access-log.ts'
+import { Problem } from '../errors.ts'
+import { refuse } from '../http/access-log.ts'
 import type { Api } from '../http/api.ts'
+import { icon } from '../http/icon.ts'
 import { prefersHtml } from '../http/not-found.ts'
 import type { Door } from '../http/plausible.ts'
 import { toProblem } from '../http/problems.ts'
@@ -13,7 +14,7 @@ import { actPages } from './acts.ts'
 import { assetsPath, boardPath, iconPath, nowPath } from './addresses.ts'
 import { applicationsPage } from './applications/list.ts'
 import { applicationPage } from './applications/one.ts'
-import { assets, iconFile } from './assets.ts'
+import { assets } from './assets.ts'
 import { boardRoutes } from './board/routes.ts'
 import { changesRoute } from './changes.ts'
 import { messagePage, pagePolicy, pageRoute, sendPage } from './frame.ts'
@@ -86,11 +87,8 @@ function nowRoute(app: Api, sources: Sources): void {
 
 /** Answers a problem: a browser gets a page, the board's script and other programs get JSON. */
 function answerProblem(problem: Problem, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const { code, message, retryAfterS } = problem
-  const status = catalogue[code]
-  noteFailure(request, problem, status)
-  reply.code(status)
-  if (retryAfterS !== undefined) reply.header('Retry-After', retryAfterS)
+  const { code, message } = problem
+  const status = refuse(problem, request, reply)
   if (prefersHtml(request) && !request.url.startsWith(`${boardPath}/api/`)) {
     reply.helmet(pagePolicy())
     const text = status === 400 ? 'Nothing can be shown for this address: a part of it is not known here.' : message
@@ -110,8 +108,9 @@ const titles: Readonly<Record<number, string>> = {
 
 /** Files without facts about the installation: the login page needs them. */
 function fileRoutes(app: Api): void {
+  // The icon keeps its name: tabs and bookmarks have it.
   app.get(iconPath, { config: config() }, async (_request, reply) =>
-    reply.type(iconFile.type).header('Cache-Control', 'private, max-age=86400').send(iconFile.text),
+    reply.type('image/svg+xml').header('Cache-Control', 'private, max-age=86400').send(icon),
   )
   const byPath = new Map(Object.values(assets).map((asset) => [asset.path, asset]))
   app.get(

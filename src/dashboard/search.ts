@@ -59,22 +59,19 @@ export function searchRoute(app: Api, { db, registry, runs }: Sources): void {
     if (!allowsSome(actor, 'view_application')) return []
     const isKnown = (await hadSlug(db, registry, text, actor)) || (await find(runs, actor, { slug: text })).length > 0
     const erased = isKnown ? [] : await readErased(db, actor, null, wordsOf(text))
-    return (isKnown ? [text] : erased.slice(0, most + 1)).map((slug) => {
-      return { text: slug, href: at.applicationPath(slug), note: 'not there' }
-    })
+    const slugs = isKnown ? [text] : erased.slice(0, most + 1)
+    return slugs.map((slug) => ({ text: slug, href: at.applicationPath(slug), note: 'not there' }))
   }
 
   const kinds: Readonly<Record<string, Search>> = {
     Applications: async (actor, text) => {
       const keys = await named(applications, actor, 'slug', text)
       const rows = await db.application.findMany({ where: { pk: { in: keys } } })
-      const hits = inOrder(keys, rows, ({ pk }) => pk).map(({ name, slug, owner }) => {
-        return {
-          text: name,
-          href: at.applicationPath(slug),
-          note: `${slug}${owner === null ? '' : `, owner ${owner}`}`,
-        }
-      })
+      const hits = inOrder(keys, rows, ({ pk }) => pk).map(({ name, slug, owner }) => ({
+        text: name,
+        href: at.applicationPath(slug),
+        note: `${slug}${owner === null ? '' : `, owner ${owner}`}`,
+      }))
       return rows.some(({ slug }) => slug === text) ? hits : [...(await missingHits(actor, text)), ...hits]
     },
     Owners: async (actor, text) => {
@@ -85,14 +82,15 @@ export function searchRoute(app: Api, { db, registry, runs }: Sources): void {
     // The audit has all acts of a user, those on the queue too. Without view_audit, the runs are what there is to see.
     Users: async (actor, text) => {
       const keys = (await named(userList, actor, 'username', text)).map(Number)
-      const rows = await db.user.findMany({
-        where: { pk: { in: keys } },
-        select: { pk: true, username: true, name: true },
-      })
+      const select = { pk: true, username: true, name: true } as const
+      const rows = await db.user.findMany({ where: { pk: { in: keys } }, select })
       const path = allows(actor, 'view_audit') ? at.auditPath : at.runsPath
-      return inOrder(keys, rows, ({ pk }) => pk).map(({ username, name }) => {
-        return { text: username, href: at.withQuery(path, { period: 'month', who: username }), note: name }
-      })
+      const hrefOf = (who: string) => at.withQuery(path, { period: 'month', who })
+      return inOrder(keys, rows, ({ pk }) => pk).map((user) => ({
+        text: user.username,
+        href: hrefOf(user.username),
+        note: user.name,
+      }))
     },
     Runs: (actor, text) => {
       if (z.guid().safeParse(text).success) return runHits(actor, { id: [text.toLowerCase()] })

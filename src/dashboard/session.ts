@@ -17,7 +17,16 @@ const maxSessions = 10
 
 const cookieName = 'gatewright_admin'
 
-export async function openSession(db: Db, reply: FastifyReply, tokenPk: string, secure: boolean): Promise<void> {
+/**
+ * The options of a cookie for all pages. Links from chat and from alerts lead to a page; acts are POST, and their Origin is checked.
+ * The browser reports in Origin how it reached this host; a proxy may have ended TLS.
+ */
+export const cookieOptions = ({ headers: { origin } }: FastifyRequest, maxAge: number) => {
+  const secure = origin?.startsWith('https:') === true
+  return { path: cookiePath, httpOnly: true, sameSite: 'lax', secure, maxAge } as const
+}
+
+export async function openSession(db: Db, reply: FastifyReply, tokenPk: string): Promise<void> {
   const pk = randomUUID()
   const surplus = await db.dashboardSession.findMany({
     where: { tokenPk },
@@ -29,15 +38,7 @@ export async function openSession(db: Db, reply: FastifyReply, tokenPk: string, 
     where: { OR: [{ expires: { lt: new Date() } }, { pk: { in: surplus.map((each) => each.pk) } }] },
   })
   await db.dashboardSession.create({ data: { pk, tokenPk, expires: new Date(Date.now() + 1_000 * sessionLifetimeS) } })
-  void reply.setCookie(cookieName, pk, {
-    path: cookiePath,
-    httpOnly: true,
-    // Links from chat and from alerts lead to a page. Acts are POST, and their Origin is checked.
-    sameSite: 'lax',
-    secure,
-    maxAge: sessionLifetimeS,
-    signed: true,
-  })
+  void reply.setCookie(cookieName, pk, { ...cookieOptions(reply.request, sessionLifetimeS), signed: true })
 }
 
 /** Ends the session on the server too: a copy of its cookie is worthless then. */

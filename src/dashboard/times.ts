@@ -2,9 +2,10 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Api } from '../http/api.ts'
 import { html } from '../http/html.ts'
-import { cookiePath, nextOf, nowPath, timesPath } from './addresses.ts'
+import { nextOf, nowPath, timesPath } from './addresses.ts'
 import { choiceField } from './filter-fields.ts'
 import { pageRoute, type Shell, sendPage, timesLink } from './frame.ts'
+import { cookieOptions } from './session.ts'
 import { shortTime, time, utc } from './words.ts'
 
 /**
@@ -75,8 +76,7 @@ export async function timesRoutes(app: Api): Promise<void> {
     const { zone: chosen = '', here } = choice.safeParse(request.body).data ?? {}
     const zone = zoneOf(here ?? chosen)
     if (zone === undefined) return sendPage(reply.code(400), timesPage(zoneFrom(request), next, true))
-    const secure = request.headers.origin?.startsWith('https:') === true
-    void reply.setCookie(cookieName, zone, { path: cookiePath, sameSite: 'lax', httpOnly: true, secure, maxAge: keptS })
+    void reply.setCookie(cookieName, zone, cookieOptions(request, keptS))
     return reply.redirect(next, 303)
   })
 }

@@ -122,6 +122,4 @@ export const pauseSentence = ({ by }: Pause): Html =>
     ? html`Queue paused, by other means than the dashboard.`
     : html`Queue paused by ${by.name} ${shortTime(by.since)}${by.reason !== null && `, ${by.reason}`}.`
 
-const capital = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`
-
-export const sentence = (text: string): string => `${capital(text)}.`
+export const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`

@@ -53,14 +53,11 @@ const list = (what: string, all: readonly KnownProcess[], heads: { readonly busy
       [heads.taken]: 'plain',
       Started: 'plain',
     },
-    silentFirst(all).map(rowOf),
+    all.toSorted((one, other) => Number(isSilent(other)) - Number(isSilent(one))).map(rowOf),
     mostRows,
   )
 
 const mostRows = 100
-
-const silentFirst = (all: readonly KnownProcess[]): readonly KnownProcess[] =>
-  all.toSorted((one, other) => Number(isSilent(other)) - Number(isSilent(one)))
 
 function rowOf(each: KnownProcess): TableRow {
   const { id, host, processId, version, slots, busy, startedAt, takenAt, seenS } = each

@@ -1,5 +1,5 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify'
-import type { Problem } from '../errors.ts'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { catalogue, type Problem } from '../errors.ts'
 import { causeOf, type SubmissionFields } from '../log.ts'
 import { dashboardPath, probesPath } from '../paths.ts'
 
@@ -60,6 +60,15 @@ export const fieldsOf = ({ actor, submission, failure }: FastifyRequest): Omit<S
   real_user: actor?.impersonator?.username ?? null,
   code: failure?.code ?? null,
 })
+
+/** Begins the answer to a refusal. @returns its status */
+export function refuse(problem: Problem, request: FastifyRequest, reply: FastifyReply): number {
+  const status = catalogue[problem.code]
+  noteFailure(request, problem, status)
+  reply.code(status)
+  if (problem.retryAfterS !== undefined) reply.header('Retry-After', problem.retryAfterS)
+  return status
+}
 
 /** Notes the reason of a refusal, for the one line about the answer. An outage is expected, so the line has no stack. */
 export function noteFailure(request: FastifyRequest, problem: Problem, status: number): void {

@@ -2,7 +2,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { CommitUnknown } from '../db/client.ts'
 import { statementProblem } from '../db/errors.ts'
 import { catalogue, detailOf, type FieldErrors, Problem, type ProblemCode } from '../errors.ts'
-import { fieldsOf, noteFailure } from './access-log.ts'
+import { fieldsOf, refuse } from './access-log.ts'
 import { limitsOf, mediaTypesOf } from './body.ts'
 import { noStore } from './headers.ts'
 import { asksForPage, notFoundPage } from './not-found.ts'
@@ -31,9 +31,9 @@ function nothingHere(request: FastifyRequest, reply: FastifyReply): FastifyReply
   const problem = new Problem('not_found', 'There is nothing here.')
   reply.header('Vary', 'Accept')
   if (!asksForPage(request)) return send(problem, request, reply)
-  noteFailure(request, problem, 404)
+  refuse(problem, request, reply)
   reply.helmet(plainPolicy)
-  return reply.code(404).type('text/html; charset=utf-8').send(notFoundPage)
+  return reply.type('text/html; charset=utf-8').send(notFoundPage)
 }
 
 /** Answers a malformed URL, which reaches no route and no hook. */
@@ -103,15 +103,12 @@ const isOfDatabase = (error: unknown): boolean =>
   error instanceof CommitUnknown || (error instanceof Error && 'clientVersion' in error)
 
 function send(problem: Problem, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const { code, retryAfterS, run } = problem
-  const status = catalogue[code]
+  const status = refuse(problem, request, reply)
   if (status === 401) reply.header('WWW-Authenticate', 'Bearer')
   // RFC 9110, section 15.5.16.
   if (status === 415) reply.headers({ Accept: mediaTypesOf(request.server).join(', '), 'Accept-Encoding': 'identity' })
-  if (retryAfterS !== undefined) reply.header('Retry-After', retryAfterS)
-  if (run !== undefined) reply.header('Location', run)
-  noteFailure(request, problem, status)
-  return reply.code(status).type('application/json; charset=utf-8').send(bodyOf(problem))
+  if (problem.run !== undefined) reply.header('Location', problem.run)
+  return reply.type('application/json; charset=utf-8').send(bodyOf(problem))
 }
 
 /**

@@ -5,6 +5,7 @@ import { STATUSES } from '@bull-board/api/constants/statuses'
 import { z } from 'zod'
 import { Problem } from '../../errors.ts'
 import type { Api } from '../../http/api.ts'
+import { isEncoded } from '../../http/malformed.ts'
 import { readRunRows } from '../../lists/run-rows.ts'
 import type { Actor } from '../../permissions.ts'
 import { readPause } from '../../queue/pause.ts'
@@ -21,23 +22,12 @@ const config = { permission: 'anyone' } as const
 
 const maxJobsPerPage = 100
 
-const canDecode = (text: string): boolean => {
-  try {
-    return decodeURIComponent(text) !== ''
-  } catch {
-    return false
-  }
-}
-
 /**
  * The query of the board. The board sets no limit to its pages, and passes other values on to the queue, which fails on unknown
  * ones.
  */
 const boardQuery = z.looseObject({
-  activeQueue: z
-    .string()
-    .refine((text) => text === '' || canDecode(text), 'Is not percent-encoded.')
-    .optional(),
+  activeQueue: z.string().refine(isEncoded, 'Is not percent-encoded.').optional(),
   status: z.enum(['', ...Object.values(STATUSES)], 'Unknown status.').optional(),
   jobsPerPage: z
     .string()

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { inTime } from '../../db/in-time.ts'
 import type { Api } from '../../http/api.ts'
 import { type Html, html } from '../../http/html.ts'
-import { type Actor, allows, seesAllRuns } from '../../permissions.ts'
+import { allows, seesAllRuns } from '../../permissions.ts'
 import {
   isCounted,
   type Refusals,
@@ -37,7 +37,7 @@ export const refusalsPage = (app: Api, { db }: Sources): void => {
     const before = query.before === null ? null : BigInt(query.before)
     const found = await inTime(readRefusals(db, actor, { ...query, before })).catch(() => null)
     const content = html`<p>Writes that were refused, and reads of the audit, of others' runs and of token keys; failed logins; and submissions that did not become runs. The last ${number(refusalsKept)} of users are kept, and as many without a valid token, without what was sent.</p>
-${!seesAllRuns(actor) && html`<p class="quiet">You see your own only: ${why(actor)}.</p>`}
+${!seesAllRuns(actor) && html`<p class="quiet">You see your own only: ${allows(actor, 'view_run') ? 'your rights are bound to owners' : 'you lack the permission view_run'}.</p>`}
 ${filters(refusalsPath, fields, query)}
 ${found === null ? notKnown() : contentOf(query, found)}`
     const title = 'Refused access and submissions'
@@ -50,9 +50,6 @@ const fields = {
   who: { label: 'Who' },
   id: { label: 'Request' },
 }
-
-const why = (actor: Actor): string =>
-  allows(actor, 'view_run') ? 'your rights are bound to owners' : 'you lack the permission view_run'
 
 function contentOf(question: Question, found: Refusals): Html {
   const { before } = question

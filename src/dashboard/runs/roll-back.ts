@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { inTime } from '../../db/in-time.ts'
 import { catalogue, detailOf, Problem } from '../../errors.ts'
-import { noteFailure } from '../../http/access-log.ts'
+import { refuse } from '../../http/access-log.ts'
 import type { Api } from '../../http/api.ts'
 import { type Headers, headerOf } from '../../http/headers.ts'
 import { cutTo, type Html, html } from '../../http/html.ts'
@@ -96,7 +96,10 @@ export function rollBackPages(app: Api, { db, engine, registry, submitter }: Sou
       try {
         const headers = headersOf(plan, reviewed.etag, message)
         const { id: run, run: end } = await submitted(request, reply, false, headers)
-        if (end === 'unknown') return sendPage(reply.code(202), notKnownYet(run))
+        if (end === 'unknown') {
+          const text = `The database went away before the outcome was known. Once it is back, the outcome stands at ${runPagePath(run)}; if nothing is there, nothing was applied.`
+          return sendPage(reply.code(202), messagePage('It is not known yet', text))
+        }
         if (typeof end === 'object') throwIfNotOk(end)
         return reply.redirect(runPagePath(run), 303)
       } catch (error) {
@@ -174,18 +177,9 @@ const headersOf = (plan: string, etag: string, message: string | null) => ({
 /** @throws an error that is no refusal */
 function refused(request: FastifyRequest, reply: FastifyReply, error: unknown): Problem {
   if (!(error instanceof Problem)) throw error
-  const status = catalogue[error.code]
-  noteFailure(request, error, status)
-  reply.code(status)
-  if (error.retryAfterS !== undefined) reply.header('Retry-After', error.retryAfterS)
+  refuse(error, request, reply)
   return error
 }
-
-const notKnownYet = (run: string) =>
-  messagePage(
-    'It is not known yet',
-    `The database went away before the outcome was known. Once it is back, the outcome stands at ${runPagePath(run)}; if nothing is there, nothing was applied.`,
-  )
 
 function rollBackPage(shown: Shown): Shell {
   const { former, plan, said } = shown
@@ -193,7 +187,7 @@ function rollBackPage(shown: Shown): Shell {
   return {
     title: `${title}: ${former.title}`,
     within: runsPath,
-    isLive: isOpen(plan),
+    isLive: plan !== null && !(plan instanceof Problem) && plan.finished_at === null,
     content: html`<p>The document of <a href="${runPagePath(former.id)}">this run</a> of ${time(new Date(former.created_at))}${former.submitter_name !== null && `, by ${nameText(former.submitter_name)}`}, against today.</p>
 ${
   said.changed !== undefined &&
@@ -204,8 +198,6 @@ ${said.problem !== undefined && html`<div class="alert" role="alert"><p>Nothing 
 ${contentOf(shown)}`,
   }
 }
-
-const isOpen = (plan: Planned): boolean => plan !== null && !(plan instanceof Problem) && plan.finished_at === null
 
 function contentOf({ former: { id }, plan, start, said, registry }: Shown): Html {
   if (plan === null)
