@@ -14,7 +14,7 @@ import type { Conditions } from './engine.ts'
 import { editOf, isEdit, itemsOf } from './list-edit.ts'
 import { checkLookup, checkLookups, findsIn, inCircle, maxFinds, skippedEntry, type Targets } from './lookups.ts'
 import { isTag, listError, Named, nameError, withNames } from './named.ts'
-import { inOrder } from './order.ts'
+import { inOrder, type Placed } from './order.ts'
 import { pkField } from './pk-field.ts'
 import { refusePlaceholders } from './placeholders.ts'
 import { wasOf } from './rename.ts'
@@ -61,28 +61,21 @@ function* compiling(
   const rows = new RowsNamed()
   const left = new Set(without)
   const { entries } = blueprint
-  // The row of such an entry exists, and other entries may refer to it.
-  const isKept = (entry: Entry, index: number) => left.has(index) && entry.state === 'created'
-  const isOut = (entry: Entry, index: number) =>
-    entry.conditions?.includes(false) === true || (left.has(index) && !isKept(entry, index))
-  const models = entries.map((entry, index) => (isOut(entry, index) ? undefined : registry.byName(entry.model)))
-  const { order, circles } = yield* inOrder(entries, models, registry)
+  const placed = entries.map((entry, index) => {
+    // The row of a left entry with the state `created` exists, and other entries may refer to it.
+    const isOut = entry.conditions?.includes(false) === true || (left.has(index) && entry.state !== 'created')
+    return { entry, index, model: registry.byName(entry.model), isOut }
+  })
+  const { order, circles } = yield* inOrder(placed, registry)
   for (const circle of circles) {
-    const way = wayOf(
-      circle.flatMap((index) => entries[index] ?? []),
-      registry,
-    )
-    for (const index of circle) {
-      const entry = entries[index]
-      if (entry === undefined) continue
-      errors.of('entry').add(pathOf(entry, index), 'circle', `Refers to itself in a circle: ${way}.`)
+    const message = `Refers to itself in a circle: ${wayOf(circle)}.`
+    for (const { entry, index } of circle) {
+      errors.of('entry').add(pathOf(entry, index), 'circle', message)
       if (entry.id !== undefined) targets.set(entry.id, inCircle)
     }
   }
-  for (const index of order) {
+  for (const { entry, index, model, isOut } of order) {
     yield
-    const entry = entries[index]
-    if (entry === undefined) continue
     const path = pathOf(entry, index)
     for (const find of findsIn([entry.identifiers, entry.attrs, entry.conditions])) finds.add(find)
     if (finds.size > maxFinds) {
@@ -90,8 +83,7 @@ function* compiling(
       errors.of('entry').add(path, 'too_long', message)
       return { steps: [], errors, skipped: [] }
     }
-    const model = registry.byName(entry.model)
-    if (isOut(entry, index)) {
+    if (isOut) {
       const name = model?.displayName ?? entry.model
       skipped.push(skippedLine(index, name, Object.values(entry.identifiers), left.has(index)))
       if (entry.id !== undefined) targets.set(entry.id, skippedEntry)
@@ -120,7 +112,7 @@ function* compiling(
       ...(owner !== undefined && { owner }),
       ...(entry.retain === true && { retain: true }),
       ...(conditions !== undefined && { conditions }),
-      ...(isKept(entry, index) && { isLeft: true }),
+      ...(left.has(index) && { isLeft: true }),
       ...(overlaps.size > 0 && { overlaps }),
     }
     if (!entry.conditions?.length) rows.addStep(step, index, registry, errors)
@@ -137,10 +129,10 @@ function* compiling(
 const longestWay = 10
 
 /** `group "a" -> group "b" -> group "a"` */
-function wayOf(circle: readonly Entry[], { byName }: Registry): string {
-  const names = circle.slice(0, longestWay).map(({ model, identifiers }) => {
-    const [first] = Object.values(identifiers)
-    return `${byName(model)?.displayName ?? model} ${JSON.stringify(first)}`
+function wayOf(circle: readonly Placed[]): string {
+  const names = circle.slice(0, longestWay).map(({ entry, model }) => {
+    const [first] = Object.values(entry.identifiers)
+    return `${model?.displayName ?? entry.model} ${JSON.stringify(first)}`
   })
   return [...names, ...(circle.length > longestWay ? ['...'] : []), ...names.slice(0, 1)].join(' -> ')
 }

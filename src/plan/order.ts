@@ -13,56 +13,58 @@ import { onlyOf } from './references.ts'
  * which asks what is there (docs/adr/0139-entries-have-the-order-of-their-references.md).
  */
 
-/** The indexes of the entries in their order, and those of entries that refer to each other in a circle. */
-type Order = { readonly order: Iterable<number>; readonly circles: readonly (readonly number[])[] }
+/** An entry at its place in the document. */
+export type Placed = {
+  readonly entry: Entry
+  readonly index: number
+  readonly model: Model | undefined
+  /** Whether it is skipped. */
+  readonly isOut: boolean
+}
+
+/** The entries in their order, and those that refer to each other in a circle. */
+type Order = { readonly order: readonly Placed[]; readonly circles: readonly (readonly Placed[])[] }
+
+/** An entry with those that stand before it: all of the first, and one of each list of the others. */
+type Node = Placed & { readonly all: Node[]; readonly any: (readonly Node[])[] }
 
 /** The entries that name a row: those behind which it has the name, and those that delete it. `last`: the last of all. */
-type Naming = { readonly makers: number[]; readonly removers: number[]; last: number }
+type Naming = { readonly makers: Node[]; readonly removers: Node[]; last: Node }
 
 /** Takes what an entry refers to: `!` and an id, or a table and a name. `fits`: whether the row of an entry may be meant. */
 type Take = (key: string, fits?: Fits) => void
 type Fits = (other: Entry) => boolean
 
-/** @param models those of the entries; undefined for an entry that is skipped */
-export function* inOrder(
-  entries: readonly Entry[],
-  models: readonly (Model | undefined)[],
-  registry: Registry,
-): Generator<void, Order> {
-  if (yield* isInOrder(entries, models, registry)) return { order: entries.keys(), circles: [] }
+export function* inOrder(entries: readonly Placed[], registry: Registry): Generator<void, Order> {
   const named = new Map<string, Naming>()
-  /** The entries that stand before each one: all of the first, and one of each list of the others. */
-  const all = entries.map((): number[] => [])
-  const any = entries.map((): (readonly number[])[] => [])
-  for (const [index, entry] of entries.entries()) {
+  const nodes = entries.map((entry): Node => ({ ...entry, all: [], any: [] }))
+  for (const node of nodes) {
     yield
-    for (const [key, isLeft] of namesOf(entry, models[index])) {
-      const naming = named.getOrInsertComputed(key, () => ({ makers: [], removers: [], last: index }))
-      if (naming.last !== index) all[index]?.push(naming.last)
-      naming.last = index
-      const same = entry.state === 'absent' && !key.startsWith('!') ? naming.removers : naming.makers
-      if (isLeft && same.length < mostNaming) same.push(index)
+    for (const [key, isLeft] of namesOf(node)) {
+      const naming = named.getOrInsertComputed(key, () => ({ makers: [], removers: [], last: node }))
+      if (naming.last !== node) node.all.push(naming.last)
+      naming.last = node
+      const same = node.entry.state === 'absent' && !key.startsWith('!') ? naming.removers : naming.makers
+      if (isLeft && same.length < mostNaming) same.push(node)
     }
   }
-  for (const [index, entry] of entries.entries()) {
+  for (const node of nodes) {
     yield
-    const others = (some: readonly number[]) => some.filter((other) => other !== index)
-    referred(entry, models[index], registry, (key, fits = () => true) => {
-      const naming = named.get(key)
-      if (naming === undefined) return
-      const makers = others(naming.makers).filter((other) => fits(entries[other] ?? entry))
-      const always = makers.findIndex((other) => entries[other]?.conditions === undefined)
-      if (makers.length > 0) any[index]?.push(always < 0 ? makers : makers.slice(0, always + 1))
+    referred(node, registry, (key, fits = () => true) => {
+      const { makers, removers } = named.get(key) ?? { makers: [], removers: [] }
+      const meant = makers.filter((other) => other !== node && fits(other.entry))
+      const always = meant.findIndex(({ entry }) => entry.conditions === undefined)
+      if (meant.length > 0) node.any.push(always < 0 ? meant : meant.slice(0, always + 1))
       // What refers to a row is deleted before it.
-      if (entry.state === 'absent') for (const other of others(naming.removers)) all[other]?.push(index)
+      if (node.entry.state === 'absent') for (const other of removers) if (other !== node) other.all.push(node)
     })
   }
-  const circles: (readonly number[])[] = []
-  function* before(index: number, done: ReadonlySet<number>) {
-    yield* all[index] ?? []
-    for (const some of any[index] ?? []) if (!some.some((each) => done.has(each))) yield* some
+  const circles: (readonly Node[])[] = []
+  function* before({ all, any }: Node, done: ReadonlySet<Node>) {
+    yield* all
+    for (const some of any) if (!some.some((each) => done.has(each))) yield* some
   }
-  const order = dependenciesFirst(entries.keys(), before, (way, to) => {
+  const order = dependenciesFirst(nodes, before, (way, to) => {
     if (circles.length < mostCircles) circles.push([...way].slice([...way].indexOf(to)))
   })
   return { order, circles }
@@ -72,39 +74,14 @@ export function* inOrder(
 const mostNaming = 50
 const mostCircles = 10
 
-/** Whether no entry refers to a later one, as far as that is seen at once. Nearly all documents are so. */
-function* isInOrder(
-  entries: readonly Entry[],
-  models: readonly (Model | undefined)[],
-  registry: Registry,
-): Generator<void, boolean> {
-  const named = new Set<string>()
-  const missing = new Set<string>()
-  for (const [index, entry] of entries.entries()) {
-    yield
-    let isUnclear = false
-    referred(entry, models[index], registry, (key) => {
-      if (!named.has(key)) missing.add(key)
-      else isUnclear ||= entry.state === 'absent'
-    })
-    if (isUnclear) return false
-    for (const [key] of namesOf(entry, models[index])) {
-      // Of several entries with a name, a later one may be meant.
-      if (missing.has(key) || named.has(key)) return false
-      named.add(key)
-    }
-  }
-  return true
-}
-
 /** Only texts are compared: a tag may become any name. */
 const keyOf = (table: string, name: unknown): string | undefined =>
   typeof name === 'string' ? `${table} ${comparedName(name)}` : undefined
 
 /** The id of an entry, and the names of its row, each with whether it is its name behind the entry. */
-function namesOf({ id, identifiers, attrs, was }: Entry, model: Model | undefined): [key: string, isLeft: boolean][] {
+function namesOf({ entry: { id, identifiers, attrs, was }, model, isOut }: Placed): [key: string, isLeft: boolean][] {
   const names: [string, boolean][] = id === undefined ? [] : [[`!${id}`, true]]
-  for (const field of model === undefined ? [] : ['pk', ...model.names]) {
+  for (const field of model === undefined || isOut ? [] : ['pk', ...model.names]) {
     const { [field]: found } = identifiers
     const { [field]: left = found } = attrs
     for (const name of found === undefined ? [left] : new Set([left, found, was])) {
@@ -115,8 +92,9 @@ function namesOf({ id, identifiers, attrs, was }: Entry, model: Model | undefine
   return names
 }
 
-function referred({ identifiers, attrs, conditions }: Entry, model: Model | undefined, registry: Registry, take: Take) {
-  if (model === undefined) return
+function referred({ entry, model, isOut }: Placed, registry: Registry, take: Take) {
+  if (model === undefined || isOut) return
+  const { identifiers, attrs, conditions } = entry
   const takeName = (table: string, name: unknown, fits?: Fits) => {
     const key = keyOf(table, name)
     if (key !== undefined) take(key, fits)

@@ -335,7 +335,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/lists': 1878,
   'src/models': 2714,
   'src/openapi': 1363,
-  'src/plan': 4706,
+  'src/plan': 4676,
   'src/queue': 1257,
   'src/rights': 1335,
   'src/runs': 3265,
