@@ -5,6 +5,7 @@ import { uuid7 } from '../ids.ts'
 import type { Db } from './client.ts'
 import { inTime } from './in-time.ts'
 import { execute, query } from './raw.ts'
+import { repeat } from './rounds.ts'
 
 /** The processes of an installation. Each writes a heartbeat every two seconds, by the clock of the database. */
 
@@ -29,9 +30,6 @@ export type Load = { slots(): number; busy(): number; hasTaken(): boolean }
  */
 export function registerProcess(db: Db, table: ProcessTable, format: number, load: Load): { stop(): Promise<void> } {
   const id = uuid7()
-  let saying: Promise<unknown> = Promise.resolve()
-  let isOver = false
-
   const say = () =>
     execute(db, {
       text: `WITH forgotten AS (DELETE FROM ${table} WHERE seen_at < now() - make_interval(secs => $8))
@@ -44,18 +42,14 @@ export function registerProcess(db: Db, table: ProcessTable, format: number, loa
       ],
     })
 
-  /** A heartbeat fails while the database is away; the next ones follow when it is back. */
-  const round = () => {
-    if (!isOver) saying = inTime(say()).catch(() => {})
-  }
-  round()
-  const timer = setInterval(round, seenEveryMs)
-  timer.unref()
+  // A heartbeat fails while the database is away; the next ones follow when it is back.
+  const rounds = repeat(async () => {
+    await inTime(say()).catch(() => {})
+    return seenEveryMs
+  })
   return {
     stop: async () => {
-      isOver = true
-      clearInterval(timer)
-      await saying
+      await rounds.stop()
       const gone = execute(db, { text: `DELETE FROM ${table} WHERE id = $1::uuid`, values: [id] })
       await inTime(gone).catch(() => {})
     },

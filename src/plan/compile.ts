@@ -4,7 +4,7 @@ import { isForNew, isGenerate, isOverlap, isUnset, isWithOverlap } from '../docu
 import { masked } from '../document/mask.ts'
 import { ErrorList, type ErrorSink, type FieldPath } from '../errors.ts'
 import type { JsonObject } from '../json-object.ts'
-import { codeOfIssue, unknownName } from '../messages.ts'
+import { addIssues, unknownName } from '../messages.ts'
 import type { Field, Model } from '../models/define.ts'
 import { overlap } from '../models/overlap.ts'
 import type { Registry } from '../models/registry.ts'
@@ -300,17 +300,11 @@ function checkName(named: Named, at: FieldPath, errors: ErrorSink): Named | unde
 function parseValue(value: unknown, field: Field, at: FieldPath, errors: ErrorSink, from = 0): unknown {
   const parsed = field.schema.safeParse(value)
   if (parsed.success) return parsed.data
-  for (const issue of withoutConsequences(parsed.error.issues)) {
-    const [index, ...inside] = issue.path
-    const fieldPath = [
-      ...at,
-      ...(typeof index === 'number' ? [index + from, ...inside] : issue.path).map((part) =>
-        typeof part === 'symbol' ? String(part) : part,
-      ),
-    ]
-    const keys = issue.code === 'unrecognized_keys' ? issue.keys : []
-    for (const key of keys) errors.add([...fieldPath, key], 'unknown_field', 'Unknown field.')
-    if (keys.length === 0) errors.add(fieldPath, codeOfIssue(issue, value), issue.message)
+  const found = new ErrorList()
+  addIssues(found, withoutConsequences(parsed.error.issues), { input: value })
+  for (const { path, code, message } of found.list) {
+    const [index, ...inside] = path
+    errors.add([...at, ...(typeof index === 'number' ? [index + from, ...inside] : path)], code, message)
   }
   return field.reference?.many === true && Array.isArray(value) ? validKeys(value, field) : undefined
 }

@@ -1,8 +1,9 @@
 import { SpanKind } from '@opentelemetry/api'
 import type { JobState } from 'bullmq'
 import { Problem } from '../errors.ts'
+import type { RunQueue } from '../runs/reconcile.ts'
 import { limitTime } from '../time-limit.ts'
-import { contextOf, currentHeaders, inSpan, type TraceHeaders } from '../tracing.ts'
+import { contextOf, currentHeaders, inSpan } from '../tracing.ts'
 import { queueFailed } from './accepts-jobs.ts'
 import type { ApplyQueue } from './backend.ts'
 import { applyQueue, jobId, type Progress, progress } from './define.ts'
@@ -11,28 +12,19 @@ import { applyQueue, jobId, type Progress, progress } from './define.ts'
 const answersWithinMs = 900
 
 /**
- * @property priority jobs with a lower number go first; the default is 0
- * @property trace is continued by its job; the default is the span at work
- */
-type QueuedRun = {
-  readonly id: string
-  readonly title: string
-  readonly priority?: number
-  readonly trace?: TraceHeaders | null | undefined
-}
-
-/**
  * States of a job that no worker has taken. A job of a paused queue is `waiting` too. A worker took a `delayed` one, and its
  * attempt failed (`consumer.ts`).
  */
 const untaken: ReadonlySet<string> = new Set(['waiting', 'prioritized'] satisfies JobState[])
 
-type RunById = { readonly id: string }
-
 /** The runs in the queue. The first three throw a {@link Problem}, `unavailable`, when the queue is away. */
-export const runQueue = (queue: ApplyQueue) => ({
+export const runQueue = (
+  queue: ApplyQueue,
+): RunQueue & {
+  readonly progressOf: (run: { readonly id: string }, attempt: number) => Promise<Progress | null>
+} => ({
   /** Adds the job that wakes a worker for a run. It may have been added all the same when this fails. */
-  enqueue: async (run: QueuedRun, attempt: number): Promise<void> => {
+  enqueue: async (run, attempt) => {
     // BullMQ takes jobs without a priority first, then those of a lower number.
     const options = { jobId: jobId(run.id, attempt), ...(run.priority && { priority: run.priority }) }
     const span = { kind: SpanKind.PRODUCER, attributes: messageAttributes('send', run.id, options.jobId) }
@@ -42,10 +34,9 @@ export const runQueue = (queue: ApplyQueue) => ({
     })
   },
   /** Whether the job of this attempt still waits: no worker took it, it has not ended, and the queue has it. */
-  isQueued: async (run: RunById, attempt: number): Promise<boolean> =>
-    untaken.has(await answered(queue.getJobState(jobId(run.id, attempt)))),
+  isQueued: async (run, attempt) => untaken.has(await answered(queue.getJobState(jobId(run.id, attempt)))),
   /** Makes a delayed job ready. One that has vanished, or is not delayed, is left to the reconciler. */
-  wake: async (run: RunById, attempt: number): Promise<void> => {
+  wake: async (run, attempt) => {
     const job = await answered(queue.getJob(jobId(run.id, attempt)))
     await job?.promote().catch(() => {})
   },
@@ -53,7 +44,7 @@ export const runQueue = (queue: ApplyQueue) => ({
    * The progress of the run of this attempt, as its job shows it; null when that is not known: it has not begun, its document is
    * small, or the queue is away.
    */
-  progressOf: async (run: RunById, attempt: number): Promise<Progress | null> => {
+  progressOf: async (run, attempt) => {
     const job = await answered(queue.getJob(jobId(run.id, attempt))).catch(() => undefined)
     return progress.safeParse(job?.progress).data ?? null
   },

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { repeat } from '../db/rounds.ts'
 import type { Logger } from '../log.ts'
 import type { ApplyQueue } from './backend.ts'
 import { applyQueue, probeName, type QueueSpec } from './define.ts'
@@ -43,16 +44,12 @@ export async function cleanUp(queue: ApplyQueue, kept: QueueSpec['kept'] = apply
 const cleanUpEvery = 5
 
 /** Adds probes and cleans up until it is stopped. */
-export async function startMaintenance(queue: ApplyQueue, log: Logger): Promise<{ stop(): void }> {
+export function startMaintenance(queue: ApplyQueue, log: Logger): { stop(): Promise<void> } {
   let isFailing = false
-  let isStopped = false
   let round = 0
-  let timer: NodeJS.Timeout | undefined
-  async function maintain(): Promise<void> {
+  return repeat(async () => {
     try {
       await addProbe(queue)
-      // Version 0.1.0 let the queue add the probes.
-      if (round === 0) await answered(queue.removeJobScheduler(probeName))
       if (round % cleanUpEvery === 0) await cleanUp(queue)
       round += 1
       isFailing = false
@@ -61,13 +58,6 @@ export async function startMaintenance(queue: ApplyQueue, log: Logger): Promise<
       if (!isFailing) log.warn({ err: error }, 'the queue is not maintained: its probe and its finished jobs')
       isFailing = true
     }
-    if (!isStopped) timer = setTimeout(maintain, isFailing ? retryEveryMs : probeEveryMs)
-  }
-  await maintain()
-  return {
-    stop: () => {
-      isStopped = true
-      clearTimeout(timer)
-    },
-  }
+    return isFailing ? retryEveryMs : probeEveryMs
+  })
 }

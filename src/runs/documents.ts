@@ -35,6 +35,12 @@ export const openDocument = (
   { holder, blueprint }: { readonly holder: string; readonly blueprint: string },
 ): Promise<Blueprint> => parse(keyring.open(blueprint, sealedColumn(holder, 'blueprint')))
 
+/** The path at which errors of an entry are reported: that of the route by which the document was sent. */
+export const pathsOf =
+  ({ slug }: { readonly slug: string | null }) =>
+  ({ id }: Entry, index: number) =>
+    id === undefined || slug === null ? ['entries', index] : [id]
+
 const formerSelect = {
   id: true,
   state: true,

@@ -180,7 +180,7 @@ export async function lockRun(tx: EngineTx, id: string): Promise<WorkerRun | und
 }
 
 export async function lockedRuns(db: Db, ids: readonly string[]): Promise<ReadonlySet<string>> {
-  const free = await query(db, z.object({ id: z.guid() }), {
+  const free = await query(db, idRow, {
     text: 'SELECT id FROM runs WHERE id = ANY($1::uuid[]) FOR KEY SHARE SKIP LOCKED',
     values: [ids],
   })
@@ -196,7 +196,7 @@ export async function showsGenerated(db: Db, id: string): Promise<boolean> {
   return row?.shows === true
 }
 
-const cancelledRow = z.object({ id: z.guid() })
+export const idRow = z.object({ id: z.guid() })
 
 /** The columns of a cancelled run, in SQL. When the judgement has no cause, it is that of its last failed attempt, or else the sentence. */
 export const cancelledSet = (sentence: string, cause = 'NULL') =>
@@ -222,7 +222,7 @@ export const cancellation = (
  * @returns true: it was cancelled, and certainly not applied
  */
 export async function cancelRun(tx: Tx, id: string, why: Why, by: string | null = null): Promise<boolean> {
-  return (await query(tx, cancelledRow, cancellation(id, why, by))).length > 0
+  return (await query(tx, idRow, cancellation(id, why, by))).length > 0
 }
 
 /**
@@ -270,7 +270,7 @@ export async function takeTurn(tx: EngineTx, { id, options }: WorkerRun): Promis
  * @returns true: it is cancelled, and certainly never applied
  */
 export async function recordCancelled(tx: Tx, keyring: Keyring, run: NewRun, { sentence }: Why): Promise<boolean> {
-  const rows = await query(tx, cancelledRow, {
+  const rows = await query(tx, idRow, {
     text: `INSERT INTO runs (${columns}, state, reason, logs, cause, finished_at)
       VALUES (${placeholders('$9::jsonb')}, 'cancelled', 'cancelled', ARRAY['not applied: ' || $10::text], $10, clock_timestamp())
       ON CONFLICT (id) DO UPDATE SET state = excluded.state, reason = excluded.reason, logs = excluded.logs, cause = excluded.cause,

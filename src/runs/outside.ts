@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { applicationModel, changesOf, kindsText, objectsNamed } from '../apply/history.ts'
 import type { Db } from '../db/client.ts'
 import { execute, query } from '../db/raw.ts'
+import { repeat } from '../db/rounds.ts'
 import type { Logger } from '../log.ts'
 import type { Field, Model } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
@@ -10,7 +11,6 @@ import { isSame } from '../plan/same-value.ts'
 import { asKey, quoted } from '../plan/statements.ts'
 import { toMaskedValues } from '../plan/storage.ts'
 import { markerText } from '../sides.ts'
-import { repeat } from './rounds.ts'
 
 /**
  * Applications, and their providers, that are not as their recorded changes left them: changed or deleted past the service

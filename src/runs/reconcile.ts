@@ -1,5 +1,6 @@
 import type { Db } from '../db/client.ts'
 import { isTransient } from '../db/errors.ts'
+import { repeat } from '../db/rounds.ts'
 import { addUp } from '../db/row-counts.ts'
 import type { SubmissionFields } from '../log.ts'
 import type { TraceHeaders } from '../tracing.ts'
@@ -7,7 +8,6 @@ import { maxAttempts } from './life.ts'
 import { readBacklog } from './queued.ts'
 import { type Decided, type Overdue, type ReconcilerLedger, reconcilerLedger } from './reconciler-ledger.ts'
 import { cancelStale, eraseExpired } from './retention.ts'
-import { repeat } from './rounds.ts'
 import type { Worker } from './work.ts'
 
 /**

@@ -4,7 +4,7 @@ import { query, type Statement } from '../db/raw.ts'
 import { traceHeaders } from '../tracing.ts'
 import { lostCause } from './cause.ts'
 import { notifyEnded } from './ended.ts'
-import { isAtSet } from './ledger.ts'
+import { idRow, isAtSet } from './ledger.ts'
 import { type Life, maxAttempts, notItsTurnMs, patienceS } from './life.ts'
 
 /** The interface of the ledger for the reconciler. The simulation of runs has a second one, in memory (test/simulation/). */
@@ -41,7 +41,6 @@ const overdueRow = z.object({
   /** Whether its worker recorded why the present attempt failed. */
   isExplained: z.boolean(),
 })
-const idRow = z.object({ id: z.guid() })
 
 export type Overdue = z.output<typeof overdueRow>
 /** A run as it was read, and its life after the answer of the queue. */

@@ -2,11 +2,11 @@ import pg from 'pg'
 import { type Db, type Tx, transaction } from '../db/client.ts'
 import { isConnectionLost, isTransient } from '../db/errors.ts'
 import { inTime } from '../db/in-time.ts'
+import { repeat } from '../db/rounds.ts'
 import type { Logger } from '../log.ts'
 import { type AwaitedRun, notifiedRun, readRuns, runChannel } from './ended.ts'
 import { lockedRuns } from './ledger.ts'
 import { isFinished } from './life.ts'
-import { repeat } from './rounds.ts'
 
 /**
  * Waits for the ends of runs. A waiting request gets the contents of the row: NOTIFY brings a copy that PostgreSQL made of it, or a

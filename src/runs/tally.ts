@@ -2,7 +2,6 @@ import type { Sums } from '../db/sums.ts'
 import type { Registry } from '../models/registry.ts'
 import { type Metric, observed, seriesOf } from '../series.ts'
 import { type CauseClass, causeClasses } from './cause.ts'
-import type { RunState } from './life.ts'
 import type { Outcome } from './outcome.ts'
 import { whyCodes } from './why.ts'
 
@@ -26,22 +25,13 @@ type Mode = 'apply' | 'plan'
 const modes: readonly Mode[] = ['apply', 'plan']
 
 /** The end of a run, which may be a plan. */
-type Ending = Exclude<Outcome, 'unknown'> | 'planned'
+type Ending = Outcome | 'planned'
 
 export type Tally = {
   ended(run: EndedRun): void
   /** Counts a failed attempt: the run goes on, or has failed with it. */
   attemptFailed(cause: CauseClass): void
   workerStarted(): void
-}
-
-export function outcomeOf(
-  { state, applied, reason }: { readonly state: RunState; readonly applied: boolean; readonly reason: string | null },
-  isUnchanged: boolean,
-): Ending {
-  if (state === 'failed' || state === 'cancelled') return state
-  if (applied) return isUnchanged ? 'unchanged' : 'applied'
-  return reason === null ? 'planned' : 'refused'
 }
 
 const none = 'none'

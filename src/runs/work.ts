@@ -12,7 +12,8 @@ import { NewerRun, runFormat } from './format.ts'
 import type { WorkerRun } from './ledger.ts'
 import { afterLockMs, isFinished, NotYet, notItsTurnMs, type RunState } from './life.ts'
 import { submitterOf } from './options.ts'
-import { outcomeOf, type Tally } from './tally.ts'
+import { outcomeOf } from './outcome.ts'
+import type { Tally } from './tally.ts'
 import { stale } from './why.ts'
 import type { RunTx, WorkerLedger } from './worker-ledger.ts'
 
@@ -207,7 +208,8 @@ function reportEnd({ log, tally }: Worker, task: Task, ended: Ended, bug?: unkno
   const { attempts, ageMs, queueMs, kind, mode } = task.locked
   const earlierMs = ageMs - queueMs
   const workMs = Math.round(earlierMs + performance.now() - task.since)
-  const outcome = outcomeOf(ended, task.isUnchanged)
+  // A plan that was refused counts as that, too.
+  const outcome = outcomeOf({ ...ended, mode: reason === null ? mode : 'apply' }, task.isUnchanged)
   tally.ended({ kind, mode, outcome, reason: state === 'cancelled' ? stale.code : reason, queueMs, workMs })
   const times = { outcome, attempts, queue_ms: queueMs, work_ms: workMs }
   if (bug === undefined) {

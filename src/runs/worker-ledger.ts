@@ -4,13 +4,14 @@ import type { Db } from '../db/client.ts'
 import type { EngineTransaction, EngineTx } from '../db/engine-tx.ts'
 import { isLockTimeout } from '../db/errors.ts'
 import { execute } from '../db/raw.ts'
-import { type Entry, stackOf } from '../document/document.ts'
+import { stackOf } from '../document/document.ts'
 import { withPlaces } from '../document/places.ts'
 import { parse } from '../document/yaml.ts'
 import { compileInTurns } from '../plan/compile.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
 import { watchBlocker } from './at-work.ts'
 import { LockNotGiven } from './cause.ts'
+import { pathsOf } from './documents.ts'
 import { type AwaitedRun, notification, notifyEnded, readRuns } from './ended.ts'
 import { finishRun, type Interruption, interruption, type RunResult } from './finish.ts'
 import { cancellation, lockRun, postponement, sealedColumn, takeTurn, type WorkerRun } from './ledger.ts'
@@ -102,12 +103,6 @@ function withDocument({ keyring }: Engine, run: WorkerRun, result: RunResult): R
     return result
   }
 }
-
-/** The path at which a worker reports the errors of an entry. */
-const pathsOf =
-  ({ slug }: WorkerRun) =>
-  ({ id }: Entry, index: number) =>
-    id === undefined || slug === null ? ['entries', index] : [id]
 
 async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun, onProgress?: OnProgress): Promise<RunResult> {
   const text = engine.keyring.open(run.blueprint ?? '', sealedColumn(run.id, 'blueprint'))

@@ -2,16 +2,15 @@ import type { FastifyReply } from 'fastify'
 import type { z } from 'zod'
 import { reader } from '../db/engine-tx.ts'
 import { inTime } from '../db/in-time.ts'
-import type { Blueprint } from '../document/document.ts'
 import { ErrorList, Problem } from '../errors.ts'
 import { requireAccess } from '../http/access.ts'
 import type { Headers } from '../http/headers.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Actor } from '../permissions.ts'
 import { compile } from '../plan/compile.ts'
-import { type Conditions, isReviewed } from '../plan/engine.ts'
+import { isReviewed } from '../plan/engine.ts'
 import { withAuthors } from '../rights/actor.ts'
-import { authorsOf, documentOf, type FormerRun, readFormerRun } from '../runs/documents.ts'
+import { authorsOf, documentOf, type FormerRun, pathsOf, readFormerRun } from '../runs/documents.ts'
 import { mayReadRun, noSuchRun } from '../runs/options.ts'
 import { applyAccess, requireKind, requireSubmitter } from './access.ts'
 import { type applyQuery, conditionsIn } from './answer.ts'
@@ -76,7 +75,7 @@ export async function submitFormer(
     }
     const isOfAnother = actor.authors?.some(({ pk }) => pk !== actor.pk) === true
     if (isOfAnother && !isReviewed(conditions)) throw new Problem('conflict', unreviewed)
-    const { steps, errors: found } = compileAsSent(former, blueprint, registry, conditions)
+    const { steps, errors: found } = compile(blueprint, registry, pathsOf(former), conditions)
     const title = former.title.replace(/^\w+/, conditions.mode)
     const { id, kind, slug } = former
     const plan = { steps, errors: errors.include([found]) }
@@ -105,9 +104,3 @@ function requireSender(actor: Actor, former: FormerRun, { kinds }: Registry): vo
   const kind = kinds.get(former.kind)
   if (!isBlueprint(former) && kind !== undefined) requireKind(actor, kind)
 }
-
-/** Errors have the paths that they have in the answers of that route. */
-const compileAsSent = (former: FormerRun, blueprint: Blueprint, registry: Registry, conditions: Conditions) =>
-  isBlueprint(former)
-    ? compile(blueprint, registry, undefined, conditions)
-    : compile(blueprint, registry, (entry, index) => [entry.id ?? index], conditions)

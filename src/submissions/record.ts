@@ -9,7 +9,7 @@ import { databaseAway } from '../runs/why.ts'
 import type { Admission } from './backlog.ts'
 import { joinRun } from './join.ts'
 import type { LeftMs, Submitted, Submitter } from './submission.ts'
-import { cancelled, cancelMsOf, counted, outcome } from './wait.ts'
+import { cancelled, cancelMsOf, ended } from './wait.ts'
 
 /** The record of a run: once, in time or never. */
 
@@ -76,7 +76,7 @@ async function cancelUnrecorded(
   for (;;) {
     const isLast = performance.now() > lastTryAt
     const end = await cancelOrRead(db, id, (tx) => recordCancelled(tx, engine.keyring, run, databaseAway))
-    if (end !== 'unknown' || isLast) return outcome(id, counted(submitter, run, end, databaseAway), databaseAway, error)
+    if (end !== 'unknown' || isLast) return ended(submitter, run, end, databaseAway, error)
     await delay(tryAgainMs)
   }
 }

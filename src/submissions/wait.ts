@@ -49,21 +49,22 @@ export async function enqueueAndWait(
   }
   const why = failure === undefined ? ((await whyNot.runs([id], whyMs)).get(id) ?? unknown) : ofQueue(failure)
   const end = await cancelOrRead(db, id, (tx) => cancelRun(tx, id, why), cancelMsOf(submitter))
-  return outcome(id, counted(submitter, run, end, why), why, failure)
+  return ended(submitter, run, end, why, failure)
 }
 
 /** Milliseconds that the cancel of a run may take. */
 export const cancelMsOf = ({ applyWaitMs }: Submitter): number => Math.min(longestCancelMs, applyWaitMs / 4)
 
-/** Counts the run when it was cancelled here. The worker counts every other end. */
-export function counted(
+/** The outcome of a run that may have been cancelled here, which counts it. The worker counts every other end. */
+export function ended(
   { tally }: Submitter,
-  { kind, conditions: { mode } }: NewRun,
+  { id, kind, conditions: { mode } }: NewRun,
   end: WaitResult,
-  { code }: Why,
-): WaitResult {
-  if (end === 'cancelled') tally.ended({ kind, mode, outcome: 'cancelled', reason: code })
-  return end
+  why: Why,
+  cause: unknown,
+): Submitted {
+  if (end === 'cancelled') tally.ended({ kind, mode, outcome: end, reason: why.code })
+  return outcome(id, end, why, cause)
 }
 
 /**

@@ -5,8 +5,9 @@ import { maxAttempts } from '../../src/runs/life.ts'
 import { reconcile } from '../../src/runs/reconcile.ts'
 import { reconcilerLedger } from '../../src/runs/reconciler-ledger.ts'
 import { cancelStale } from '../../src/runs/retention.ts'
-import { type EndedRun, outcomeOf, type Tally } from '../../src/runs/tally.ts'
+import type { EndedRun, Tally } from '../../src/runs/tally.ts'
 import { work } from '../../src/runs/work.ts'
+import { named } from '../support/kit.ts'
 import { rows, sql } from '../support/sql.ts'
 import { stand } from './stand.ts'
 
@@ -98,13 +99,19 @@ test.each([
   expect(causeClass(Object.assign(new Error('it failed'), facts))).toBe(expected)
 })
 
-test.each([
-  ['done', true, null, false, 'applied'],
-  ['done', true, null, true, 'unchanged'],
-  ['done', false, null, false, 'planned'],
-  ['done', false, 'conflict', false, 'refused'],
-  ['failed', false, 'server_error', false, 'failed'],
-  ['cancelled', false, 'cancelled', false, 'cancelled'],
-] as const)('%s, applied %s, reason %s, unchanged %s is %s', (state, applied, reason, isUnchanged, expected) => {
-  expect(outcomeOf({ state, applied, reason }, isUnchanged)).toBe(expected)
+test.each(['plan', 'apply'] as const)('the %s of a document that is refused counts as refused', async (mode) => {
+  const { pk } = await there.db.group.create({ data: { pk: uuid7(), name: `tally ${mode}` } })
+  const { id } = await there.recorded(await named('scim', `tally-${mode}`, { provider: { filter_group: pk } }), {
+    mode,
+  })
+  await there.db.group.delete({ where: { pk } })
+  await work(worker(), id)
+  expect(ends).toEqual([{ kind: 'scim', mode, outcome: 'refused', reason: 'invalid', ...times }])
+})
+
+test('a plan counts as planned, and a repeated apply as unchanged', async () => {
+  const body = await named('radius', 'tally-again')
+  for (const mode of ['plan', 'apply', 'apply'] as const)
+    await work(worker(), (await there.recorded(body, { mode })).id)
+  expect(ends.map(({ outcome }) => outcome)).toEqual(['planned', 'applied', 'unchanged'])
 })
