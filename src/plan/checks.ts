@@ -4,12 +4,12 @@ import { writtenApart } from '../names.ts'
 import type { Diff, Entry } from './diff.ts'
 import { ListEdit, placesOf } from './list-edit.ts'
 import { byKey } from './look.ts'
-import { counted, hasValue, holders, isExclusive, namesakeLooks } from './looks.ts'
+import { counted, holders, isExclusive, namesakeLooks } from './looks.ts'
 import { sentAs } from './named.ts'
 import { findAny, fits, onlyOf } from './references.ts'
 import type { Resolver } from './resolve.ts'
 import { columnOf, type Key, labelColumn, type Row } from './statements.ts'
-import { keysOf } from './storage.ts'
+import { keysOf, storedKeys } from './storage.ts'
 import type { World } from './world.ts'
 
 /** The errors of an entry that depend on other rows. */
@@ -65,7 +65,8 @@ export function checkUnique({ resolver, step: { model, path, state }, row, value
     const { reference } = field
     const written = sent.get(name)
     for (const key of keysOf(value instanceof ListEdit ? value.add : value)) {
-      const [holder] = hasValue(row, field, key) ? [] : world.find(holders(model, field, key))
+      if (row !== undefined && storedKeys(field, row).includes(key)) continue
+      const [holder] = world.find(holders(model, field, key))
       if (holder === undefined || holder.pk === row?.pk) continue
       const of = world.modelOf(model.table, holder) ?? model
       const label = holder[labelColumn(of)]

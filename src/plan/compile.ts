@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { type Blueprint, type Entry, Find, KeyOf } from '../document/document.ts'
+import { type Blueprint, type Entry, type Find, KeyOf } from '../document/document.ts'
 import { isForNew, isGenerate, isOverlap, isUnset, isWithOverlap } from '../document/generate.ts'
 import { masked } from '../document/mask.ts'
 import { ErrorList, type ErrorSink, type FieldPath } from '../errors.ts'
@@ -276,8 +276,8 @@ function checkValue(sent: unknown, field: Field, context: Context): unknown {
     )
     return undefined
   }
-  if (value instanceof Named && field.reference?.many !== true) return checkName(value, at, errors)
-  if (value instanceof KeyOf || value instanceof Find) return checkTag(value, field, at, context)
+  if (isTag(value) && !(value instanceof Named && field.reference?.many === true))
+    return checkTag(value, field, at, context)
   if (Array.isArray(value) && value.some(isTag) && field.reference?.many !== false) {
     const isNamed = value.some((item) => item instanceof Named)
     const error = target !== undefined && isNamed ? listError(field, target, value.length) : undefined
@@ -287,13 +287,6 @@ function checkValue(sent: unknown, field: Field, context: Context): unknown {
     )
   }
   return parseValue(sent, field, at, errors)
-}
-
-function checkName(named: Named, at: FieldPath, errors: ErrorSink): Named | undefined {
-  const error = nameError(named)
-  if (error === undefined) return named
-  errors.add(at, error.code, error.message)
-  return undefined
 }
 
 /** @param from the index in the document's list of the first item of `value` */
@@ -322,7 +315,10 @@ function withoutConsequences(issues: readonly z.core.$ZodIssue[]): z.core.$ZodIs
 
 function checkTag(tag: KeyOf | Find | Named, field: Field, at: FieldPath, context: Context): unknown {
   const { registry, errors } = context
-  if (tag instanceof Named) return checkName(tag, at, errors)
+  if (tag instanceof Named) {
+    const error = nameError(tag)
+    return error === undefined ? tag : void errors.add(at, error.code, error.message)
+  }
   const target = field.reference === undefined ? undefined : registry.targets.get(field.reference.target)
   if (target === undefined) {
     errors.add(at, 'wrong_reference', 'Takes a plain value: !KeyOf and !Find stand only where a row is referred to.')

@@ -4,9 +4,8 @@ import type { Registry } from '../models/registry.ts'
 import { storable } from '../models/syntax.ts'
 import type { Look } from './look.ts'
 import { looksFor } from './references.ts'
-import { columnOf, exclusiveLinks, type Key, type Row } from './statements.ts'
+import { columnOf, exclusiveLinks, type Key } from './statements.ts'
 import { type Step, waysToFind } from './step.ts'
-import { storedKeys } from './storage.ts'
 import type { World } from './world.ts'
 
 /** The questions of an entry: whatever it needs to know of rows is one of these. */
@@ -28,26 +27,30 @@ export function finding(registry: Registry, { model: name, identifiers }: Find):
 export const storedIn = (model: Model, name: string): string | undefined =>
   name === 'pk' || model.fields.get(name)?.storage.in === 'column' ? columnOf(model, name) : undefined
 
+const byFields = (model: Model, names: readonly string[], values: readonly unknown[]): Look => ({
+  model,
+  columns: names.map((name) => columnOf(model, name)),
+  values: values.map(String),
+})
+
 /** The row of an entry: it is found by any of the ways that the entry names, and in one way by all of its fields. */
 export function ownLooks({ model }: Pick<Step, 'model'>, identifiers: ReadonlyMap<string, unknown>): Look[] {
   const isUsable = [...identifiers.values()].every((value) => value !== undefined && typeof value !== 'symbol')
   const ways = isUsable ? waysToFind(model, [...identifiers.keys()]) : []
-  return ways.map((way) => ({
-    model,
-    columns: way.map((name) => columnOf(model, name)),
-    values: way.map((name) => String(identifiers.get(name))),
-  }))
+  return ways.map((way) =>
+    byFields(
+      model,
+      way,
+      way.map((name) => identifiers.get(name)),
+    ),
+  )
 }
 
 /** The rows with the name that a row had before, and with the one that it gets. */
 export function renameLooks({ model, identifiers, was }: Step): Look[] {
   const [[field, name] = []] = identifiers
   if (was === undefined || field === undefined || name === was) return []
-  return [was, name].map((value) => ({
-    model,
-    columns: [columnOf(model, field)],
-    values: [String(value)],
-  }))
+  return [was, name].map((value) => byFields(model, [field], [value]))
 }
 
 /** A field whose value, or each of its keys, only one row may have. */
@@ -64,9 +67,7 @@ export const holders = (model: Model, field: Field, value: Key): Look => ({
 
 /** The rows that count for the limit of a model. */
 export const counted = (model: Model, limit: NonNullable<Model['limit']>, key: Key): Look => ({
-  model,
-  columns: [columnOf(model, limit.per)],
-  values: [String(key)],
+  ...byFields(model, [limit.per], [key]),
   until: columnOf(model, limit.until),
   most: 2 * limit.rows,
 })
@@ -94,6 +95,3 @@ export const claimLooks = (world: World, table: string, key: Key): (Look & { rea
 
 export const claimingFields = ({ claims = [], fields }: Model): Field[] =>
   claims.flatMap((name) => fields.get(name) ?? [])
-
-export const hasValue = (row: Row | undefined, field: Field, value: Key): boolean =>
-  row !== undefined && storedKeys(field, row).includes(value)

@@ -70,7 +70,7 @@ export function keysIn(model: Model, name: string, target = ''): { readonly valu
 }
 
 /** Caches a result per model: it depends on the declaration alone. */
-function onceFor<Result>(work: (model: Model) => Result): (model: Model) => Result {
+export function onceFor<Result>(work: (model: Model) => Result): (model: Model) => Result {
   const known = new WeakMap<Model, Result>()
   return (model) => known.getOrInsertComputed(model, work)
 }

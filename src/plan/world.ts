@@ -3,7 +3,7 @@ import type { Registry } from '../models/registry.ts'
 import { comparedName } from '../names.ts'
 import type { ListEdit } from './list-edit.ts'
 import { isFoundBy, keyIn, type LinkLook, type Look, questionOf, storageOf } from './look.ts'
-import { isRowOf, type Key, linksOf, type Row } from './statements.ts'
+import { isRowOf, type Key, linksOf, onceFor, type Row } from './statements.ts'
 import { keysOf, storedKeys, toMaskedValues } from './storage.ts'
 
 /** A row behind an entry, and the entry. */
@@ -349,14 +349,10 @@ function addTo(index: Map<string, Set<Key>>, model: Model, storage: string, key:
     if (value !== undefined && value !== null && typeof value !== 'object') add(value)
 }
 
-const known = new WeakMap<Model, ReadonlyMap<string, string>>()
-
 /** The names of fields by their storage. */
-const fieldsByStorage = (model: Model): ReadonlyMap<string, string> =>
-  known.getOrInsertComputed(
-    model,
-    () => new Map([...model.fields.values()].map((field) => [storageOf(field), field.name])),
-  )
+const fieldsByStorage = onceFor(
+  ({ fields }) => new Map([...fields.values()].map((field) => [storageOf(field), field.name])),
+)
 
 const keysThere = (edits: LinkKeys['edits']): Key[] => [...edits].flatMap(([key, isThere]) => (isThere ? [key] : []))
 

@@ -26,6 +26,12 @@ const portion = 1_000
 const portionsAtOnce = 20
 const everyMs = 60_000
 
+/** A condition on a key: it is among those of a table that come first. @param from the table and a condition */
+const amongOldest = (key: string, from: string, order: string) =>
+  `= ANY (ARRAY(SELECT ${key} FROM ${from} ORDER BY ${order} LIMIT ${portion} FOR UPDATE SKIP LOCKED))`
+
+const isOld = 'created_at < now() - make_interval(hours => $1::integer)'
+
 const countRow = z.object({ count: z.int() })
 
 /** Deletes finished runs and audit rows that are too old, the oldest first, but for the runs to which a stack goes back. Several workers may do it at once. */
@@ -121,25 +127,17 @@ async function inPortions(deleteOne: () => Promise<number>): Promise<number> {
  */
 export async function eraseExpired(db: Db): Promise<void> {
   await execute(db, {
-    text: `WITH old AS (
-        SELECT id FROM runs WHERE generated IS NOT NULL AND generated_until < now()
-        ORDER BY generated_until LIMIT ${portion} FOR UPDATE SKIP LOCKED
-      ) UPDATE runs SET generated = NULL, generated_until = NULL WHERE id = ANY (ARRAY(SELECT id FROM old))`,
+    text: `UPDATE runs SET generated = NULL, generated_until = NULL
+      WHERE id ${amongOldest('id', 'runs WHERE generated IS NOT NULL AND generated_until < now()', 'generated_until')}`,
     values: [],
   })
   await execute(db, {
-    text: `WITH old AS (
-        SELECT pk FROM tokens WHERE sealed_key IS NOT NULL AND created_at < now() - make_interval(hours => $1::integer)
-        ORDER BY created_at LIMIT ${portion} FOR UPDATE SKIP LOCKED
-      ) UPDATE tokens SET sealed_key = NULL WHERE pk = ANY (ARRAY(SELECT pk FROM old))`,
+    text: `UPDATE tokens SET sealed_key = NULL
+      WHERE pk ${amongOldest('pk', `tokens WHERE sealed_key IS NOT NULL AND ${isOld}`, 'created_at')}`,
     values: [keyViewHours],
   })
   await execute(db, {
-    text: `WITH old AS (
-        SELECT submitter_pk, key FROM idempotency_keys WHERE created_at < now() - make_interval(hours => $1::integer)
-        ORDER BY created_at LIMIT ${portion} FOR UPDATE SKIP LOCKED
-      ) DELETE FROM idempotency_keys USING old
-        WHERE idempotency_keys.submitter_pk = old.submitter_pk AND idempotency_keys.key = old.key`,
+    text: `DELETE FROM idempotency_keys WHERE ctid ${amongOldest('ctid', `idempotency_keys WHERE ${isOld}`, 'created_at')}`,
     values: [keyHours],
   })
 }
@@ -150,11 +148,8 @@ export async function deleteOverlaps(db: Db, { models }: Registry): Promise<numb
   for (const { table, expires, previous, holds } of overlapsOf(models))
     deleted += await inPortions(() =>
       execute(db, {
-        text: `WITH old AS (
-            SELECT pk FROM ${table} t WHERE ${holds} AND (settings->>${expires})::timestamptz < now()
-            ORDER BY pk LIMIT ${portion} FOR UPDATE SKIP LOCKED
-          ) UPDATE ${table} AS t SET settings = t.settings - ${expires}, secrets = t.secrets - ${previous}
-            WHERE t.pk = ANY (ARRAY(SELECT pk FROM old))`,
+        text: `UPDATE ${table} SET settings = settings - ${expires}, secrets = secrets - ${previous}
+          WHERE pk ${amongOldest('pk', `${table} t WHERE ${holds} AND (settings->>${expires})::timestamptz < now()`, 'pk')}`,
         values: [],
       }),
     )
@@ -168,11 +163,9 @@ export async function deleteOverlaps(db: Db, { models }: Registry): Promise<numb
 export async function cancelStale(db: Db, { log, tally }: { log: Logger; tally: Tally }): Promise<void> {
   for (;;) {
     const rows = await query(db, staleRow, {
-      text: `WITH old AS (
-          SELECT id FROM runs WHERE state = 'queued' AND created_at < now() - make_interval(secs => $1)
-          LIMIT ${portion} FOR UPDATE SKIP LOCKED
-        )
-        UPDATE runs SET ${cancelledSet('$2::text')} WHERE id = ANY (ARRAY(SELECT id FROM old)) RETURNING id, kind, mode::text AS mode`,
+      text: `UPDATE runs SET ${cancelledSet('$2::text')}
+        WHERE id ${amongOldest('id', "runs WHERE state = 'queued' AND created_at < now() - make_interval(secs => $1)", 'created_at')}
+        RETURNING id, kind, mode::text AS mode`,
       values: [staleAfterS, stale.sentence],
     })
     for (const { id, kind, mode } of rows) {

@@ -39,8 +39,10 @@ export async function withCauses(
   plannedAt: Date,
 ): Promise<Refusal> {
   const causes = await causesOf(reader, refusal.objections, submitter, plannedAt)
-  const withCause = (each: Objection): Objection =>
-    each.is === 'changed' && causes.has(each) ? { ...each, by: causes.get(each) } : each
+  const withCause = (each: Objection): Objection => {
+    const { fields, by } = causes.get(each) ?? {}
+    return each.is === 'changed' && by !== undefined ? { ...each, by: `${fields}${by}` } : each
+  }
   return new Refusal(refusal.objections.map(withCause), refusal.cause)
 }
 
@@ -51,19 +53,17 @@ export async function standsLine(
   submitter: ActorKeys,
   plannedAt: Date,
 ): Promise<string> {
-  const causes = await causesOf(reader, changed, submitter, plannedAt, false)
-  const [by] = causes.values()
-  return `nothing is left of the reviewed plan: it stands${by === undefined ? '' : `, applied by ${by}`}`
+  const [last] = (await causesOf(reader, changed, submitter, plannedAt)).values()
+  return `nothing is left of the reviewed plan: it stands${last === undefined ? '' : `, applied by ${last.by}`}`
 }
 
-/** @param withFields whether a cause names the fields that it changed */
+/** @returns for each changed object the last change: `fields` are those that the submitter may know, as `name by ` */
 async function causesOf(
   reader: EngineReader,
   objections: readonly Objection[],
   submitter: ActorKeys,
   plannedAt: Date,
-  withFields = true,
-): Promise<ReadonlyMap<Objection | undefined, string>> {
+): Promise<ReadonlyMap<Objection | undefined, { readonly fields: string; readonly by: string }>> {
   const changed = objections.flatMap((each) => (each.is === 'changed' ? [each] : [])).slice(0, maxListed)
   const actor = changed.length === 0 ? null : await currentActor(reader, submitter)
   if (actor === null) return new Map()
@@ -79,9 +79,8 @@ async function causesOf(
   })
   return new Map(
     last.map((row) => {
-      const isHidden = effects[row.position]?.isHidden === true
-      const fields = withFields && !isHidden && row.fields.length > 0 ? `${row.fields.join(', ')} by ` : ''
-      return [changed[row.position], `${fields}${byWhat(row, actor)}`]
+      const isShown = effects[row.position]?.isHidden !== true && row.fields.length > 0
+      return [changed[row.position], { fields: isShown ? `${row.fields.join(', ')} by ` : '', by: byWhat(row, actor) }]
     }),
   )
 }
