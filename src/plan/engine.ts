@@ -30,51 +30,43 @@ export type Acknowledgements = Readonly<z.output<typeof acknowledgements>>
 
 export const nothingAllowed: Acknowledgements = acknowledgements.parse({})
 
-/** A plan is an apply that is rolled back. */
-export type Mode = 'apply' | 'plan'
-
-/** The conditions of a request on its document. */
-export type Conditions = {
-  readonly mode: Mode
+/** The conditions of a request on its document, as a run records them: without those that are not asked for. */
+export const conditionsForm = z.object({
+  mode: z.enum(['apply', 'plan']).default('apply'),
   /** `If-Match`: the tag of the plan that was reviewed. Only its changes are applied. */
-  readonly reviewed: string | null
+  reviewed: z.string().nullable().default(null),
   /** `If-None-Match: *`: no row that the document names may exist yet. */
-  readonly createOnly: boolean
+  createOnly: z.boolean().default(false),
+  /** `replace_provider=true`: the provider that an application loses, and that no other one has, is deleted too. */
+  replaceProvider: z.boolean().default(false),
+  /** `Gatewright-Stack`: what the document names belongs to this stack; null without one. */
+  stack: z.string().nullable().default(null),
+  /** When the former run ended whose document is applied again: what stood then is not deleted as left over. */
+  since: z.iso.datetime().optional(),
+  /** `reset=true`: fields that the document does not name go back to their defaults. */
+  reset: z.boolean().default(false),
   /** The keys that rows must have, by entry id. */
-  readonly expectedKeys: Readonly<Record<string, number>>
+  expectedKeys: z.record(z.string(), z.number()).default({}),
+  /** The indexes of entries of a former document that its run skipped or left. They are no part of it. */
+  without: z.array(z.int()).readonly().optional(),
   /**
    * `Gatewright-Owner`: the label under which the submitter manages the objects; null without one. An entry may have one of its
    * own (`ownerFor`).
    */
-  readonly owner: string | null
+  owner: z.string().nullable().default(null),
   /** `Gatewright-Allow`. */
-  readonly allow: Acknowledgements
-  /** `replace_provider=true`: the provider that an application loses, and that no other one has, is deleted too. */
-  readonly replaceProvider: boolean
-  /** `Gatewright-Stack`: what the document names belongs to this stack; null without one. */
-  readonly stack: string | null
-  /** When the former run ended whose document is applied again, in ISO 8601: what stood then is not deleted as left over. */
-  readonly since?: string | undefined
-  /** `reset=true`: fields that the document does not name go back to their defaults. */
-  readonly reset: boolean
-  /** The indexes of entries of a former document that its run skipped or left. They are no part of it. */
-  readonly without?: readonly number[] | undefined
-}
+  allow: acknowledgements.default(nothingAllowed),
+})
+
+export type Conditions = Readonly<z.output<typeof conditionsForm>>
+
+/** A plan is an apply that is rolled back. */
+export type Mode = Conditions['mode']
 
 /** The conditions that do not depend on the document. */
 export type RequestConditions = Omit<Conditions, 'expectedKeys'>
 
-export const unconditional: Conditions = {
-  mode: 'apply',
-  reviewed: null,
-  createOnly: false,
-  expectedKeys: {},
-  owner: null,
-  allow: nothingAllowed,
-  replaceProvider: false,
-  stack: null,
-  reset: false,
-}
+export const unconditional: Conditions = conditionsForm.parse({})
 
 /** The label under which the submitter manages the row of an entry: its own, or that of the request; null without one. */
 export const ownerFor = ({ owner }: Pick<Step, 'owner'>, request: Pick<Conditions, 'owner'>): string | null =>

@@ -2,14 +2,6 @@ import type { JobsOptions } from 'bullmq'
 import { z } from 'zod'
 import { type TraceHeaders, traceHeaders } from '../tracing.ts'
 
-/** The name of a queue, and how its jobs are kept. */
-export type QueueSpec = {
-  readonly name: string
-  readonly jobs: JobsOptions
-  /** Finished jobs to keep: at most `count`, and none older than `age` seconds. */
-  readonly kept: Readonly<Record<'completed' | 'failed', { readonly age: number; readonly count: number }>>
-}
-
 /** A job names its run and the trace to which it belongs, and nothing else, so that it holds no secret. */
 export type ApplyJob = { readonly run: string; readonly trace?: TraceHeaders }
 
@@ -37,9 +29,9 @@ export const probeName = 'probe'
 
 const day = 86_400
 
-export const applyQueue: QueueSpec = {
+export const applyQueue = {
   name: 'apply',
-  // The dashboard shows these jobs. The ledger keeps the results.
+  // Finished jobs: at most `count`, and none older than `age` seconds. The dashboard shows them. The ledger keeps the results.
   kept: { completed: { age: day, count: 1_000 }, failed: { age: 7 * day, count: 5_000 } },
   jobs: {
     // The worker removes them later: docs/adr/0018-finished-jobs-are-cleaned-up.md.
@@ -50,7 +42,7 @@ export const applyQueue: QueueSpec = {
     keepLogs: 20,
     // A job fails for its run's reason. The worker's log has the stack of a bug.
     stackTraceLimit: 0,
-  },
+  } satisfies JobsOptions,
 }
 
 /** Each attempt has its own id, because a queue ignores an id that it knows. */

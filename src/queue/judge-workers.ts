@@ -1,4 +1,4 @@
-import { runFormat } from '../runs/format.ts'
+import { firstCheckedFormat, runFormat } from '../runs/format.ts'
 import type { SeenFormat } from './heartbeat.ts'
 
 /** A little less than three intervals of the probe job (`probeEveryMs`). */
@@ -32,6 +32,8 @@ export function judgeWorkers(seen: readonly SeenFormat[], own = runFormat): Judg
   if (older.length > 0) {
     const which = `of an older version (format ${older.join(', ')}, this API records format ${own}): replace the workers first.`
     if (able.length === 0) return { ok: false, detail: `Only workers take jobs that are ${which}`, isBehind: true }
+    if (older.some((format) => format < firstCheckedFormat))
+      return { ok: false, detail: `Beside the workers of this version there are some ${which}`, isBehind: true }
     return { ok: true, detail: `Workers take jobs. Some are ${which} Until then, some runs take seconds longer.` }
   }
   if (able.length > 0) return { ok: true, detail: 'A worker takes jobs.' }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { repeat } from '../db/rounds.ts'
 import type { Logger } from '../log.ts'
 import type { ApplyQueue } from './backend.ts'
-import { applyQueue, probeName, type QueueSpec } from './define.ts'
+import { applyQueue, probeName } from './define.ts'
 import { answered } from './enqueue.ts'
 
 /** Readiness reports a stopped worker after `consumedWithinS` (`api/health.ts`). */
@@ -26,7 +26,7 @@ export async function addProbe(queue: ApplyQueue): Promise<void> {
 const removedAtOnce = 1_000
 
 /** Removes finished jobs that are too many or too old. Several workers may do it at once. */
-export async function cleanUp(queue: ApplyQueue, kept: QueueSpec['kept'] = applyQueue.kept): Promise<void> {
+export async function cleanUp(queue: ApplyQueue, kept = applyQueue.kept): Promise<void> {
   for (const state of ['completed', 'failed'] as const) {
     const { age, count } = kept[state]
     let removed = removedAtOnce
@@ -50,6 +50,8 @@ export function startMaintenance(queue: ApplyQueue, log: Logger): { stop(): Prom
   return repeat(async () => {
     try {
       await addProbe(queue)
+      // Version 0.1.0 let the queue add the probes.
+      if (round === 0) await answered(queue.removeJobScheduler(probeName))
       if (round % cleanUpEvery === 0) await cleanUp(queue)
       round += 1
       isFailing = false

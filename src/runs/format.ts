@@ -12,6 +12,9 @@ import { NotYet } from './life.ts'
  */
 export const runFormat = 7
 
+/** Workers of earlier formats do not check the format of a run. */
+export const firstCheckedFormat = 2
+
 /** A newer version recorded the run: it stays queued for a worker of that version. */
 export class NewerRun extends NotYet {
   override readonly name = 'NewerRun'

@@ -1,23 +1,10 @@
 import { z } from 'zod'
 import { Problem } from '../errors.ts'
 import { type Actor, allows, covers, ownersShown, type Right, seesAllRuns } from '../permissions.ts'
-import { acknowledgements, type Conditions, nothingAllowed } from '../plan/engine.ts'
+import { type Conditions, conditionsForm, nothingAllowed } from '../plan/engine.ts'
 
 /** The options of a run: its conditions, and the rights with which it was submitted. */
 
-const conditionsSchema = z.object({
-  mode: z.enum(['apply', 'plan']).default('apply'),
-  reviewed: z.string().nullable().default(null),
-  createOnly: z.boolean().default(false),
-  replaceProvider: z.boolean().default(false),
-  stack: z.string().nullable().default(null),
-  since: z.iso.datetime().optional(),
-  reset: z.boolean().default(false),
-  expectedKeys: z.record(z.string(), z.number()).default({}),
-  without: z.array(z.int()).optional(),
-  owner: z.string().nullable().default(null),
-  allow: acknowledgements.default(nothingAllowed),
-})
 const keysSchema = z.object({
   impersonator: z.object({ pk: z.number(), username: z.string() }).optional(),
   ceiling: z
@@ -25,7 +12,7 @@ const keysSchema = z.object({
     .transform((rights) => new Set(rights))
     .optional(),
 })
-const optionsSchema = conditionsSchema.extend({
+const optionsSchema = conditionsForm.extend({
   ...keysSchema.shape,
   authors: z.array(keysSchema.extend({ pk: z.int() })).optional(),
   /** The owners that entries name beside the owner of the run: null stands for entries under none. */
@@ -45,7 +32,7 @@ type Stored = { readonly options: unknown }
 export const optionsOf = ({ options }: Stored): z.output<typeof optionsSchema> | null =>
   optionsSchema.safeParse(options).data ?? null
 
-export const conditionsOf = ({ options }: Stored): Conditions => conditionsSchema.parse(options)
+export const conditionsOf = ({ options }: Stored): Conditions => conditionsForm.parse(options)
 
 /**
  * The submitter of a run: the real user, if it was impersonated; the only permissions of its token; the submitters of a former
@@ -57,7 +44,7 @@ export function submitterOf({ options }: Stored) {
 }
 
 /** The options of a run whose row has no others. Version 0.2.0 reads the others without a default. */
-const unsaid = conditionsSchema.omit({ createOnly: true, expectedKeys: true }).parse({})
+const unsaid = conditionsForm.omit({ createOnly: true, expectedKeys: true }).parse({})
 
 /**
  * The options as the row holds them, without the defaults: most runs have these, and there are many runs.

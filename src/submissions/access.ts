@@ -1,4 +1,3 @@
-import { Problem } from '../errors.ts'
 import { denied } from '../http/access.ts'
 import type { ProviderModel } from '../models/provider.ts'
 import { type Access, type Actor, allows } from '../permissions.ts'
@@ -20,13 +19,3 @@ export function requireKind(actor: Actor, kind: ProviderModel): void {
 /** Whether a caller who may view a former run may apply it again: its submitter and callers with `roll_back_run` may. */
 export const mayRollBack = (actor: Actor, submitter: number | null): boolean =>
   allows(actor, 'roll_back_run') || (actor.pk !== null && actor.pk === submitter)
-
-/**
- * Checks the permissions for a former run. The caller may view it, so the refusal reveals nothing.
- *
- * @throws {Problem} `permission_denied`
- */
-export function requireSubmitter(actor: Actor, submitter: number | null): void {
-  if (mayRollBack(actor, submitter)) return
-  throw new Problem('permission_denied', "To apply another user's run again you need the permission roll_back_run.")
-}

@@ -12,7 +12,7 @@ import { isReviewed } from '../plan/engine.ts'
 import { withAuthors } from '../rights/actor.ts'
 import { authorsOf, documentOf, type FormerRun, pathsOf, readFormerRun } from '../runs/documents.ts'
 import { mayReadRun, noSuchRun } from '../runs/options.ts'
-import { applyAccess, requireKind, requireSubmitter } from './access.ts'
+import { applyAccess, mayRollBack, requireKind } from './access.ts'
 import { type applyQuery, conditionsIn } from './answer.ts'
 import { readConditions } from './conditions.ts'
 import { withRecordedFields } from './recorded.ts'
@@ -34,7 +34,7 @@ type FormerRequest = {
 export async function formerRunFor({ db, engine }: Submitter, id: string, actor: Actor): Promise<FormerRun> {
   const former = await inTime(readFormerRun(db, id))
   if (former === null || !mayReadRun(former, actor)) throw noSuchRun(actor)
-  requireSubmitter(actor, former.submitterPk)
+  if (!mayRollBack(actor, former.submitterPk)) throw new Problem('permission_denied', ofAnother)
   requireSender(actor, former, engine.registry)
   return former
 }
@@ -89,6 +89,8 @@ const mostLeft = 100
 
 const shortened = (left: readonly string[]): readonly string[] =>
   left.length > mostLeft ? [...left.slice(0, mostLeft), `and ${left.length - mostLeft} more`] : left
+
+const ofAnother = "To apply another user's run again you need the permission roll_back_run."
 
 const withoutAuthor =
   'The submitter of this run is gone or no longer active, so its document has no rights: read it, and send the document yourself.'

@@ -31,6 +31,7 @@ test.each([
     true,
     /^Workers take jobs\. Some .* replace the workers first/,
   ],
+  ['older ones that do not', { 1: 1, 3: 1 }, {}, false, /^Beside the workers .*format 1, .* replace the workers first/],
   [
     'a newer one that waits',
     {},
@@ -43,6 +44,6 @@ test.each([
   ['none ever', {}, {}, false, /^No worker has ever taken a job/],
   ['none for 12 s', { 2: 30, 3: 12 }, {}, false, /^No worker has taken a job for 12 s/],
 ])('workers: %s', (_, consumed, waiting, ok, detail) => {
-  const isBehind = /^\^Only/.test(detail.source)
+  const isBehind = /^\^(Only|Beside)/.test(detail.source)
   expect(judge(consumed, waiting)).toEqual({ ok, detail: expect.stringMatching(detail), ...(isBehind && { isBehind }) })
 })
