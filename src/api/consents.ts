@@ -1,8 +1,8 @@
 import type { Db } from '../db/client.ts'
 import type { Api } from '../http/api.ts'
+import { consentsOfOwners } from '../lists/conditions.ts'
 import * as filter from '../lists/filters.ts'
 import { list } from '../lists/list.ts'
-import { consentsOfOwners } from '../lists/listed.ts'
 import { consentUsername } from '../lists/tables.ts'
 import type { Registry } from '../models/registry.ts'
 import { userConsentView } from '../views/user-consent.ts'
@@ -15,7 +15,7 @@ export function consentRoutes(app: Api, db: Db, { kinds }: Registry): void {
     permission: 'authenticated',
     own: { field: 'userPk', unless: 'view_userconsent' },
     view: userConsentView(kinds),
-    owned: consentsOfOwners,
+    seen: consentsOfOwners,
     count: 'kept',
     search: consentUsername,
     searchNeeds: 'view_user',

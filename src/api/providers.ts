@@ -1,5 +1,6 @@
 import type { Db } from '../db/client.ts'
 import type { Api } from '../http/api.ts'
+import { ofKinds } from '../lists/conditions.ts'
 import * as filter from '../lists/filters.ts'
 import type { ListSpec } from '../lists/listed.ts'
 import { listAndOne } from '../lists/one.ts'
@@ -47,7 +48,7 @@ export function providerRoutes(app: Api, db: Db, { kinds }: Registry): void {
     summary: 'List providers of all kinds',
     description: 'Those of the kinds whose permission the caller holds.',
     permission: Object.values(permissions),
-    visible: { field: 'kind', owner: 'owner', permissions, others: true },
+    seen: ofKinds(permissions, true),
     view: views.all,
     order: { name: 'name', kind: 'kind', pk: 'pk' },
     filters: {
@@ -65,7 +66,7 @@ export function providerRoutes(app: Api, db: Db, { kinds }: Registry): void {
       path: `/providers/${kind}/`,
       summary: `List providers of the kind ${kind}`,
       permission,
-      visible: { field: 'kind', owner: 'owner', permissions: { [kind]: permission } },
+      seen: ofKinds({ [kind]: permission }),
       view,
       order: { name: 'name', pk: 'pk' },
       filters: filtersOf([model]),

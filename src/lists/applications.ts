@@ -2,6 +2,7 @@ import type { Registry } from '../models/registry.ts'
 import { applicationView } from '../views/application.ts'
 import { toSeeMakers } from '../views/stored.ts'
 import { hasState } from './application-states.ts'
+import { ofOwners } from './conditions.ts'
 import * as filter from './filters.ts'
 import type { ListSpec } from './listed.ts'
 import { applicationText } from './tables.ts'
@@ -13,7 +14,7 @@ export const applicationList = ({ kinds }: Pick<Registry, 'kinds'>): ListSpec<'A
   permission: 'view_application',
   alsoNeeds: toSeeMakers,
   view: applicationView(kinds),
-  owned: { sql: 'applications.owner' },
+  seen: ofOwners('applications.owner'),
   count: 'rows',
   search: applicationText,
   order: { name: 'name', slug: 'slug', pk: 'pk' },

@@ -7,13 +7,13 @@ import type { Need } from '../http/documented.ts'
 import { answerOf, pageText } from '../http/long-answer.ts'
 import { queryBoolean } from '../http/query.ts'
 import { checkExamples } from '../models/declared.ts'
-import { type Actor, allows, ownersFor, ownersShown } from '../permissions.ts'
+import { type Actor, allows } from '../permissions.ts'
 import { StartError } from '../start-error.ts'
 import { readUidOf } from '../views/uid.ts'
 import { isStreamed, type Key, type Reading, readBatch, type View } from '../views/view.ts'
 import { checkList } from './check.ts'
 import { type Found, find } from './find.ts'
-import { type ListQuery, type ListSpec, type Scope, type Sorted, usualPageSize, type Visible } from './listed.ts'
+import { type ListQuery, type ListSpec, type Sorted, usualPageSize } from './listed.ts'
 import { cappedFor, envelopeOf, pageParameters, toEnvelope, toSorted } from './page.ts'
 import type { ListedModel } from './tables.ts'
 
@@ -118,10 +118,9 @@ function listQueryOf(spec: ListSpec, query: PageQuery, actor: Actor): ListQuery 
   )
   const isPlain = sent.length + terms.length === 0 && ordering === undefined
   return {
+    actor,
     filters: sent,
     terms,
-    ...scopeOf(spec, actor),
-    ...(terms.length > 0 && spec.searchNeeds !== undefined && !allows(actor, spec.searchNeeds) && { own: actor.pk }),
     ordering: ordering ?? toSorted(defaultOrder),
     isPlain: isPlain && page === 1 && page_size === usualPageSize,
     page,
@@ -145,25 +144,6 @@ export function findPage(db: Db, spec: ListSpec, actor: Actor, request: Request)
   const query = { ...sent, search, page, page_size: size, ...(ordering && { ordering: toSorted(ordering) }) }
   const asked = { ...listQueryOf(spec, query, actor), ...counting }
   return transaction(db, (tx) => find(tx, spec, asked), { isolationLevel: 'RepeatableRead', plans: 'auto' })
-}
-
-/** The rows that this caller sees at all. */
-export function scopeOf({ own, visible, owned }: ListSpec, actor: Actor): Scope {
-  const seesAll = own === undefined || (own.unless !== undefined && allows(actor, own.unless))
-  return {
-    own: seesAll ? undefined : actor.pk,
-    values: visible && valuesOf(visible, actor),
-    owners: owned && (ownersShown(actor) ?? undefined),
-    caller: actor.pk,
-  }
-}
-
-function valuesOf({ permissions, others }: Visible, actor: Actor): Scope['values'] {
-  const [full, bound]: [string[], string[]] = [[], []]
-  for (const [value, permission] of Object.entries(permissions))
-    if (allows(actor, permission)) full.push(value)
-    else bound.push(...ownersFor(actor, permission).map((owner) => `${value}@${owner}`))
-  return others === true && full.length === Object.keys(permissions).length ? undefined : { full, bound }
 }
 
 /** Reads the rows of a page in batches. The transaction ends with the last read, and not with the last chunk that is sent. */

@@ -1,9 +1,9 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { z } from 'zod'
 import type { Need } from '../http/documented.ts'
-import type { Access, Permission } from '../permissions.ts'
+import type { Access, Actor, Permission } from '../permissions.ts'
 import type { FieldOf, View } from '../views/view.ts'
-import type { Filter } from './filters.ts'
+import type { Bind, Filter } from './filters.ts'
 import type { ListedModel } from './tables.ts'
 
 /** A list, and a request for it. */
@@ -44,8 +44,8 @@ export type ListSpec<Model extends ListedModel = ListedModel> = {
   readonly own?: { readonly field: FieldOf<Model>; readonly unless?: `view_${string}` }
   /** A boolean field that is true of all rows of the list. */
   readonly always?: FieldOf<Model>
-  readonly visible?: Visible<FieldOf<Model>>
-  readonly owned?: Owned
+  /** The further rows that a caller sees, as a condition in SQL that `conditions.ts` makes; null: all. */
+  readonly seen?: (actor: Actor, bind: Bind) => string | null
   /** A permission without which a search finds only rows of the caller: the searched text is not shown to others. */
   readonly searchNeeds?: Permission
   /** Permissions that show more, beside those of `own` and `include`. */
@@ -62,49 +62,11 @@ type Include = {
   readonly permission?: Permission
 }
 
-/** The rows of owners: callers whose rights are bound to owners see only rows of these, without `view_application` for all. */
-export type Owned = {
-  /** The owner of a row of the list, in SQL. */
-  readonly sql: string
-  /** The rows that they see all the same, in SQL; `{caller}` is their key. */
-  readonly or?: string
-  /** A condition on each of these rows, in SQL: `{owners}` is a list of texts, `{caller}` their key. */
-  readonly and?: string
-}
-
-/** A caller sees the rows for whose value of a text field the caller holds the permission. */
-export type Visible<Field extends string = string> = {
-  readonly field: Field
-  /** The permissions by value. */
-  readonly permissions: Readonly<Record<string, Permission>>
-  /** The field with the owner, for permissions that hold for rows of some owners. */
-  readonly owner: Field
-  /** A caller with all of these permissions sees rows with other values, too. */
-  readonly others?: true
-}
-
-/** Consents to the applications of these owners, and those of the caller. */
-export const consentsOfOwners: Owned = {
-  sql: '(SELECT a.owner FROM applications a WHERE a.pk = user_consents.application_pk)',
-  or: 'user_consents.user_pk = {caller}',
-}
-
 export type Sorted = { readonly field: string; readonly descending: boolean }
 
-/** The rows that a caller sees at all. */
-export type Scope = {
-  /** The owner's key; undefined: all owners. */
-  readonly own: number | null | undefined
-  /** The values of the field in `visible`; `bound`: further ones with the rows of one owner, `oauth2@team-a`. Undefined: all. */
-  readonly values: { readonly full: readonly string[]; readonly bound: readonly string[] } | undefined
-  /** The owners of `owned`; undefined: all, and rows without one. */
-  readonly owners: readonly string[] | undefined
-  /** The key of the caller. */
-  readonly caller: number | null
-}
-
 /** A request for a list. */
-export type ListQuery = Scope & {
+export type ListQuery = {
+  readonly actor: Actor
   readonly filters: readonly { readonly name: string; readonly filter: Filter; readonly value: unknown }[]
   readonly terms: readonly string[]
   readonly ordering: readonly Sorted[]

@@ -10,7 +10,7 @@ import { readUidOf } from '../views/uid.ts'
 import { type FieldOf, type Reading, readBatch } from '../views/view.ts'
 import { equals, hasKey, hasUuid, queryText } from './filters.ts'
 import { find } from './find.ts'
-import { alsoNeedsOf, includeParameter, isIncluded, list, readRows, scopeOf } from './list.ts'
+import { alsoNeedsOf, includeParameter, isIncluded, list, readRows } from './list.ts'
 import type { ListQuery, ListSpec } from './listed.ts'
 import type { ListedModel } from './tables.ts'
 
@@ -67,7 +67,7 @@ export function listAndOne<Model extends ListedModel>(
     const { params, query, actor } = request
     const named = filterOf(declared, String(params[parameter]))
     const apart = apartBy === undefined ? [] : [{ name: apartBy, filter: equals(apartBy), value: query[apartBy] }]
-    const asked = listQueryOf(spec, [named, ...apart.filter(({ value }) => value !== undefined)], actor)
+    const asked = listQueryOf([named, ...apart.filter(({ value }) => value !== undefined)], actor)
     const reading = { uidOf: await readUidOf(db), actor, related: isIncluded(spec, query, actor) }
     const snapshot = openSnapshot(db)
     async function* readOne(): AsyncIterable<string> {
@@ -101,9 +101,8 @@ function filterOf<Model extends ListedModel>({ by, key }: Name<Model>, text: str
   return filter !== undefined && isKey ? { name: 'pk', filter, value } : { name: by, filter: equals(by), value: text }
 }
 
-function listQueryOf(spec: ListSpec, filters: readonly GivenFilter[], actor: Actor): ListQuery {
-  const scope = scopeOf(spec, actor)
-  return { filters, terms: [], ...scope, ordering: [], isPlain: true, page: 1, page_size: enough }
+function listQueryOf(filters: readonly GivenFilter[], actor: Actor): ListQuery {
+  return { actor, filters, terms: [], ordering: [], isPlain: true, page: 1, page_size: enough }
 }
 
 /**
@@ -120,7 +119,7 @@ export async function tagsOf<Model extends ListedModel>(
   text: string,
   { actor, uidOf }: Pick<Reading, 'actor' | 'uidOf'>,
 ): Promise<readonly (string | null)[]> {
-  const { keys } = await find(tx, spec, listQueryOf(spec, [filterOf(name, text)], actor))
+  const { keys } = await find(tx, spec, listQueryOf([filterOf(name, text)], actor))
   if (keys.length === 0) return []
   const tags: (string | null)[] = []
   for await (const batch of spec.view.read(tx, keys, { uidOf, related: true, actor }))

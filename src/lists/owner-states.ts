@@ -8,7 +8,6 @@ import { erasedSql } from '../runs/outside.ts'
 import { type State, stateSql, states } from './application-states.ts'
 import { applicationList } from './applications.ts'
 import { conditionsOf } from './conditions.ts'
-import { scopeOf } from './list.ts'
 import type { ListSpec } from './listed.ts'
 import { ownersSql, seenRuns } from './runs.ts'
 
@@ -48,10 +47,9 @@ export async function readOwners(
 ): Promise<readonly OwnerStates[]> {
   const seen = new Values()
   const applications = applicationList(registry)
-  const scope = { filters: [], terms: [], ...scopeOf(applications, actor) }
   const among = [
     `(${seen.bind(owner)}::text IS NULL OR owner = ${seen.bind(owner)})`,
-    ...conditionsOf(applications, scope, seen.bind),
+    ...conditionsOf(applications, { actor }, seen.bind),
   ]
   const counts = states.map((each) => `count(*) FILTER (WHERE state = '${each}')::integer AS ${each}`)
   const ofRuns = new Values()

@@ -5,9 +5,8 @@ import type { Actor } from '../permissions.ts'
 import { notAsked, type WhyOf } from '../runs/why.ts'
 import { runView } from '../views/run.ts'
 import { changedObject } from './changed-object.ts'
-import { conditionsOf } from './conditions.ts'
+import { conditionsOf, ofOwners } from './conditions.ts'
 import * as filter from './filters.ts'
-import { scopeOf } from './list.ts'
 import type { ListSpec } from './listed.ts'
 import { runTitle } from './tables.ts'
 
@@ -27,12 +26,12 @@ export const runList = (registry: Registry, whyOf: WhyOf = notAsked): RunList =>
   own: { field: 'submitterPk', unless: 'view_run' },
   view: runView(whyOf),
   // The rule is that of `mayReadRun` for one run.
-  owned: {
-    sql: "(runs.options->>'owner')",
-    or: "(runs.options->>'owner' IS NULL AND runs.submitter_pk = {caller})",
-    and: `(runs.options->'owners' IS NULL OR runs.options->'owners' <@ (to_jsonb({owners})
+  seen: ofOwners(
+    "(runs.options->>'owner')",
+    "(runs.options->>'owner' IS NULL AND runs.submitter_pk = {caller})",
+    `(runs.options->'owners' IS NULL OR runs.options->'owners' <@ (to_jsonb({owners})
       || CASE WHEN runs.submitter_pk = {caller} THEN '[null]'::jsonb ELSE '[]'::jsonb END))`,
-  },
+  ),
   count: 'capped',
   search: runTitle,
   order: { created_at: 'createdAt', title: 'title', state: 'state', id: 'id' },
@@ -75,5 +74,5 @@ export const runList = (registry: Registry, whyOf: WhyOf = notAsked): RunList =>
 })
 
 /** The runs that a caller sees at all, as a condition in SQL. Further conditions narrow them. */
-export const seenRuns = (spec: ListSpec<'Run'>, actor: Actor, { bind }: Values): string =>
-  ['true', ...conditionsOf(spec, { filters: [], terms: [], ...scopeOf(spec, actor) }, bind)].join(' AND ')
+export const seenRuns = (spec: ListSpec<'Run'>, actor: Actor, { bind }: Pick<Values, 'bind'>): string =>
+  ['true', ...conditionsOf(spec, { actor }, bind)].join(' AND ')

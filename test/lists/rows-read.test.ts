@@ -3,7 +3,6 @@ import { z } from 'zod'
 import { type Db, type Tx, transaction } from '../../src/db/client.ts'
 import { query } from '../../src/db/raw.ts'
 import { find } from '../../src/lists/find.ts'
-import { scopeOf } from '../../src/lists/list.ts'
 import type { ListSpec } from '../../src/lists/listed.ts'
 import { cappedFor, toSorted } from '../../src/lists/page.ts'
 import { runList } from '../../src/lists/runs.ts'
@@ -70,7 +69,7 @@ function ask(spec: ListSpec, asked: Readonly<Record<string, unknown>>) {
     async (tx) => {
       const before = await rowsRead(tx)
       const { keys } = await find(tx, spec, {
-        ...{ filters, terms, ...scopeOf(spec, system), ordering: toSorted(String(ordering)), isPlain: false, ...paged },
+        ...{ filters, terms, actor: system, ordering: toSorted(String(ordering)), isPlain: false, ...paged },
         ...(spec.count === 'capped' && { mostCounted: cappedFor(paged) }),
       })
       return { keys: keys.length, rows: (await rowsRead(tx)) - before }

@@ -325,14 +325,14 @@ export const filesAreShort: Rule = (files) =>
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2353,
-  'src/api': 1704,
+  'src/api': 1705,
   'src/apply': 2840,
   'src/cli': 6232,
   'src/dashboard': 4564,
   'src/db': 2248,
   'src/document': 1832,
   'src/http': 2608,
-  'src/lists': 1878,
+  'src/lists': 1847,
   'src/models': 2714,
   'src/openapi': 1363,
   'src/plan': 4653,
@@ -344,7 +344,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/tracing': 177,
   'src/views': 2681,
   'src/waits': 316,
-  test: 70_508,
+  test: 70_507,
   workers: 117,
 }
 

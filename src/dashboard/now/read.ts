@@ -2,11 +2,10 @@ import type { Db } from '../../db/client.ts'
 import { inTime, patience } from '../../db/in-time.ts'
 import { readProcesses } from '../../db/presence.ts'
 import { probe } from '../../http/probe.ts'
-import { scopeOf } from '../../lists/list.ts'
 import { readOwners } from '../../lists/owner-states.ts'
 import { type Figures, newestRuns, readFigures } from '../../lists/run-figures.ts'
 import { readRunRows } from '../../lists/run-rows.ts'
-import type { RunList } from '../../lists/runs.ts'
+import { type RunList, seenRuns } from '../../lists/runs.ts'
 import { findRuns } from '../../lists/runs-of-operators.ts'
 import { tokenOwners } from '../../lists/tokens.ts'
 import { type Actor, allows, allowsSome } from '../../permissions.ts'
@@ -37,8 +36,9 @@ export function openNow({ db, registry, queue, inspect, runs }: Sources) {
   const figures = new Map<string, () => Promise<Figures>>()
   /** Callers who see the same runs share their figures. */
   function figuresOf(actor: Actor): Promise<Figures> {
-    const { own, owners, caller } = scopeOf(runs, actor)
-    const key = JSON.stringify([own, owners, own === undefined && owners === undefined ? null : caller])
+    const values: unknown[] = []
+    const seen = seenRuns(runs, actor, { bind: (value) => `$${values.push(value)}` })
+    const key = JSON.stringify([seen, values])
     if (figures.size >= mostFigures) figures.clear()
     const ask = () => probe(() => readFigures(db, runs, actor), { everyMs: figuresEveryMs, withinMs: 0.9 * patience() })
     return figures.getOrInsertComputed(key, ask)()
