@@ -1,99 +1,77 @@
 import { z } from 'zod'
 import { auditRow } from '../apply/audit.ts'
-import type { Db } from '../db/client.ts'
-import { inTime } from '../db/in-time.ts'
+import { lockStack } from '../apply/execute.ts'
+import { type Db, patient, transaction } from '../db/client.ts'
 import { Problem } from '../errors.ts'
 import type { Api } from '../http/api.ts'
 import { queryText } from '../lists/filters.ts'
+import { ambiguous, listAndOne } from '../lists/one.ts'
+import { stackList } from '../lists/stacks.ts'
 import type { Registry } from '../models/registry.ts'
 import { comparedName } from '../names.ts'
 import { stacksOf } from '../permissions.ts'
 import { allowsRow } from '../plan/effect.ts'
-import { mostStacks, readStack, readStacks, stackDetail, stackSummary } from '../views/stack.ts'
+import { readMembers, stackView } from '../views/stack.ts'
 
-/** GET /api/v3/blueprints/stacks/, GET /api/v3/blueprints/stacks/{name}/, DELETE .../members/{model}/{key}/ */
+/** GET /api/v3/blueprints/stacks/, GET /api/v3/blueprints/stacks/{name}/, DELETE .../members/{model}/{member}/ */
 
-const description = `What one repository manages, by the name that its documents send as \`Gatewright-Stack\`. Counts and objects are
-those that the caller may know.`
-
-const name = queryText(100).overwrite(comparedName).meta({ description: 'The name of the stack.' })
+const description = `The object stays as it is, and is in no stack then. It takes the permission to change the object, and waits for an
+apply of the stack that is at work.`
 
 export function stackRoutes(app: Api, db: Db, registry: Registry): void {
-  app.get(
-    '/blueprints/stacks/',
-    {
-      config: { permission: 'authenticated', document: { verb: 'read_all' } },
-      schema: {
-        summary: 'List stacks',
-        description: `${description} The first ${mostStacks}, by name.`,
-        querystring: z.strictObject({}),
-        response: { 200: z.object({ results: z.array(stackSummary) }).meta({ id: 'Stacks' }) },
-      },
-    },
-    async ({ actor }) => ({ results: await inTime(readStacks(db, registry, actor)) }),
-  )
-  app.get(
-    '/blueprints/stacks/:name/',
-    {
-      config: { permission: 'authenticated', document: { codes: ['not_found'] } },
-      schema: {
-        summary: 'Read a stack',
-        description,
-        params: z.object({ name }),
-        querystring: z.strictObject({}),
-        response: { 200: stackDetail },
-      },
-    },
-    async ({ params, actor }) => {
-      const stack = await inTime(readStack(db, registry, actor, params.name))
-      if (stack === undefined) throw noSuchStack()
-      return stack
-    },
-  )
+  const view = stackView(registry, true)
+  listAndOne(app, db, stackList(registry), { by: 'name', fold: comparedName, view, displayName: 'stack' })
+
   app.delete(
-    '/blueprints/stacks/:name/members/:model/:key/',
+    '/blueprints/stacks/:name/members/:model/:member/',
     {
       config: { permission: 'authenticated', document: { codes: ['not_found', 'permission_denied'] } },
       schema: {
         summary: 'Let an object stay without its stack',
-        description:
-          'The object stays as it is, and is in no stack then. It takes the permission to change the object.',
+        description,
         params: z.object({
-          name,
-          model: queryText(100).meta({ description: 'The model of the object, such as `service_core.group`.' }),
-          key: queryText(100).meta({ description: 'The key of the object.' }),
+          name: queryText().overwrite(comparedName).meta({ description: 'The name of the stack.' }),
+          model: queryText(100).meta({ description: 'The model of the object: `service_core.group`, or `group`.' }),
+          member: queryText().meta({ description: 'The name of the object, as the stack shows it, or its key.' }),
         }),
         response: { 204: z.null() },
       },
     },
     async ({ params, actor, id: requestId }, reply) => {
-      const stack = await inTime(readStack(db, registry, actor, params.name))
-      const member = stack?.members.find(({ model, key }) => model === params.model && key === params.key)
-      const model = member && registry.byName(member.model)
-      if (member === undefined || model === undefined) throw noSuchStack()
-      const needed = `change_${model.resource}` as const
-      if (stacksOf(actor)?.has(params.name) === false)
-        throw new Problem('permission_denied', 'The token is bound to other stacks.')
-      if (!allowsRow(actor, needed, model, member.owner))
-        throw new Problem(
-          'permission_denied',
-          `You may not change ${model.displayName} ${JSON.stringify(member.name)}: the permission ${needed} is missing.`,
-          {
-            missing: [needed],
-          },
-        )
       const { name: stackName } = params
-      const change = { model: member.model, key: member.key, action: 'update', fields: ['stack'] } as const
-      const done = await inTime(
-        db.$transaction([
-          db.stackMember.deleteMany({ where: { model: member.model, key: member.key, stackName } }),
-          db.auditRow.create({ data: auditRow({ actor, action: 'forget_member', changes: [change], requestId }) }),
-        ]),
+      const models = registry.models.filter(({ name, resource }) => [name, resource].includes(params.model))
+      await transaction(
+        db,
+        async (tx) => {
+          await lockStack(tx, stackName)
+          const called = params.member.normalize('NFC')
+          const found = models.length === 0 ? [] : await readMembers(tx, { models }, actor, stackName, called)
+          const byKey = found.filter(({ key }) => key === called)
+          const [member, other] = byKey.length > 0 ? byKey : found
+          const model = models.find(({ name }) => name === member?.model)
+          if (member === undefined || model === undefined) throw noSuchMember()
+          if (other !== undefined) throw ambiguous('member', 'Several are called so: name it by its key.')
+          const needed = `change_${model.resource}` as const
+          if (stacksOf(actor)?.has(stackName) === false)
+            throw new Problem('permission_denied', 'The token is bound to other stacks.')
+          if (!allowsRow(actor, needed, model, member.owner))
+            throw new Problem(
+              'permission_denied',
+              `You may not change ${model.displayName} ${JSON.stringify(member.name)}: the permission ${needed} is missing.`,
+              { missing: [needed] },
+            )
+          const { key } = member
+          // Another stack may have taken it over: that does not wait for this one.
+          const { count } = await tx.stackMember.deleteMany({ where: { model: model.name, key, stackName } })
+          if (count === 0) throw noSuchMember()
+          const change = { model: model.name, key, action: 'update', fields: ['stack'] } as const
+          await tx.auditRow.create({ data: auditRow({ actor, action: 'forget_member', changes: [change], requestId }) })
+        },
+        patient,
       )
-      if (done[0].count === 0) throw noSuchStack()
       return reply.code(204).send(null)
     },
   )
 }
 
-const noSuchStack = () => new Problem('not_found', 'There is no such stack, or it has no such object.')
+const noSuchMember = () => new Problem('not_found', 'There is no such stack, or it has no such object.')

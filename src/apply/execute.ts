@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import type { EngineTx } from '../db/engine-tx.ts'
+import type { Tx } from '../db/client.ts'
+import { type EngineTx, withEngine } from '../db/engine-tx.ts'
 import { brokenConstraint } from '../db/errors.ts'
 import { nameLock } from '../db/locks.ts'
 import type { Model } from '../models/define.ts'
@@ -36,6 +37,10 @@ export async function lock(
     values: [[...(stack === null ? [] : [nameLock('stack', [stack])]), ...keys]],
   })
 }
+
+/** Waits for applies of a stack, which then wait for this transaction. */
+export const lockStack = (tx: Tx, stack: string): Promise<void> =>
+  withEngine(tx, (engine) => lock(engine, [], { stack }))
 
 /** Locks rows that follow from a document by their names and by their keys, because a row may be renamed meanwhile. */
 export async function lockRows(tx: EngineTx, rows: readonly NamedRow[]): Promise<void> {

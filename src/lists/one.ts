@@ -7,7 +7,7 @@ import { etagHeaders, etagOf, sendTagged } from '../http/etag.ts'
 import { answerOf, objectText, shortText } from '../http/long-answer.ts'
 import type { Actor } from '../permissions.ts'
 import { readUidOf } from '../views/uid.ts'
-import { type FieldOf, type Reading, readBatch } from '../views/view.ts'
+import { type FieldOf, type Reading, readBatch, type View } from '../views/view.ts'
 import { equals, hasKey, hasUuid, queryText } from './filters.ts'
 import { find } from './find.ts'
 import { alsoNeedsOf, includeParameter, isIncluded, list, readRows } from './list.ts'
@@ -29,6 +29,10 @@ type One<Model extends ListedModel> = Name<Model> & {
   readonly summary?: string
   /** A filter of the list that distinguishes rows of the same name. */
   readonly apartBy?: string
+  /** The form in which names of another form find it. Default: composed, as names are stored. */
+  readonly fold?: (text: string) => string
+  /** Shows more of it than the list. */
+  readonly view?: View<Model>
   /** The last part of the path, if its name is not that of `by`. */
   readonly parameter?: string
 }
@@ -47,7 +51,7 @@ export function listAndOne<Model extends ListedModel>(
   declared: One<Model>,
 ): void {
   list(app, db, spec)
-  const { by, key, displayName, apartBy, parameter = by } = declared
+  const { by, key, displayName, apartBy, parameter = by, view = spec.view } = declared
   const querystring = z.strictObject({
     ...(apartBy !== undefined && { [apartBy]: (spec.filters[apartBy] ?? equals(apartBy)).schema.optional() }),
     ...includeParameter(spec),
@@ -56,9 +60,11 @@ export function listAndOne<Model extends ListedModel>(
   const schema = {
     summary: declared.summary ?? `Read ${/^[aeiou]/.test(displayName) ? 'an' : 'a'} ${displayName}`,
     ...(spec.description !== undefined && { description: spec.description }),
-    params: z.object({ [parameter]: nameSchema(by).meta({ description: `The ${names} of the ${displayName}.` }) }),
+    params: z.object({
+      [parameter]: nameSchema(declared).meta({ description: `The ${names} of the ${displayName}.` }),
+    }),
     querystring,
-    response: { 200: spec.view.schema, 304: z.null() },
+    response: { 200: view.schema, 304: z.null() },
   }
   const codes = ['precondition_failed'] as const
   const document = { alsoNeeds: alsoNeedsOf(spec), headers: etagHeaders, answerHeaders: ['ETag', 'Vary'], codes }
@@ -73,20 +79,17 @@ export function listAndOne<Model extends ListedModel>(
     async function* readOne(): AsyncIterable<string> {
       const { keys } = await snapshot.read((tx) => find(tx, spec, asked))
       if (keys.length === 0) throw new Problem('not_found', `There is no such ${displayName}.`)
-      if (keys.length > 1) throw ambiguous(displayName, apartBy ?? by)
-      for await (const results of readRows(snapshot, db, { view: spec.view, keys, reading }))
+      if (keys.length > 1) throw ambiguous(apartBy ?? by, `Several are called so: say which ${displayName} is meant.`)
+      for await (const results of readRows(snapshot, db, { view, keys, reading }))
         for (const result of results) yield* objectText(snapshot, result)
     }
     return sendTagged(reply, await answerOf(reply, snapshot, readOne()), displayName)
   })
 }
 
-const nameSchema = (by: string) =>
-  // A key of another form finds no row.
-  by === 'pk'
-    ? z.guid()
-    : // Names are stored composed: a path with another form of the name finds it.
-      queryText().overwrite((text) => text.normalize('NFC'))
+/** A key of another form finds no row. */
+const nameSchema = ({ by, fold = (text) => text.normalize('NFC') }: Pick<One<ListedModel>, 'by' | 'fold'>) =>
+  by === 'pk' ? z.guid() : queryText().overwrite(fold)
 
 /** The number of rows that are read: two show that the name is ambiguous. */
 const enough = 2
@@ -133,8 +136,8 @@ export async function tagOf(tx: Tx, result: object): Promise<string | null> {
   return text === null ? null : etagOf(text)
 }
 
-function ambiguous(displayName: string, field: string): Problem {
+export function ambiguous(parameter: string, text: string): Problem {
   const errors = new ErrorList()
-  errors.of('parameter').add([field], 'ambiguous', `Several are called so: say which ${displayName} is meant.`)
+  errors.of('parameter').add([parameter], 'ambiguous', text)
   return errors.problem()
 }

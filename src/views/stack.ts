@@ -1,11 +1,12 @@
 import { z } from 'zod'
-import type { Db } from '../db/client.ts'
-import { query } from '../db/raw.ts'
+import type { Tx } from '../db/client.ts'
+import { query, Values } from '../db/raw.ts'
 import { withExample } from '../example.ts'
 import type { Model } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
-import { type Actor, allows, ownersFor, permissionsOf, seesAllRuns } from '../permissions.ts'
+import { type Actor, allows, ownersFor, permissionsOf } from '../permissions.ts'
 import { asKey, labelColumn, quoted } from '../plan/statements.ts'
+import { inOrder, type Reading, type View } from './view.ts'
 
 /** Stacks, and the objects that they manage (docs/adr/0138-a-stack-is-what-a-repository-manages.md). */
 
@@ -22,9 +23,9 @@ const summary = {
   left_over: z.int().meta({ description: 'How many of them its files have no more.' }),
 }
 
-export const stackSummary = z.object(summary).meta({ id: 'StackSummary' })
+const stackSummary = z.object(summary).meta({ id: 'StackSummary' })
 
-type StackSummary = z.output<typeof stackSummary>
+export type StackSummary = z.output<typeof stackSummary>
 
 const member = z
   .object({
@@ -38,44 +39,31 @@ const member = z
   })
   .meta({ id: 'StackMember' })
 
-export const stackDetail = z
+const stackDetail = z
   .object({
     ...summary,
     members: z.array(member).meta({ description: 'Its objects, as far as the caller may know them.' }),
   })
   .meta({ id: 'Stack' })
 
-type Stack = z.output<typeof stackDetail>
-
-const memberRow = z.object({
-  model: z.string(),
-  key: z.string(),
-  name: z.string(),
-  owner: z.string().nullable(),
-  fields: z.array(z.string()),
-  retain: z.boolean(),
-  left_at: z.date().nullable(),
-})
+type Models = Pick<Registry, 'models'>
+type Bind = Values['bind']
 
 /**
- * The members that are there and that the caller may know, with their names and owners, in SQL: one part for each table. The first
- * parameter has the names of stacks, the second one what the caller may know.
+ * The members that stand and that the caller may know, with their names and owners, in SQL: a part for each model.
+ *
+ * @param of those of which stacks, as a condition on the member `m`
  */
-function membersText({ models }: Registry): string {
-  const parts = [...Map.groupBy(models, ({ table }) => table)].map(([table, of]) => {
-    const [first] = of
-    if (first === undefined) throw new Error(`${table} has no model`)
-    const names = of.map(({ name }) => `'${name}'`).join(', ')
-    const owner = of.some(({ isLabelled }) => isLabelled === true) ? 't.owner' : 'NULL'
-    const key = `CASE WHEN m.model IN (${names}) THEN ${asKey(first.key, 'm.key')} END`
-    return `SELECT m.*, t.${quoted(labelColumn(first))}::text AS name, ${owner}::text AS owner
-      FROM stack_members m JOIN ${quoted(table)} t ON t.pk = ${key} WHERE m.stack = ANY($1) AND m.model IN (${names})`
-  })
-  return `SELECT m.* FROM (${parts.join(' UNION ALL ')}) m JOIN jsonb_to_recordset($2::jsonb) v(model text, owners text[])
-    ON v.model = m.model AND (v.owners IS NULL OR m.owner = ANY (v.owners))`
-}
-
-const known = new WeakMap<Registry, string>()
+export const membersSeen = ({ models }: Models, actor: Actor, of: string, bind: Bind): string =>
+  models
+    .map((model) => {
+      const owner = model.isLabelled === true ? 't.owner' : 'NULL::text'
+      const known = `${bind(ownersKnown(actor, model))}::text[]`
+      return `SELECT m.*, t.${quoted(labelColumn(model))}::text AS name, ${owner} AS owner
+        FROM stack_members m JOIN ${quoted(model.table)} t ON t.pk = ${asKey(model.key, 'm.key')}
+        WHERE ${of} AND m.model = '${model.name}' AND (${known} IS NULL OR ${owner} = ANY (${known}))`
+    })
+    .join(' UNION ALL ')
 
 /** The owners of whose rows of a model the caller may know the names; null: all. The rule is that of `mayKnow`. */
 const ownersKnown = (actor: Actor, { resource, isLabelled }: Model): string[] | null => {
@@ -85,49 +73,56 @@ const ownersKnown = (actor: Actor, { resource, isLabelled }: Model): string[] | 
   return isFree ? null : owners
 }
 
-function valuesFor({ models }: Registry, actor: Actor, names: readonly string[]): unknown[] {
-  const seen = models.map((model) => ({ model: model.name, owners: ownersKnown(actor, model) }))
-  return [names, JSON.stringify(seen.filter(({ owners }) => owners === null || owners.length > 0))]
+const stackRow = stackSummary.extend({ created_at: z.date() })
+
+/** Reads stacks by their names. Counts and owners are of the members that the caller may know. */
+async function readStacks(tx: Tx, registry: Registry, actor: Actor, names: readonly string[]): Promise<StackSummary[]> {
+  const { list: values, bind } = new Values()
+  const asked = bind(names)
+  const rows = await query(tx, stackRow, {
+    text: `SELECT s.name, s.created_at, s.run, s.run_before, count(m.key)::integer AS size, count(m.left_at)::integer AS left_over,
+        coalesce(array_agg(DISTINCT m.owner ORDER BY m.owner) FILTER (WHERE m.owner IS NOT NULL), '{}') AS owners
+      FROM stacks s LEFT JOIN (${membersSeen(registry, actor, `m.stack = ANY (${asked})`, bind)}) m ON m.stack = s.name
+      WHERE s.name = ANY (${asked}) GROUP BY s.name`,
+    values,
+  })
+  return inOrder(names, rows, ({ name }) => name).map((row) => ({ ...row, created_at: row.created_at.toISOString() }))
 }
 
-const countRow = z.object({ stack: z.string(), size: z.int(), left_over: z.int(), owners: z.array(z.string()) })
+const memberRow = member.extend({ left_at: z.date().nullable() })
 
-/** Reads the stacks of which the caller may know an object, those without one, or one of them by name. */
-export async function readStacks(db: Db, registry: Registry, actor: Actor, name?: string): Promise<StackSummary[]> {
-  const stacks = await db.stack.findMany({
-    where: { ...(name !== undefined && { name }) },
-    orderBy: { name: 'asc' },
-    take: mostStacks,
+/**
+ * Reads the members of a stack that the caller may know.
+ *
+ * @param models only those of these
+ * @param called only those with this name or key; null: all
+ */
+export async function readMembers(
+  tx: Tx,
+  models: Models,
+  actor: Actor,
+  stack: string,
+  called: string | null = null,
+): Promise<z.output<typeof member>[]> {
+  const { list: values, bind } = new Values()
+  const text = `${bind(called)}::text`
+  const rows = await query(tx, memberRow, {
+    text: `SELECT model, key, name, owner, fields, retain, left_at
+      FROM (${membersSeen(models, actor, `m.stack = ${bind(stack)}`, bind)}) m
+      WHERE ${text} IS NULL OR name = ${text} OR key = ${text} ORDER BY model, name, key`,
+    values,
   })
-  const members = known.getOrInsertComputed(registry, membersText)
-  const counts = await query(db, countRow, {
-    text: `SELECT stack, count(*)::integer AS size, count(left_at)::integer AS left_over,
-        coalesce(array_agg(DISTINCT owner ORDER BY owner) FILTER (WHERE owner IS NOT NULL), '{}') AS owners
-      FROM (${members}) m GROUP BY stack`,
-    values: valuesFor(
-      registry,
-      actor,
-      stacks.map((each) => each.name),
-    ),
-  })
-  const byStack = new Map(counts.map(({ stack, ...count }) => [stack, count]))
-  return stacks.flatMap(({ createdAt, runBefore, ...stack }) => {
-    const count = byStack.get(stack.name)
-    if (count === undefined && !seesAllRuns(actor)) return []
-    const none = { size: 0, left_over: 0, owners: [] }
-    return [{ ...stack, created_at: createdAt.toISOString(), run_before: runBefore, ...(count ?? none) }]
-  })
+  return rows.map((row) => ({ ...row, left_at: row.left_at?.toISOString() ?? null }))
 }
 
-/** Reads a stack with its objects, as far as the caller may know them; undefined when there is none that the caller may know. */
-export async function readStack(db: Db, registry: Registry, actor: Actor, name: string): Promise<Stack | undefined> {
-  const [stack] = await readStacks(db, registry, actor, name)
-  if (stack === undefined) return undefined
-  const text = `SELECT model, key, name, owner, fields, retain, left_at
-    FROM (${known.getOrInsertComputed(registry, membersText)}) m ORDER BY model, name`
-  const rows = await query(db, memberRow, { text, values: valuesFor(registry, actor, [name]) })
-  return { ...stack, members: rows.map(({ left_at, ...row }) => ({ ...row, left_at: left_at?.toISOString() ?? null })) }
-}
-
-/** The most stacks of a list. */
-export const mostStacks = 1_000
+/** Stacks as their list shows them. @param isFull with their members */
+export const stackView = (registry: Registry, isFull = false) =>
+  ({
+    model: 'Stack',
+    schema: isFull ? stackDetail : stackSummary,
+    async *read(tx: Tx, names: readonly string[], { actor }: Reading) {
+      const stacks = await readStacks(tx, registry, actor, names)
+      if (!isFull) return yield stacks
+      for (const each of stacks) yield [{ ...each, members: await readMembers(tx, registry, actor, each.name) }]
+    },
+  }) satisfies View<'Stack'>

@@ -1,6 +1,18 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { anApplication, answered, aProvider, applied, askAs, type Entry, installation } from '../support/kit.ts'
+import { transaction } from '../../src/db/client.ts'
+import {
+  anApplication,
+  answered,
+  aProvider,
+  applied,
+  askAs,
+  type Entry,
+  installation,
+  rows,
+  sql,
+  until,
+} from '../support/kit.ts'
 
 /** Stacks: what one repository manages, by name. */
 
@@ -40,8 +52,8 @@ test('an apply records what its document names; the same again writes nothing', 
   ])
   await applied(apply(entries, { stack, owner: 'team-a' }))
   expect((await stackOf(stack)).run).toBe(first.runId)
-  const listed = (await get('/api/v3/blueprints/stacks/')).json as { results: object[] }
-  expect(listed.results).toContainEqual(expect.objectContaining({ name: stack, size: 2 }))
+  const listed = (await get(`/api/v3/blueprints/stacks/?search=${stack}`)).json
+  expect(listed).toMatchObject({ pagination: { count: 1 }, results: [{ name: stack, size: 2, owners: ['team-a'] }] })
   expect((await get(`/api/v3/core/applications/?stack=${stack}`)).json).toMatchObject({ results: [{ slug }] })
   expect((await get(`/api/v3/core/groups/?stack=${stack}`)).json).toMatchObject({ results: [{ name }] })
   expect((await get(`/api/v3/blueprints/runs/?stack=${stack}`)).json).toMatchObject({ pagination: { count: 2 } })
@@ -113,8 +125,7 @@ test('a reviewed plan does not take over from a stack that came after it', async
 test('retain lets it stay without the stack, and so does the operation that forgets it', async () => {
   const [stack, kept, forgotten, last] = [fresh(), fresh('group'), fresh('group'), fresh('group')]
   await applied(apply([{ ...group(kept), retain: true }, group(forgotten), group(last)], { stack }))
-  const member = (await stackOf(stack)).members.find(({ name }) => name === forgotten) as Member & { key: string }
-  const path = `/api/v3/blueprints/stacks/${stack}/members/${member.model}/${member.key}/`
+  const path = `/api/v3/blueprints/stacks/${stack.toUpperCase()}/members/group/${forgotten}/`
   await answered(204, on.admin.delete(path))
   await answered(404, on.admin.delete(path))
   const planned = await plan([group(last)], { stack })
@@ -122,6 +133,66 @@ test('retain lets it stay without the stack, and so does the operation that forg
   await applied(apply([group(last)], { stack, ifMatch: planned.etag }))
   expect(await namesIn(stack)).toEqual([last])
   expect(await on.db.group.count({ where: { name: { in: [kept, forgotten] } } })).toBe(2)
+})
+
+test('a member is forgotten by its model and name, or by its key where several have that name', async () => {
+  const [stack, name] = [fresh(), fresh('mapping')]
+  const mappings = ['oauth2', 'saml'].map((kind) => ({
+    ...{ model: 'service_mappings.propertymapping', identifiers: { name, kind } },
+    attrs: {},
+  }))
+  await applied(apply(mappings, { stack }))
+  const path = (called: string, model = 'service_mappings.propertymapping') =>
+    `/api/v3/blueprints/stacks/${stack}/members/${model}/${encodeURIComponent(called)}/`
+  const refused = await answered(400, on.admin.delete(path(name)))
+  expect(refused.json).toMatchObject({ member: ['Several are called so: name it by its key.'] })
+  for (const unknown of [path(name, 'service_core.group'), path(name, 'none'), path('none')])
+    await answered(404, on.admin.delete(unknown))
+  const [first] = (await stackOf(stack)).members as (Member & { key: string })[]
+  await answered(204, on.admin.delete(path(first?.key ?? '')))
+  await answered(204, on.admin.delete(path(name, 'propertymapping')))
+  expect(await namesIn(stack)).toEqual([])
+})
+
+test('what an apply of the stack is about to delete is not forgotten meanwhile: the request waits for the apply', async () => {
+  const [stack, kept, gone] = [fresh(), fresh('kept'), fresh('gone')]
+  await applied(apply([group(kept), group(gone)], { stack }))
+  const waits = (event: string) =>
+    until(`a wait for ${event}`, async () => {
+      const waiting = sql`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event = ${event}`
+      return (await rows(on.db, waiting)).length > 0
+    })
+  const sent: ReturnType<typeof apply>[] = []
+  await transaction(on.db, async (tx) => {
+    await rows(tx, sql`SELECT pk FROM groups WHERE name = ${gone} FOR UPDATE`)
+    sent.push(apply([group(kept)], { stack, allow: 'deletes=1' }))
+    await waits('transactionid')
+    sent.push(on.admin.delete(`/api/v3/blueprints/stacks/${stack}/members/group/${gone}/`))
+    await waits('advisory')
+  })
+  const [done, forgotten] = await Promise.all(sent)
+  expect([done?.json, forgotten?.status]).toMatchObject([{ applied: true }, 404])
+  expect(await namesIn(stack)).toEqual([kept])
+  expect(await on.db.group.count({ where: { name: gone } })).toBe(0)
+})
+
+test('a list of stacks has pages, orders and a search, and counts what the caller may know', async () => {
+  const word = fresh('listed')
+  const names = [`${word}-b`, `${word}-c`, `${word}-a`]
+  for (const stack of names) await applied(apply([group(fresh('group'))], { stack }))
+  await applied(apply([role(fresh('role'))], { stack: `${word}-d` }))
+  const listed = async (query: string, by = on.admin) => {
+    const { json } = await answered(200, by.get(`/api/v3/blueprints/stacks/?search=${word}&${query}`))
+    const { pagination, results } = json as { pagination: { count: number }; results: { name: string }[] }
+    return [pagination.count, ...results.map(({ name }) => name.at(-1))]
+  }
+  expect(await listed('')).toEqual([4, 'a', 'b', 'c', 'd'])
+  expect(await listed('page_size=3&page=2')).toEqual([4, 'd'])
+  expect(await listed('ordering=-created_at&page_size=2')).toEqual([4, 'd', 'a'])
+  const reader = await on.make.user({ permissions: ['view_group'] })
+  expect(await listed('page_size=2', reader)).toEqual([3, 'a', 'b'])
+  expect(await listed('page_size=2&page=2', reader)).toEqual([3, 'c'])
+  await answered(400, get('/api/v3/blueprints/stacks/?ordering=size'))
 })
 
 test('fields that left an entry are reported with their values, once', async () => {

@@ -325,14 +325,14 @@ export const filesAreShort: Rule = (files) =>
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2353,
-  'src/api': 1705,
-  'src/apply': 2840,
-  'src/cli': 6232,
+  'src/api': 1683,
+  'src/apply': 2845,
+  'src/cli': 6239,
   'src/dashboard': 4564,
   'src/db': 2248,
   'src/document': 1832,
   'src/http': 2608,
-  'src/lists': 1847,
+  'src/lists': 1874,
   'src/models': 2714,
   'src/openapi': 1363,
   'src/plan': 4653,
@@ -342,9 +342,9 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/standalone': 1284,
   'src/submissions': 1545,
   'src/tracing': 177,
-  'src/views': 2681,
+  'src/views': 2676,
   'src/waits': 316,
-  test: 70_507,
+  test: 70_582,
   workers: 117,
 }
 

@@ -4,6 +4,7 @@ import { type Client, open, read, readAnswer, sendUntilAnswered } from '../clien
 import { exitCodes, UsageError } from '../exit.ts'
 import { shown } from '../output.ts'
 import { findProject } from '../project.ts'
+import { readAll } from '../read-all.ts'
 
 /** `gatewright stack`: shows what repositories manage, and lets an object stay without its stack. */
 
@@ -30,7 +31,6 @@ const summary = z.looseObject({
 })
 const member = z.looseObject({
   model: z.string(),
-  key: z.string(),
   name: z.string(),
   owner: z.string().nullable(),
   left_at: z.string().nullable(),
@@ -58,9 +58,9 @@ export async function run(args: readonly string[]): Promise<number> {
   const [verb = 'list', ...names] = positionals
   const { client, output, withinMs } = await open(values)
   if (verb === 'list' && names.length === 0) {
-    const { results } = await read(client, '/blueprints/stacks/', z.object({ results: z.array(summary) }), withinMs)
-    output.json(results)
-    for (const each of results) output.line(lineOf(each))
+    const stacks = await readAll(client, '/blueprints/stacks/', summary, { ordering: 'name', withinMs })
+    output.json(stacks)
+    for (const each of stacks) output.line(lineOf(each))
     return exitCodes.done
   }
   if (verb === 'show' && names.length <= 1) {
@@ -72,21 +72,14 @@ export async function run(args: readonly string[]): Promise<number> {
     for (const each of stack.members) output.line(`  ${memberLine(each)}`)
     return exitCodes.done
   }
-  const [model, name] = names
-  if (verb !== 'forget' || model === undefined || name === undefined || names.length > 2)
+  const [model, name, ...others] = names
+  if (verb !== 'forget' || model === undefined || name === undefined || others.length > 0)
     throw new UsageError('It takes: gatewright stack list, stack show [NAME], or stack forget MODEL NAME')
-  const stack = await readStack(client, await stackName(values.stack), withinMs)
-  const isNamed = (each: z.output<typeof member>) =>
-    each.name === name && [each.model, each.model.split('.').at(-1)].includes(model)
-  const [found, other] = stack.members.filter(isNamed)
-  if (found === undefined) throw new UsageError(`Stack ${stack.name} has no ${model} ${JSON.stringify(name)}.`)
-  if (other !== undefined)
-    throw new UsageError(`Stack ${stack.name} has several: name the model, as "stack show" lists it.`)
-  const path = `${pathOfStack(stack.name)}members/${found.model}/${encodeURIComponent(found.key)}/`
-  const answer = await sendUntilAnswered(client, 'DELETE', path, withinMs)
-  if (answer.status !== 204) readAnswer(client, answer, z.null())
-  output.json({ stack: stack.name, forgotten: found })
-  output.line(shown(`${memberLine(found)}: stays without stack ${stack.name}`))
+  const stack = await stackName(values.stack)
+  const path = `${pathOfStack(stack)}members/${encodeURIComponent(model)}/${encodeURIComponent(name)}/`
+  readAnswer(client, await sendUntilAnswered(client, 'DELETE', path, withinMs), z.null())
+  output.json({ stack, forgotten: { model, name } })
+  output.line(shown(`${model} ${JSON.stringify(name)} stays without stack ${stack}`))
   return exitCodes.done
 }
 

@@ -1,8 +1,9 @@
 import { z } from 'zod'
 import { flag, readArguments, readCount, text, texts } from '../arguments.ts'
-import { isLost, open, read, readAnswer, sendUntilAnswered } from '../client.ts'
+import { isLost, open, readAnswer, sendUntilAnswered } from '../client.ts'
 import { exitCodes, Unreachable, UsageError } from '../exit.ts'
 import { shown } from '../output.ts'
+import { readAll } from '../read-all.ts'
 
 /** `gatewright token`: creates an access token, whose key is shown once; lists and revokes them. */
 
@@ -88,16 +89,9 @@ const listed = z.looseObject({
   description: z.string(),
   user_obj: z.looseObject({ username: z.string() }),
 })
-const page = z.object({ pagination: z.object({ next: z.number() }), results: z.array(listed) })
 
 async function list({ client, output, withinMs }: Asking): Promise<number> {
-  const found: z.output<typeof listed>[] = []
-  for (let next = 1; next > 0; ) {
-    const path = `/core/tokens/?${new URLSearchParams({ ordering: 'expires', page_size: '100', page: String(next) })}`
-    const { pagination, results } = await read(client, path, page, withinMs)
-    found.push(...results)
-    next = pagination.next
-  }
+  const found = await readAll(client, '/core/tokens/', listed, { ordering: 'expires', withinMs })
   output.json(found)
   for (const { identifier, intent, expires, description, user_obj: user } of found) {
     const end = `expires ${expires?.slice(0, 10) ?? 'never'}`

@@ -23,7 +23,7 @@ async function ask({ operation, whose }: Row, method: string): Promise<Ask> {
   const [, path = ''] = operation.split(' ')
   const { name, key } = method === 'DELETE' && whose === 'there' ? await made() : { name: known, key: randomUUID() }
   const url = (stack: string) =>
-    path.replace(':name', stack).replace(':model', 'service_core.group').replace(':key', key)
+    path.replace(':name', stack).replace(':model', 'service_core.group').replace(':member', key)
   return {
     ...{ method, url: url(whose === 'there' ? name : randomUUID()), missing: url(randomUUID()) },
     ...(method === 'GET' && !path.includes(':') && { shows: ({ text }) => (text.includes(known) ? 'listed' : 'none') }),

@@ -263,15 +263,15 @@ async function stacks(): Promise<void> {
     client.PUT('/api/v3/blueprints/', { body, params: { header: { 'Gatewright-Stack': name } } }),
   )
   hold('the stack is there', 'applied' in answer && answer.applied)
-  const { results } = await must(client.GET('/api/v3/blueprints/stacks/'))
+  const { results } = await must(client.GET('/api/v3/blueprints/stacks/', { params: { query: { search: suffix } } }))
   hold(
     'it is listed',
     results.some((stack) => stack.name === name && stack.size === 1),
   )
   const { members } = await must(client.GET('/api/v3/blueprints/stacks/{name}/', { params: { path: { name } } }))
-  const [{ key } = { key: '' }] = members
-  const path = '/api/v3/blueprints/stacks/{name}/members/{model}/{key}/'
-  const { response } = await client.DELETE(path, { params: { path: { name, model, key } } })
+  const [{ name: member } = { name: '' }] = members
+  const path = '/api/v3/blueprints/stacks/{name}/members/{model}/{member}/'
+  const { response } = await client.DELETE(path, { params: { path: { name, model, member } } })
   hold('its member stays without it', response.status === 204)
 }
 
