@@ -1,3 +1,4 @@
+import type { FastifyReply } from 'fastify'
 import { z } from 'zod'
 import { findRemovable, findToken, newToken, viewKey } from '../apply/token-key.ts'
 import { type Write, write } from '../apply/write.ts'
@@ -14,7 +15,7 @@ import { writable } from '../openapi/writable.ts'
 import type { Actor } from '../permissions.ts'
 import type { Engine } from '../plan/engine.ts'
 import { tokenIntents } from '../token-secret.ts'
-import { readToken, type Token, token, tokenView } from '../views/token.ts'
+import { type ReadToken, readToken, type Token, token, tokenView } from '../views/token.ts'
 import { readUidOf } from '../views/uid.ts'
 
 /** GET and POST /api/v3/core/tokens/, GET, PATCH and DELETE /api/v3/core/tokens/{identifier}/, GET .../view_key/ */
@@ -51,8 +52,11 @@ const forIntents = {
 /** The schema for the types and the description: answers are not validated. */
 const full: z.ZodType<Token> = token
 
+const sendToken = (reply: FastifyReply, { bound_to, ...written }: ReadToken): FastifyReply =>
+  sendWritten(reply, JSON.stringify(written satisfies Token), JSON.stringify({ ...written, bound_to }))
+
 export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
-  const save = async (actor: Actor, request: Omit<Write, 'model'>): Promise<Token> => {
+  const save = async (actor: Actor, request: Omit<Write, 'model'>): Promise<ReadToken> => {
     const uidOf = await readUidOf(db)
     return write(db, engine, actor, { model, ...request }, (tx, pk) => readToken(tx, String(pk), { uidOf, actor }))
   }
@@ -110,7 +114,7 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
     async ({ actor: caller, body, textErrors, id: requestId }, reply) => {
       const { actor, fields } = await newToken(db, caller, body)
       const token = await save(actor, { mode: { create: true }, fields, textErrors, requestId })
-      return sendWritten(reply.code(201), JSON.stringify(token))
+      return sendToken(reply.code(201), token)
     },
   )
 
@@ -134,7 +138,7 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
       const { pk } = await findToken(db, actor, identifier, 'change_token')
       const conditions = { precondition: await precondition(actor, headers, pk) }
       const token = await save(actor, { mode: { change: pk }, fields, textErrors, requestId, ...conditions })
-      return sendWritten(reply, JSON.stringify(token))
+      return sendToken(reply, token)
     },
   )
 

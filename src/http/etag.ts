@@ -121,8 +121,12 @@ export function sendTagged(
   return isKnown ? reply.code(304).send() : reply.type(type).send(text)
 }
 
-/** Answers with the written object, and with the tag that a read of it has, unless it is streamed. No cache may keep it. */
-export function sendWritten(reply: FastifyReply, written: string | Readable): FastifyReply {
-  if (typeof written === 'string') reply.header('etag', etagOf(written))
+/**
+ * Answers with the written object, and with the tag that a read of it has, unless it is streamed. No cache may keep it.
+ *
+ * @param read the text of a read, where it is another one
+ */
+export function sendWritten(reply: FastifyReply, written: string | Readable, read = written): FastifyReply {
+  if (typeof read === 'string') reply.header('etag', etagOf(read))
   return reply.type('application/json; charset=utf-8').send(written)
 }

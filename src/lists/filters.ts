@@ -128,7 +128,12 @@ export const isOneOf = <Field extends string>(
   title?: string,
 ) => compares(on, '= ANY', `${type}[]`, repeated(oneOf(values, title), description))
 
-const keySchemas = { uuid: queryUuid, integer: queryKey, bigint: queryInteger(1, Number.MAX_SAFE_INTEGER) } as const
+const keySchemas = {
+  uuid: queryUuid,
+  integer: queryKey,
+  bigint: queryInteger(1, Number.MAX_SAFE_INTEGER),
+  text: queryText().overwrite(comparedName),
+} as const
 
 /** @param type the type of the key, in PostgreSQL */
 export const isOneOfKeys = <Field extends string>(on: Field, type: keyof typeof keySchemas) =>

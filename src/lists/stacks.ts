@@ -1,6 +1,7 @@
 import type { Registry } from '../models/registry.ts'
 import { seesAllRuns } from '../permissions.ts'
 import { membersSeen, stackView } from '../views/stack.ts'
+import * as filter from './filters.ts'
 import type { ListSpec } from './listed.ts'
 import { stackName } from './tables.ts'
 
@@ -18,5 +19,5 @@ export const stackList = (registry: Registry): ListSpec<'Stack'> => ({
   search: stackName,
   order: { name: 'name', created_at: 'createdAt' },
   defaultOrder: 'name',
-  filters: {},
+  filters: { name: filter.isOneOfKeys('name', 'text') },
 })

@@ -104,7 +104,7 @@ export default defineModel({
   }),
   columns: { user: 'user_pk' },
   unique: ['identifier', 'managed'],
-  readOnly: ['user_obj'],
+  readOnly: ['user_obj', 'bound_to'],
   owner: 'user',
   limit: { per: 'user', rows: 100, until: 'expires' },
   compute,

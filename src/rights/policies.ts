@@ -21,6 +21,8 @@ export type RightsChange = {
     readonly isLimited: boolean
     /** Whether the row is the token of the request, or no more than that. */
     readonly renews: boolean
+    /** The stacks to which the token of the request is bound; null: to none. */
+    readonly stacks: ReadonlySet<string> | null
   }
   readonly tokenMaxDays: number
   /** Fields that count as changed: the caller may not view the row, and a denial would show its values. */
@@ -264,6 +266,16 @@ const token: Policy = {
       yield superuser(`make it a ${intent} token`)
     if (differs('expiring', change) && expiring === false && !caller.renews)
       yield superuser('make a token that does not expire')
+    const own = caller.stacks
+    const others = texts(after.stacks).filter((stack) => own?.has(stack) === false)
+    if (action === 'create' && own !== null && others.length > 0) {
+      const [bound, sent] = [[...own], others].map((names) => names.map((name) => JSON.stringify(name)).join(', '))
+      report(
+        ['stacks'],
+        'invalid_choice',
+        `The token that makes it is bound to stack ${bound}: it makes none for ${sent}.`,
+      )
+    }
     refuseManaged(change, instead)
     const latest = facts.now.getTime() + tokenMaxDays * dayMs
     if (differs('expires', change) && !caller.renews && typeof expires === 'string' && Date.parse(expires) > latest)

@@ -97,6 +97,7 @@ function toChange(engine: Engine, actor: Actor, effect: Effect): RightsChange | 
       isImpersonating: actor.impersonator !== undefined,
       isLimited: (actor.ceiling !== undefined && actor.renews !== true) || isOfOthers(actor),
       renews: actor.renews === true,
+      stacks: stacksOf(actor),
     },
     tokenMaxDays: engine.tokenMaxDays,
     assumed,

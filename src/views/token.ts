@@ -2,11 +2,12 @@ import { z } from 'zod'
 import type { Tx } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
 import { withExample } from '../example.ts'
+import { isOfStack, ownerOf, stacksOf } from '../permissions.ts'
 import { tokenIntents } from '../token-secret.ts'
 import { readUsers, shownBeside, userView } from './user.ts'
 import { inOrder, type Reading, type View } from './view.ts'
 
-/** A token, without its secret. */
+/** A token, without its secret. Its writes answer `token`, which the contract has. */
 
 export const token = z
   .object({
@@ -24,6 +25,19 @@ export const token = z
 
 export type Token = z.output<typeof token>
 
+/** A token as its reads show it. */
+const shown = token
+  .extend({
+    bound_to: withExample(
+      z.object({ owners: z.array(z.string()), stacks: z.array(z.string()) }),
+      { owners: [], stacks: ['corp/identity'] },
+      'The owners to which permissions of it are bound, and the stacks by whose documents alone it writes: its own, or those of the token that made it.',
+    ),
+  })
+  .meta({ id: 'ReadToken' })
+
+export type ReadToken = z.output<typeof shown>
+
 const select = {
   pk: true,
   managed: true,
@@ -33,6 +47,7 @@ const select = {
   description: true,
   expires: true,
   expiring: true,
+  ceiling: true,
 } satisfies Prisma.TokenSelect
 
 /** Reads each user once: a page shows the same ones again and again. */
@@ -40,7 +55,7 @@ async function* read(
   tx: Tx,
   keys: readonly string[],
   reading: Pick<Reading, 'uidOf' | 'actor'>,
-): AsyncGenerator<Token[]> {
+): AsyncGenerator<ReadToken[]> {
   const rows = await tx.token.findMany({ where: { pk: { in: [...keys] } }, select })
   const tokens = inOrder(keys, rows, ({ pk }) => pk)
   const users = await readUsers(
@@ -61,13 +76,20 @@ async function* read(
       description: row.description,
       expires: row.expires?.toISOString() ?? null,
       expiring: row.expiring,
+      bound_to: bondsOf(row.ceiling),
     }
   })
 }
 
-export const tokenView = { model: 'Token', schema: token, read } satisfies View<'Token'>
+function bondsOf(ceiling: unknown): ReadToken['bound_to'] {
+  const rights = Array.isArray(ceiling) ? ceiling.map(String) : []
+  const owners = rights.filter((right) => !isOfStack(right)).flatMap((right) => ownerOf(right) ?? [])
+  return { owners: [...new Set(owners)].sort(), stacks: [...(stacksOf({ ceiling: new Set(rights) }) ?? [])].sort() }
+}
 
-export async function readToken(tx: Tx, pk: string, reading: Pick<Reading, 'uidOf' | 'actor'>): Promise<Token> {
+export const tokenView = { model: 'Token', schema: shown, read } satisfies View<'Token'>
+
+export async function readToken(tx: Tx, pk: string, reading: Pick<Reading, 'uidOf' | 'actor'>): Promise<ReadToken> {
   const [found] = (await Array.fromAsync(read(tx, [pk], reading))).flat()
   if (found === undefined) throw new Error(`there is no token ${pk}`)
   return found

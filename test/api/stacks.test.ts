@@ -321,6 +321,29 @@ test('a token that is bound to a stack writes by its documents only, and makes n
   expect((await on.db.token.findFirstOrThrow({ where: { identifier: inner } })).ceiling).toContain(`stack:${stack}`)
 })
 
+test('a token shows to what it is bound, by itself or by the one that made it; it makes none for another stack', async () => {
+  const [stack, other, identifier, inner] = [fresh(), fresh(), fresh('token'), fresh('inner')]
+  const path = '/api/v3/core/tokens/'
+  const body = { identifier, stacks: [stack], owners: ['team-b', 'team-a'] }
+  const made = await answered(201, on.admin.post(path, body))
+  expect(made.json).not.toHaveProperty('bound_to')
+  const { key } = (await answered(200, get(`${path}${identifier}/view_key/`))).json as { key: string }
+  const bound = askAs(on.app, key)
+  await answered(201, bound.post(path, { identifier: inner }))
+  for (const each of [identifier, inner]) {
+    const read = await answered(200, get(`${path}${each}/`))
+    expect(read.json).toMatchObject({ bound_to: { owners: ['team-a', 'team-b'], stacks: [stack] } })
+    expect((await get(`${path}?search=${each}`)).json).toEqual(expect.objectContaining({ results: [read.json] }))
+    // What was read can be sent back, under the tag of the read and under that of a write.
+    const changed = await answered(200, on.admin.patch(`${path}${each}/`, read.json as object, { ifMatch: read.etag }))
+    await answered(200, on.admin.patch(`${path}${each}/`, { description: 'd' }, { ifMatch: changed.etag }))
+  }
+  const refused = await answered(400, bound.post(path, { identifier: fresh(), stacks: [stack, other] }))
+  expect(refused.json).toMatchObject({
+    stacks: [`The token that makes it is bound to stack "${stack}": it makes none for "${other}".`],
+  })
+})
+
 test('the number is compared where something is left over, beside a plan, too; a plan of more or fewer is refused', async () => {
   const [stack, kept, ...gone] = [fresh(), fresh('kept'), fresh('gone'), fresh('gone')] as [string, string, ...string[]]
   await applied(

@@ -87,6 +87,7 @@ test('forget lets one object stay, which its model and name say', async () => {
 test('a token that is bound to a stack applies it, and nothing else', async () => {
   const made = await exited(0, gatewright(['token', 'create', 'cli-stack', ...of]))
   const token = { GATEWRIGHT_TOKEN: made.output.split('\n')[0] ?? '' }
+  await exited(0, gatewright(['token', 'list']), /^cli-stack {2}api {2}.* {2}bound to stack cli\/stack$/m)
   write(one, aRole('cli-stack-one'), aGroup('cli-stack-three'))
   await exited(0, gatewright(['apply', folder], token), '1 added')
   writeFileSync(join(folder, 'gatewright.yaml'), 'stack: cli/other\n')

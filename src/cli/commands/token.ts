@@ -88,14 +88,17 @@ const listed = z.looseObject({
   expires: z.string().nullable(),
   description: z.string(),
   user_obj: z.looseObject({ username: z.string() }),
+  bound_to: z.object({ owners: z.array(z.string()), stacks: z.array(z.string()) }),
 })
 
 async function list({ client, output, withinMs }: Asking): Promise<number> {
   const found = await readAll(client, '/core/tokens/', listed, { ordering: 'expires', withinMs })
   output.json(found)
-  for (const { identifier, intent, expires, description, user_obj: user } of found) {
+  for (const { identifier, intent, expires, description, user_obj: user, bound_to: bound } of found) {
     const end = `expires ${expires?.slice(0, 10) ?? 'never'}`
-    output.line(shown([identifier, intent, user.username, end, description].join('  ').trimEnd()))
+    const bonds = [...bound.owners.map((each) => `owner ${each}`), ...bound.stacks.map((each) => `stack ${each}`)]
+    const bonded = bonds.length > 0 && `bound to ${bonds.join(', ')}`
+    output.line(shown([identifier, intent, user.username, end, bonded, description].filter(Boolean).join('  ')))
   }
   return exitCodes.done
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { answered, installation } from '../../support/kit.ts'
+import { answered, applied, installation } from '../../support/kit.ts'
 import { readDescription } from '../../support/openapi.ts'
 
 /** A key in a path, and in `?pk=`, means the row with this key. */
@@ -9,6 +9,8 @@ import { readDescription } from '../../support/openapi.ts'
 const on = await installation()
 expect(await on.admin.submit('ldap', 'by-key')).toMatchObject({ status: 200 })
 await on.make.group({ users: [1] })
+for (const stack of ['one', 'two'])
+  await applied(on.admin.apply([{ model: 'service_rbac.role', identifiers: { name: stack } }], { stack }))
 await on.db.totpDevice.create({ data: { uuid: randomUUID(), userPk: 1, name: 'Phone', sealedKey: 'sealed' } })
 const { pk: applicationPk } = await on.db.application.findFirstOrThrow()
 await on.db.userConsent.create({ data: { userPk: 1, applicationPk, permissions: 'openid' } })
@@ -57,6 +59,8 @@ describe('in a path', () => {
   })
 })
 
+const keysOf = { '/runs/': 'id', '/audit/': 'id', '/stacks/': 'name' }
+
 test('every list takes its key as a filter, once or more', async () => {
   // Those of a path are parts of one object.
   const lists = (await readDescription(on.app)).operations.filter(
@@ -66,7 +70,7 @@ test('every list takes its key as a filter, once or more', async () => {
   for (const { path, parameters } of lists) {
     const short = path.replace('/api/v3/', '')
     const { results } = await list(`${short}?page_size=2`)
-    const key = path.endsWith('/runs/') || path.endsWith('/audit/') ? 'id' : 'pk'
+    const key = Object.entries(keysOf).find(([end]) => path.endsWith(end))?.[1] ?? 'pk'
     expect
       .soft(
         parameters.map(({ name }) => name),
