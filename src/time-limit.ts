@@ -3,19 +3,12 @@
  *
  * @param late makes the answer in its place; it may throw
  */
-export const limitTime = <Answer, Late = never>(
+export function limitTime<Answer, Late = never>(
   answer: Promise<Answer>,
   withinMs: number,
   late: () => Late,
-): Promise<Answer | Late> =>
-  new Promise((resolve, reject) => {
-    const timer = setTimeout(() => {
-      try {
-        resolve(late())
-      } catch (error) {
-        reject(error)
-      }
-    }, withinMs)
-    const clear = () => clearTimeout(timer)
-    answer.then(resolve, reject).then(clear, clear)
-  })
+): Promise<Answer | Late> {
+  const { promise: isLate, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, withinMs)
+  return Promise.race([answer, isLate.then(late)]).finally(() => clearTimeout(timer))
+}

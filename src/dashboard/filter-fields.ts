@@ -3,6 +3,7 @@ import { type Html, html } from '../http/html.ts'
 import { queryText } from '../lists/filters.ts'
 import { withQuery } from './addresses.ts'
 import { moves } from './table.ts'
+import { wordsOf } from './words.ts'
 
 /** The fields of a form that narrows a list: its address is the whole state of the page. */
 
@@ -10,6 +11,9 @@ import { moves } from './table.ts'
 export const sentText = queryText(200)
   .transform((sent) => sent.trim() || null)
   .default(null)
+
+/** The first words of a text, all of which a search must find. */
+export const termsOf = (text: string): string[] => text.split(/\s+/u).slice(0, 8)
 
 /** The key of the row behind which a page begins. */
 export const sentKey = z
@@ -19,6 +23,10 @@ export const sentKey = z
   .default(null)
 
 type Words = Readonly<Record<string, string>>
+
+/** The choices of a field, each by its own words. */
+export const wordsBy = (values: readonly string[]): Words =>
+  Object.fromEntries(values.map((each) => [each, wordsOf(each)]))
 
 /** @param words those of each value */
 export const choiceField = (name: string, label: string, chosen: string, words: Words): Html =>

@@ -3,21 +3,7 @@ import { policy, self } from '../http/headers.ts'
 import { type Html, html } from '../http/html.ts'
 import { drawnIcon, headOf } from '../http/page.ts'
 import type { Actor } from '../permissions.ts'
-import {
-  applicationsPath,
-  auditPath,
-  boardPath,
-  changesPath,
-  iconPath,
-  logoutPath,
-  nowPath,
-  refusalsPath,
-  retentionPath,
-  runsPath,
-  searchPath,
-  timesPath,
-  workersPath,
-} from './addresses.ts'
+import * as at from './addresses.ts'
 import { assets } from './assets.ts'
 import { nameText, time, titleText, utc, whole } from './words.ts'
 
@@ -72,26 +58,26 @@ export type Shell = {
 }
 
 const navigation = [
-  { href: nowPath, text: 'Now' },
-  { href: runsPath, text: 'Runs' },
-  { href: refusalsPath, text: 'Refusals' },
-  { href: applicationsPath, text: 'Applications' },
-  { href: workersPath, text: 'Workers' },
-  { href: auditPath, text: 'Audit' },
-  { href: retentionPath, text: 'Retention' },
-  { href: `${boardPath}/`, text: 'Queue board' },
+  { href: at.nowPath, text: 'Now' },
+  { href: at.runsPath, text: 'Runs' },
+  { href: at.refusalsPath, text: 'Refusals' },
+  { href: at.applicationsPath, text: 'Applications' },
+  { href: at.workersPath, text: 'Workers' },
+  { href: at.auditPath, text: 'Audit' },
+  { href: at.retentionPath, text: 'Retention' },
+  { href: `${at.boardPath}/`, text: 'Queue board' },
 ] as const
 
 function page({ title, actor = null, content, within, asOf, isLive = false, width = 'wide', ...of }: Shell): string {
   const heading = html`<h1>${whole(titleText(of.heading ?? title))}</h1>`
-  return `${headOf(`${titleText(title)} - Gatewright`, iconPath)}${html`<link rel="stylesheet" href="${assets.style.path}">
+  return `${headOf(`${titleText(title)} - Gatewright`, at.iconPath)}${html`<link rel="stylesheet" href="${assets.style.path}">
 ${actor !== null && html`<script src="${assets.script.path}" defer></script>`}
 </head>
 <body class="${width}">
 <a class="skip" href="#main">Skip to the content</a>
 ${header(actor, within, of.q)}
 ${isLive && html`<p id="live" class="live" role="status" hidden></p>`}
-<main id="main" tabindex="-1"${isLive && html` data-live="${changesPath}"`}>
+<main id="main" tabindex="-1"${isLive && html` data-live="${at.changesPath}"`}>
 ${asOf === undefined ? heading : html`<div class="head">${heading}<p class="quiet">As of ${time(asOf)}.</p></div>`}
 ${content}
 </main>
@@ -104,21 +90,21 @@ export const header = (actor: Actor | null, within?: string, q: string | null = 
 <p class="brand">${drawnIcon}<span>Gatewright</span></p>
 ${
   actor !== null &&
-  html`<form role="search" action="${searchPath}"><input type="search" name="q" value="${q}" maxlength="200" aria-label="Search" placeholder="Search" title="An application, a user, an owner, a run or a request" autocomplete="off" spellcheck="false"></form>
+  html`<form role="search" action="${at.searchPath}"><input type="search" name="q" value="${q}" maxlength="200" aria-label="Search" placeholder="Search" title="An application, a user, an owner, a run or a request" autocomplete="off" spellcheck="false"></form>
 <nav aria-label="Pages"><ul>
 ${navigation.map(({ href, text }) => html`<li><a href="${href}"${href === within && html` aria-current="page"`}>${text}</a></li>`)}
 </ul></nav>
-<p class="user">${timesLink()} <span title="${nameText(actor.username)}">${nameText(actor.username)}</span> <a href="${logoutPath}">Log out</a></p>`
+<p class="user">${timesLink()} <span title="${nameText(actor.username)}">${nameText(actor.username)}</span> <a href="${at.logoutPath}">Log out</a></p>`
 }
 </header>`
 
 /** The zone of a page's times, with a link to choose another one. `times.ts` puts the zone of the caller in. */
-export const timesLink = (zone = utc, next: string = nowPath): Html =>
-  html`<a id="times" href="${timesPath}?next=${encodeURIComponent(next)}" data-zone="${zone}">Times in ${zone}</a>`
+export const timesLink = (zone = utc, next: string = at.nowPath): Html =>
+  html`<a id="times" href="${at.timesPath}?next=${encodeURIComponent(next)}" data-zone="${zone}">Times in ${zone}</a>`
 
 export const messagePage = (title: string, text: string): Shell => ({
   title,
   width: 'narrow',
   content: html`<p class="alert" role="alert">${text}</p>
-<p><a class="button" href="${nowPath}">Back to the first page</a></p>`,
+<p><a class="button" href="${at.nowPath}">Back to the first page</a></p>`,
 })

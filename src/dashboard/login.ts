@@ -6,20 +6,18 @@ import { Problem } from '../errors.ts'
 import { denied, maxTokenLength, notAuthenticated } from '../http/access.ts'
 import { noteFailure } from '../http/access-log.ts'
 import type { Api } from '../http/api.ts'
+import { isReading } from '../http/headers.ts'
 import { html } from '../http/html.ts'
 import type { Door } from '../http/plausible.ts'
 import { storable } from '../models/syntax.ts'
 import { type Actor, allows } from '../permissions.ts'
 import { actorOfSession } from '../rights/actor.ts'
-import { boardPath, loginFor, loginPath, logoutPath, nextOf, nowPath } from './addresses.ts'
+import { boardPath, loginFor, loginPath, logoutPath, nextOf, nowPath, timesPath } from './addresses.ts'
 import { pageRoute, type Shell, sendPage } from './frame.ts'
-import { closeSession, isReading, openSession, tokenOfSession } from './session.ts'
+import { closeSession, openSession, tokenOfSession, type WithCookies } from './session.ts'
 
 /** @returns the user of the session; null unless its token authenticates, and its owner may view the queue */
-export async function operator(
-  db: Db,
-  request: Pick<FastifyRequest, 'cookies' | 'unsignCookie'>,
-): Promise<Actor | null> {
+export async function operator(db: Db, request: WithCookies): Promise<Actor | null> {
   const pk = await tokenOfSession(db, request)
   const session = pk === undefined ? null : await actorOfSession(reader(db), { pk })
   return session !== null && allows(session.actor, 'view_queue') ? session.actor : null
@@ -30,7 +28,7 @@ const credentials = z.object({ access_token: z.string().trim().min(1).max(maxTok
 /** Any value is accepted, even a list: one that is no address leads to the first page. */
 const schema = { querystring: z.strictObject({ next: z.unknown().optional().transform(nextOf) }) }
 
-export async function loginRoutes(app: Api, db: Db, { plausible, countFailedLogin }: Door): Promise<void> {
+export function loginRoutes(app: Api, db: Db, { plausible, countFailedLogin }: Door): void {
   app.get(loginPath, pageRoute(schema), async (request, reply) => {
     const { next } = request.query
     if ((await operator(db, request)) !== null) return reply.redirect(next, 303)
@@ -103,24 +101,20 @@ const logoutPage = (actor: Actor): Shell => ({
 /**
  * Requires a session: without one, a page leads to the login, and the login back to the page. An act on the queue needs
  * `manage_queue`.
- *
- * @param hasActs false: these routes change only the caller's own view
  */
-export const requireSession =
-  (db: Db, hasActs = true) =>
-  async (request: FastifyRequest, reply: FastifyReply) => {
-    const { method, url } = request
-    const actor = await operator(db, request)
-    if (actor === null) {
-      if (!url.startsWith(`${boardPath}/api/`))
-        return reply.redirect(isReading(method) ? loginFor(url) : loginPath, 303)
-      throw new Problem('not_authenticated', 'You are logged out. Reload the page to log in again.')
-    }
-    request.actor = actor
-    // The document itself decides who may submit it.
-    const isAct = hasActs && !isReading(method) && request.routeOptions.config.takes !== 'run'
-    if (isAct && !allows(actor, 'manage_queue')) throw denied(['manage_queue'])
-    // Keys of this form do not exist, and PostgreSQL refuses them.
-    if (Object.values(request.params ?? {}).some((each) => storable(String(each)) !== undefined))
-      throw new Problem('not_found', 'There is nothing here.')
+export const requireSession = (db: Db) => async (request: FastifyRequest, reply: FastifyReply) => {
+  const { method, url } = request
+  const { url: route, config } = request.routeOptions
+  const actor = await operator(db, request)
+  if (actor === null) {
+    if (!url.startsWith(`${boardPath}/api/`)) return reply.redirect(isReading(method) ? loginFor(url) : loginPath, 303)
+    throw new Problem('not_authenticated', 'You are logged out. Reload the page to log in again.')
   }
+  request.actor = actor
+  // The document itself decides who may submit it, and a zone is that of the caller alone.
+  const isAct = !isReading(method) && config.takes !== 'run' && route !== timesPath
+  if (isAct && !allows(actor, 'manage_queue')) throw denied(['manage_queue'])
+  // Keys of this form do not exist, and PostgreSQL refuses them.
+  if (Object.values(request.params ?? {}).some((each) => storable(String(each)) !== undefined))
+    throw new Problem('not_found', 'There is nothing here.')
+}

@@ -5,6 +5,7 @@ import { z } from 'zod'
 import { Problem } from '../errors.ts'
 import { refuse } from '../http/access-log.ts'
 import type { Api } from '../http/api.ts'
+import { isReading } from '../http/headers.ts'
 import { icon } from '../http/icon.ts'
 import { prefersHtml } from '../http/not-found.ts'
 import type { Door } from '../http/plausible.ts'
@@ -28,7 +29,7 @@ import { runsPage } from './runs/list.ts'
 import { rollBackPages } from './runs/roll-back.ts'
 import { runPages } from './runs/run.ts'
 import { searchRoute } from './search.ts'
-import { isReading, isSameOrigin } from './session.ts'
+import { isSameOrigin } from './session.ts'
 import type { Sources } from './sources.ts'
 import { inZoneOfCaller, timesRoutes } from './times.ts'
 import { workersPage } from './workers.ts'
@@ -42,7 +43,7 @@ import { workersPage } from './workers.ts'
 type Parts = Omit<Sources, 'db' | 'engine' | 'registry' | 'runs'> & { readonly door: Door }
 
 const pages = [
-  ...[retentionPage, auditPage, refusalsPage, boardRoutes, changesRoute, nowRoute, workersPage, actPages],
+  ...[retentionPage, auditPage, refusalsPage, boardRoutes, changesRoute, timesRoutes, nowRoute, workersPage, actPages],
   ...[runsPage, runPages, rollBackPages, applicationsPage, applicationPage, searchRoute],
 ]
 
@@ -63,11 +64,7 @@ export function dashboardRoutes(app: Api, { door, ...parts }: Parts): void {
     scope.setErrorHandler((error, request, reply) => answerProblem(toProblem(error, request), request, reply))
     scope.addHook('onSend', inZoneOfCaller)
     fileRoutes(scope)
-    await scope.register(async (scope: Api) => loginRoutes(scope, db, door))
-    await scope.register(async (scope: Api) => {
-      scope.addHook('onRequest', requireSession(db, false))
-      await timesRoutes(scope)
-    })
+    loginRoutes(scope, db, door)
     await scope.register(async (scope: Api) => {
       scope.addHook('onRequest', requireSession(db))
       for (const add of pages) add(scope, sources)

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { ifInTime } from '../db/in-time.ts'
 import type { Api } from '../http/api.ts'
 import { type Html, html } from '../http/html.ts'
 import { requestIdForm } from '../ids.ts'
@@ -15,9 +16,8 @@ import { hadSlug } from '../views/history.ts'
 import { readRefusals } from '../views/refusal.ts'
 import { inOrder } from '../views/view.ts'
 import * as at from './addresses.ts'
-import { sentText } from './filter-fields.ts'
+import { sentText, termsOf } from './filter-fields.ts'
 import { pageRoute, type Shell, sendPage } from './frame.ts'
-import { ifInTime } from './late.ts'
 import type { Sources } from './sources.ts'
 import { notKnown, outcomeMark, shortTime, titleText } from './words.ts'
 
@@ -34,8 +34,6 @@ type HitsByKind = readonly (readonly [kind: string, hits: readonly Hit[] | null]
 /** The most hits of a kind that are shown. One more says that there are more. */
 const most = 10
 const mostCounted = 1_000
-const mostWords = 8
-const wordsOf = (text: string) => text.split(/\s+/u).slice(0, mostWords)
 
 const querystring = z.strictObject({ q: sentText })
 
@@ -51,14 +49,14 @@ export function searchRoute(app: Api, { db, registry, runs }: Sources): void {
   /** The row with this name, or else those that have its words. */
   async function named(spec: ListSpec, actor: Actor, field: string, text: string): Promise<string[]> {
     const one = await find(spec, actor, { [field]: text })
-    return one.length > 0 ? one : find(spec, actor, {}, wordsOf(text))
+    return one.length > 0 ? one : find(spec, actor, {}, termsOf(text))
   }
 
   /** Slugs that no application has now: this one, with a history or runs that name it, and those of deletions past the service. */
   async function missingHits(actor: Actor, text: string): Promise<readonly Hit[]> {
     if (!allowsSome(actor, 'view_application')) return []
     const isKnown = (await hadSlug(db, registry, text, actor)) || (await find(runs, actor, { slug: text })).length > 0
-    const erased = isKnown ? [] : await readErased(db, actor, null, wordsOf(text))
+    const erased = isKnown ? [] : await readErased(db, actor, null, termsOf(text))
     const slugs = isKnown ? [text] : erased.slice(0, most + 1)
     return slugs.map((slug) => ({ text: slug, href: at.applicationPath(slug), note: 'not there' }))
   }

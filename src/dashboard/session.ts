@@ -16,6 +16,7 @@ export const sessionLifetimeS = 8 * 3_600
 const maxSessions = 10
 
 const cookieName = 'gatewright_admin'
+export type WithCookies = Pick<FastifyRequest, 'cookies' | 'unsignCookie'>
 
 /**
  * The options of a cookie for all pages. Links from chat and from alerts lead to a page; acts are POST, and their Origin is checked.
@@ -49,10 +50,7 @@ export async function closeSession(db: Db, request: FastifyRequest, reply: Fasti
 }
 
 /** @returns the pk of the session's token; undefined for a missing, altered, expired or ended session alike */
-export async function tokenOfSession(
-  db: Db,
-  request: Pick<FastifyRequest, 'cookies' | 'unsignCookie'>,
-): Promise<string | undefined> {
+export async function tokenOfSession(db: Db, request: WithCookies): Promise<string | undefined> {
   const pk = sessionOf(request)
   if (pk === undefined) return undefined
   const session = await db.dashboardSession.findFirst({
@@ -63,12 +61,10 @@ export async function tokenOfSession(
 }
 
 /** @returns the key of the session that the cookie names; undefined for none */
-export function sessionOf(request: Pick<FastifyRequest, 'cookies' | 'unsignCookie'>): string | undefined {
+export function sessionOf(request: WithCookies): string | undefined {
   const { valid, value } = request.unsignCookie(request.cookies[cookieName] ?? '')
   return valid ? z.guid().safeParse(value).data : undefined
 }
-
-export const isReading = (method: string): boolean => method === 'GET' || method === 'HEAD'
 
 /**
  * Whether a page of this host sent the request: browsers report the page's origin with every request that may change something.

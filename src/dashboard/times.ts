@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
+import { attempt } from '../attempt.ts'
 import type { Api } from '../http/api.ts'
 import { html } from '../http/html.ts'
 import { nextOf, nowPath, timesPath } from './addresses.ts'
@@ -18,12 +19,8 @@ export const zones: readonly string[] = [utc, ...Intl.supportedValuesOf('timeZon
 
 /** @returns the name under which it is listed, also for an older one; undefined for a text that is no zone */
 export function zoneOf(name: string): string | undefined {
-  try {
-    const { timeZone } = new Intl.DateTimeFormat('sv', { timeZone: name }).resolvedOptions()
-    return zones.includes(timeZone) ? timeZone : undefined
-  } catch {
-    return undefined
-  }
+  const { timeZone } = attempt(() => new Intl.DateTimeFormat('sv', { timeZone: name }).resolvedOptions()) ?? {}
+  return zones.find((each) => each === timeZone)
 }
 
 const cookieName = 'gatewright_zone'
@@ -66,7 +63,7 @@ const schema = { querystring: z.strictObject({ next: z.unknown().optional().tran
 /** @property here the zone of the browser, which its script names */
 const choice = z.object({ zone: z.string().max(100).default(''), here: z.string().max(100).optional() })
 
-export async function timesRoutes(app: Api): Promise<void> {
+export function timesRoutes(app: Api): void {
   app.get(timesPath, pageRoute(schema), async (request, reply) =>
     sendPage(reply, timesPage(zoneFrom(request), request.query.next)),
   )

@@ -110,6 +110,9 @@ export const namesOf =
 /** `3 runs`, `1 run` */
 export const count = (of: number, what: string): string => `${number(of)} ${what}${of === 1 ? '' : 's'}`
 
+/** The words of a code: `pause_queue` -> `pause queue`. */
+export const wordsOf = (code: string): string => code.replaceAll('_', ' ')
+
 /** The end of an id: its beginning is a time, the same in all ids of a minute (RFC 9562, version 7). */
 export const shortId = (id: string): string => id.slice(-8)
 

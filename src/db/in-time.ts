@@ -27,3 +27,10 @@ export const inTime = <Result>(answer: Promise<Result>, withinMs = patienceMs): 
   limitTime(answer, withinMs, () => {
     throw noAnswer()
   })
+
+/** The answer, or null when it is late. Other errors are thrown. */
+export const ifInTime = <Result>(answer: Promise<Result>, withinMs?: number): Promise<Result | null> =>
+  inTime(answer, withinMs).catch((error: unknown) => {
+    if (error instanceof Problem && error.code === 'unavailable') return null
+    throw error
+  })

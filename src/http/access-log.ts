@@ -43,14 +43,13 @@ export function logAccess(app: FastifyInstance): void {
 }
 
 /** Probes come every two seconds, and an open page is read again every three: they are not worth a line. */
-function levelOf(request: FastifyRequest, status: number): 'debug' | 'info' | 'warn' {
-  if (request.routeOptions.url?.startsWith(probesPath) || (status === 200 && isRefresh(request))) return 'debug'
+function levelOf({ method, routeOptions, headers }: FastifyRequest, status: number): 'debug' | 'info' | 'warn' {
+  const { url = '' } = routeOptions
+  // The script of a page (dashboard/live.js) claims so by a header, and only a read can be so.
+  const isRefresh = method === 'GET' && url.startsWith(dashboardPath) && headers['gatewright-refresh'] === '1'
+  if (url.startsWith(probesPath) || (status === 200 && isRefresh)) return 'debug'
   return status < 500 ? 'info' : 'warn'
 }
-
-/** Whether the script of a page (dashboard/live.js) reads it again: a header claims so, and only a read can be so. */
-const isRefresh = ({ method, routeOptions, headers }: FastifyRequest): boolean =>
-  method === 'GET' && routeOptions.url?.startsWith(dashboardPath) === true && headers['gatewright-refresh'] === '1'
 
 /** The fields of every line about a request, beside its id, which its logger adds. */
 export const fieldsOf = ({ actor, submission, failure }: FastifyRequest): Omit<SubmissionFields, 'request'> => ({

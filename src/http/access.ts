@@ -3,13 +3,12 @@ import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import type { Db } from '../db/client.ts'
 import { reader } from '../db/engine-tx.ts'
 import { inTime } from '../db/in-time.ts'
-import type { Keyring } from '../db/seal.ts'
 import { ErrorList, Problem } from '../errors.ts'
 import { sha256 } from '../ids.ts'
 import { type Access, type Actor, allows, allowsSome, type Permission } from '../permissions.ts'
-import { actAs, actorByToken, actorOfUser, expiredToken, startsOfOthers } from '../rights/actor.ts'
+import { actAs, actorByToken, actorOfUser, expiredToken } from '../rights/actor.ts'
 import { headerText } from './headers.ts'
-import { type Door, openPlausible } from './plausible.ts'
+import type { Door } from './plausible.ts'
 import type { CountRequest } from './rate-limit.ts'
 import { userOf } from './shares.ts'
 
@@ -115,10 +114,7 @@ export const denied = (needed: readonly Permission[]): Problem =>
  * @returns null when its token does not authenticate any more, or it may not use the route
  * @throws {Problem} `unavailable` when the database does not answer
  */
-export async function actorAgain(
-  db: Db,
-  request: Pick<FastifyRequest, 'headers' | 'routeOptions'>,
-): Promise<Actor | null> {
+export async function actorAgain(db: Db, request: FastifyRequest): Promise<Actor | null> {
   const { permission } = request.routeOptions.config
   const secret = readToken(request)
   if (secret === null || permission === undefined) return null
@@ -132,10 +128,6 @@ export async function actorAgain(
     throw error
   }
 }
-
-/** @param againMs that of `openPlausible` */
-export const plausibleTokens = (db: Db, keyring: Keyring, againMs?: number): Door['plausible'] =>
-  openPlausible(keyring, () => inTime(startsOfOthers(reader(db), keyring.ids)), againMs)
 
 /** Simultaneous requests with the same token share one query. It starts when all of them have arrived. */
 function actorsByToken(db: Db): (secret: string) => Promise<Actor | null> {

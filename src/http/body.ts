@@ -33,20 +33,16 @@ const readersBytes = 65_536
 /** A longer text takes so long to parse that other requests would wait for it. */
 const longBytes = 65_536
 
+/** Some routes are for anyone. */
+type Caller = Pick<FastifyRequest, 'ip'> & { readonly actor?: Actor }
+
 /** Parses the text of a caller. A long one waits for the caller's turn (docs/adr/0063-long-work-takes-turns.md). */
-export async function readLong<Result>(
-  { actor, ip }: FastifyRequest,
-  bytes: number,
-  read: () => Result,
-): Promise<Result> {
-  const caller: Actor | undefined = actor
-  return bytes <= longBytes ? read() : alone(caller?.pk ?? ip, read)
+export async function readLong<Result>({ actor, ip }: Caller, bytes: number, read: () => Result): Promise<Result> {
+  return bytes <= longBytes ? read() : alone(actor?.pk ?? ip, read)
 }
 
-function refuseLong({ actor }: FastifyRequest, bytes: number): void {
-  // Some routes are for anyone.
-  const caller: Actor | undefined = actor
-  if (bytes <= readersBytes || caller === undefined || mayWriteAnything(caller)) return
+function refuseLong({ actor }: Caller, bytes: number): void {
+  if (bytes <= readersBytes || actor === undefined || mayWriteAnything(actor)) return
   const detail = `The body is larger than ${readersBytes} bytes, the most for a caller without a permission to write.`
   throw new Problem('too_large', detail)
 }
@@ -68,23 +64,31 @@ export function acceptJson(app: FastifyInstance): void {
   })
 }
 
-function takeJson(app: FastifyInstance, limits: BodyLimits): void {
-  app.addContentTypeParser(
-    'application/json',
-    { parseAs: 'buffer', bodyLimit: limits.bytes },
-    async (request: FastifyRequest, body: Buffer) => {
-      refuseLong(request, body.length)
-      refuseEncoded(request)
-      const isWithout = takesNoBody(request)
-      if (isWithout && body.length === 0) return undefined
-      const { value, errors } = await readLong(request, body.length, () => parseJson(body, limits))
-      if (isWithout && value !== null && !(isObject(value) && Object.keys(value).length === 0))
-        errors.add([], 'unknown_field', 'This request takes no body: leave it out.')
-      request.textErrors = errors
-      return value
-    },
-  )
+/** @param read makes the value of a body that is neither too long for its caller nor compressed */
+function take(
+  app: FastifyInstance,
+  mediaType: string,
+  limits: BodyLimits,
+  read: (request: FastifyRequest, body: Buffer) => unknown,
+): void {
+  const options = { parseAs: 'buffer', bodyLimit: limits.bytes } as const
+  app.addContentTypeParser(mediaType, options, async (request: FastifyRequest, body: Buffer) => {
+    refuseLong(request, body.length)
+    refuseEncoded(request)
+    return read(request, body)
+  })
 }
+
+const takeJson = (app: FastifyInstance, limits: BodyLimits): void =>
+  take(app, 'application/json', limits, async (request, body) => {
+    const isWithout = takesNoBody(request)
+    if (isWithout && body.length === 0) return undefined
+    const { value, errors } = await readLong(request, body.length, () => parseJson(body, limits))
+    if (isWithout && value !== null && !(isObject(value) && Object.keys(value).length === 0))
+      errors.add([], 'unknown_field', 'This request takes no body: leave it out.')
+    request.textErrors = errors
+    return value
+  })
 
 /** The body of an operation that needs none: `{}` and null count as none, and any other is refused. */
 const takesNoBody = ({ routeOptions: { schema, url } }: FastifyRequest): boolean =>
@@ -94,16 +98,10 @@ const takesNoBody = ({ routeOptions: { schema, url } }: FastifyRequest): boolean
 export function acceptDocuments(app: FastifyInstance, limits: BodyLimits): void {
   app.removeContentTypeParser('application/json')
   takeJson(app, limits)
-  app.addContentTypeParser(
-    'application/yaml',
-    { parseAs: 'buffer', bodyLimit: limits.bytes },
-    async (request: FastifyRequest, body: Buffer) => {
-      refuseLong(request, body.length)
-      refuseEncoded(request)
-      if (!isUtf8(body)) throw new Problem('invalid_json', 'The body is not UTF-8.')
-      return body.toString('utf8')
-    },
-  )
+  take(app, 'application/yaml', limits, (_, body) => {
+    if (!isUtf8(body)) throw new Problem('invalid_json', 'The body is not UTF-8.')
+    return body.toString('utf8')
+  })
 }
 
 /** The media types of bodies that the routes of this plugin take. */

@@ -2,8 +2,6 @@ import { isUtf8 } from 'node:buffer'
 import type { FastifyHelmetOptions } from '@fastify/helmet'
 import type { FastifyInstance } from 'fastify'
 
-type Directives = Readonly<Record<string, readonly string[]>>
-
 /** Sources as Content-Security-Policy spells them. */
 export const none = ["'none'"]
 export const self = ["'self'"]
@@ -13,7 +11,7 @@ export const self = ["'self'"]
  *
  * @param directives `{ 'script-src': ["'self'"] }`
  */
-export const policy = (directives: Directives) => ({
+export const policy = (directives: Readonly<Record<string, readonly string[]>>) => ({
   contentSecurityPolicy: {
     useDefaults: false,
     directives: {
@@ -35,6 +33,8 @@ export const securityHeaders: FastifyHelmetOptions = {
   // The proxy that terminates TLS decides this: the header binds every port of the host.
   strictTransportSecurity: false,
 }
+
+export const isReading = (method: string): boolean => method === 'GET' || method === 'HEAD'
 
 /** The headers of a request. */
 export type Headers = Readonly<Record<string, string | string[] | undefined>>

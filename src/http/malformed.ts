@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { type IncomingMessage, maxHeaderSize, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
+import { attempt } from '../attempt.ts'
 import { catalogue, Problem } from '../errors.ts'
 import { noStore } from './headers.ts'
 import { bodyOf, wronglyEncoded } from './problems.ts'
@@ -74,14 +75,7 @@ export function refuseMalformed(app: FastifyInstance): void {
 }
 
 /** Whether a text can be decoded. Fastify keeps other values of a query as text: `%E4` would not find the rows of `ä`. */
-export function isEncoded(text: string): boolean {
-  try {
-    decodeURIComponent(text)
-    return true
-  } catch {
-    return false
-  }
-}
+export const isEncoded = (text: string): boolean => attempt(() => decodeURIComponent(text)) !== undefined
 
 /**
  * Headers with one value that decide who the caller is or what is written. When two are sent, Node keeps the first or joins them,

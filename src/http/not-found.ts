@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { basePath, docsPath, faviconPath, homePath } from '../paths.ts'
-import { weightOf } from './headers.ts'
+import { isReading, weightOf } from './headers.ts'
 import { html } from './html.ts'
 import { htmlPage } from './page.ts'
 
@@ -18,9 +18,7 @@ export const notFoundPage = htmlPage({
 })
 
 export const asksForPage = (request: FastifyRequest): boolean =>
-  ['GET', 'HEAD'].includes(request.method) &&
-  !/^\/api(\/|\?|$)/i.test(request.url.slice(basePath.length)) &&
-  prefersHtml(request)
+  isReading(request.method) && !/^\/api(\/|\?|$)/i.test(request.url.slice(basePath.length)) && prefersHtml(request)
 
 /**
  * Whether a browser asks: it names `text/html`, curl sends any type (RFC 9110, section 12.5.1). JSON that is named

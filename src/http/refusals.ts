@@ -7,6 +7,7 @@ import { storable } from '../models/syntax.ts'
 import { loginPath } from '../paths.ts'
 import type { Permission } from '../permissions.ts'
 import { type RefusalKind, refusalGroups, refusalsKept, refusalsOfSecond } from '../views/refusal.ts'
+import { isReading } from './headers.ts'
 
 /**
  * Keeps the last accesses and submissions that were refused: without a body, and written once a second, so that refusing costs
@@ -63,8 +64,7 @@ function kindOf({ method, routeOptions, failure, submission }: FastifyRequest, s
   if (failure === null || status < 400) return null
   if (routeOptions.config.takes === 'run') return (submission?.run ?? null) === null ? 'submission' : null
   const { missing = [] } = failure
-  const isRead = method === 'GET' || method === 'HEAD'
-  const isKept = isRead
+  const isKept = isReading(method)
     ? sensitive.some((each) => missing.includes(each))
     : [401, 403].includes(status) || missing.length > 0
   return !isKept ? null : routeOptions.url === loginPath ? 'login' : 'access'

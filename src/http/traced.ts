@@ -19,10 +19,7 @@ export function traceRequests(app: FastifyInstance): void {
   app.addHook('onRequest', (request, reply, done) => {
     const { method, headers, routeOptions } = request
     const route = routeOptions.url
-    if (route?.startsWith(probesPath)) {
-      done()
-      return
-    }
+    if (route?.startsWith(probesPath)) return done()
     const name = route === undefined ? method : `${method} ${route}`
     const caller = propagation.extract(ROOT_CONTEXT, headers)
     const span = tracer.startSpan(name, { kind: SpanKind.SERVER, attributes: attributesOf(request, route) }, caller)

@@ -31,14 +31,11 @@ function columnsOf(model: Model): Column[] {
     ...(uuid ? ['uuid'] : []),
     ...(storedInJson ? ['settings', 'secrets'] : []),
   ]
-  const references = [referenceRows?.own, ...Object.values(referenceRows?.columns ?? {}).map(({ name }) => name)]
+  const { own: key = [], columns = {} } = referenceRows ?? {}
+  const references = [key, Object.values(columns).map(({ name }) => name)].flat()
   return [
     ...own.map((column) => ({ what: 'declares its rows', table, column })),
-    ...references.flatMap((column) =>
-      column === undefined || referenceRows === undefined
-        ? []
-        : [{ what: 'declares reference rows', table: referenceRows.table, column }],
-    ),
+    ...references.map((column) => ({ what: 'declares reference rows', table: referenceRows?.table ?? '', column })),
     ...[...model.fields.values()].flatMap((field) => columnsOfField(model, field)),
   ]
 }

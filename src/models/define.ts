@@ -237,9 +237,8 @@ export type Model = Readonly<Omit<ModelDeclaration, 'attrs' | 'columns' | 'links
  *   its field
  */
 export function defineModel(declaration: ModelDeclaration): Model {
-  const { attrs, columns = {}, links = {}, storedInJson = false } = declaration
   const fields = new Map<string, Field>()
-  for (const [name, declared] of Object.entries(attrs.shape)) {
+  for (const [name, declared] of Object.entries(declaration.attrs.shape)) {
     const { schema, initial, required } = withoutDefault(declared as z.ZodType)
     checkExamples(fileOf(declaration), name, schema)
     const { reference, name: isName, set, free, ...facts } = metaOf(schema)
@@ -253,7 +252,7 @@ export function defineModel(declaration: ModelDeclaration): Model {
       folded: isName === true && isUnique(declaration, name),
       isSet: set === true || (reference !== undefined && isArray(schema)),
       isFree: free === true || reference !== undefined,
-      storage: storageOf(name, { columns, links, storedInJson, secret: facts.secret === true, json: isJson(schema) }),
+      storage: storageOf(declaration, name, schema),
     })
   }
   const named = [
@@ -291,27 +290,23 @@ export function defineModel(declaration: ModelDeclaration): Model {
 const isUnique = ({ unique = [], identifiers }: ModelDeclaration, name: string): boolean =>
   unique.includes(name) || identifiers.some((set) => set.length === 1 && set[0] === name)
 
-type Storing = Required<Pick<ModelDeclaration, 'columns' | 'links' | 'storedInJson'>> & {
-  secret: boolean
-  json: boolean
-}
-
-function storageOf(name: string, { columns, links, storedInJson, secret, json }: Storing): FieldStorage {
-  const link = links[name]
-  const column = columns[name]
+function storageOf({ columns, links, storedInJson }: ModelDeclaration, name: string, schema: z.ZodType): FieldStorage {
+  const { secret } = metaOf(schema)
+  const link = links?.[name]
+  const column = columns?.[name]
   if (link !== undefined) return { in: 'link', ...link }
   if (storedInJson && column === undefined) return secret ? { in: 'secrets' } : { in: 'settings' }
-  return secret ? { in: 'sealed', column: column ?? name } : { in: 'column', column: column ?? name, json }
+  return secret
+    ? { in: 'sealed', column: column ?? name }
+    : { in: 'column', column: column ?? name, json: isJson(schema) }
 }
 
 /** Separates the schema of a sent value from the default of a new row: a PUT that omits a field keeps its value. */
 function withoutDefault(declared: z.ZodType): { schema: z.ZodType; initial: unknown; required: boolean } {
-  if (declared instanceof z.ZodDefault) {
+  if (declared instanceof z.ZodDefault)
     return { schema: declared.def.innerType as z.ZodType, initial: declared.def.defaultValue, required: false }
-  }
-  if (declared instanceof z.ZodOptional) {
+  if (declared instanceof z.ZodOptional)
     return { schema: declared.def.innerType as z.ZodType, initial: undefined, required: false }
-  }
   return { schema: declared, initial: undefined, required: metaOf(declared).generate === undefined }
 }
 

@@ -96,10 +96,10 @@ const shortened = (max: number) =>
 export const shownOnly: Syntax = (text) =>
   /[\p{Cc}\p{Cf}]/u.test(text) ? 'May not hold control or format characters.' : undefined
 
-export const slug = () =>
-  asName(
-    filledLine(textLimits.name).regex(/^[-a-zA-Z0-9_]+$/, 'May hold only letters, digits, hyphens and underscores.'),
-  )
+export const identifier = () =>
+  filledLine(textLimits.name).regex(/^[-a-zA-Z0-9_]+$/, 'May hold only letters, digits, hyphens and underscores.')
+
+export const slug = () => asName(identifier())
 
 /** A user name: composed letters, as `name` has them. */
 export const username = (max: number) => asName(follow(usernameSyntax, shortened(max)))
@@ -216,6 +216,9 @@ const isInRange = (at: Date) => at.getUTCFullYear() >= 1900 && at.getUTCFullYear
 /** One of the choices; the message names them. @param title its name in the description of the API */
 export const oneOf = <const Choices extends readonly [string, ...string[]]>(choices: Choices, title?: string) =>
   z.enum(choices, `Must be one of: ${choices.join(', ')}.`).meta({ title })
+
+/** What a service that users are synced to does when one of them is deleted. */
+export const deleteAction = () => oneOf(['do_nothing', 'delete', 'suspend'], 'DeleteAction').default('delete')
 
 const redirectUriEntry = z
   .strictObject({ matching_mode: z.enum(['strict', 'regex']).meta({ title: 'MatchingMode' }), url: filledLine() })

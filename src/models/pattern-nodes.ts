@@ -8,6 +8,9 @@ export type Node =
   | { readonly is: 'all' | 'either'; readonly text: string; readonly nodes: readonly Node[] }
   | { readonly is: 'repeat'; readonly text: string; readonly node: Node; readonly least: number; readonly most: number }
 
+/** Why a pattern is refused. */
+export class Refused extends Error {}
+
 /** Parts of a valid expression: an escape, a class, a quantifier with its `?`, the start of a group, or one character. */
 export const partsOf = (text: string): readonly string[] =>
   text.match(/\\.|\[(?:\\.|[^\]\\])*\]|(?:[*+?]|\{\d+(?:,\d*)?\})\??|\((?:\?(?:P?<\w+>|[a-zA-Z^-]*[:)]))?|[\s\S]/g) ??

@@ -1,24 +1,16 @@
-import type { Characters, Node } from './pattern-nodes.ts'
+import { type Characters, type Node, Refused } from './pattern-nodes.ts'
 
 /**
- * Whether an engine that backtracks matches a pattern in linear time. Such an engine tries all ways in which the parts of a
+ * Checks that an engine that backtracks matches a pattern in linear time. Such an engine tries all ways in which the parts of a
  * pattern match a text. Their number must not grow with the text: no repeat takes the same text in two ways (A. Weber, H. Seidl,
  * "On the degree of ambiguity of finite automata", 1991: EDA and IDA), and the rest is bounded.
+ *
+ * @throws {Refused}
  */
-export function pathsError(whole: Node): string | undefined {
-  try {
-    new Paths(whole).check()
-    return undefined
-  } catch (error) {
-    if (error instanceof Ambiguous) return error.message
-    throw error
-  }
-}
-
-class Ambiguous extends Error {}
+export const checkPaths = (whole: Node): void => new Paths(whole).check()
 
 const ambiguous = (text: string) =>
-  new Ambiguous(
+  new Refused(
     `May not repeat parts that match the same text, which can take for ever: ${text}. Write one repeat, such as .*, or such as cannot match what stands between them, such as [^/]+/[^/]+.`,
   )
 
@@ -48,8 +40,7 @@ class Paths {
     switch (node.is) {
       case 'one': {
         const place = this.#next.push([]) - 1
-        if (place === maxPlaces)
-          throw new Ambiguous(`May have at most ${maxPlaces} characters with repeats written out.`)
+        if (place === maxPlaces) throw new Refused(`May have at most ${maxPlaces} characters with repeats written out.`)
         this.#characters.push(node.characters)
         this.#texts.push(within)
         return { isEmpty: false, first: [place], last: [place] }
@@ -102,7 +93,7 @@ class Paths {
   check(): void {
     const ways = [this.#first, ...this.#next].reduce((product, places) => product * this.#waysOn(places), 1)
     if (ways > maxWays)
-      throw new Ambiguous('May not match a text in very many ways: write alternatives that begin differently.')
+      throw new Refused('May not match a text in very many ways: write alternatives that begin differently.')
     const places = [...this.#next.keys()]
     const reached = new Map(places.map((place) => [place, this.#reachedFrom(place)]))
     const loops = (one: number, other: number) => reached.get(one)?.has(other) && reached.get(other)?.has(one)
@@ -151,7 +142,7 @@ class Paths {
         )
       for (const { places } of found) {
         this.#steps += 1
-        if (this.#steps > maxSteps) throw new Ambiguous('Is too complicated: write fewer repeats and alternatives.')
+        if (this.#steps > maxSteps) throw new Refused('Is too complicated: write fewer repeats and alternatives.')
         const hasParted = state.hasParted || places[0] !== places[1]
         const name = `${places.join()} ${hasParted}`
         if (hasParted && places.join() === to.join()) return true

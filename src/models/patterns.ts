@@ -1,8 +1,8 @@
 import { RE2JS, RE2JSException, RE2JSSyntaxException } from 're2js'
 import { type OperatorRules, operatorRules } from './operator-rules.ts'
-import { parse, partsOf } from './pattern-nodes.ts'
-import { pathsError } from './pattern-paths.ts'
-import { hostError } from './redirect-hosts.ts'
+import { parse, partsOf, Refused } from './pattern-nodes.ts'
+import { checkPaths } from './pattern-paths.ts'
+import { checkHosts } from './redirect-hosts.ts'
 import { remembered } from './remembered.ts'
 import type { Syntax } from './syntax.ts'
 
@@ -80,5 +80,12 @@ function patternError(text: string): string | undefined {
   if (inside !== undefined)
     return `May not hold ${inside} there, where it matches nothing: write \\${inside} for the character.`
   const whole = parse(parts)
-  return hostError(whole, text) ?? pathsError(whole)
+  try {
+    checkHosts(whole, text)
+    checkPaths(whole)
+    return undefined
+  } catch (error) {
+    if (error instanceof Refused) return error.message
+    throw error
+  }
 }

@@ -1,4 +1,5 @@
-import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { attempt } from '../attempt.ts'
 import { remembered } from './remembered.ts'
 import type { Syntax } from './syntax.ts'
 
@@ -50,18 +51,6 @@ export function endOfCertificate(pem: string): Date | undefined {
   return certificate && new Date(certificate.validTo)
 }
 
-function readCertificate(pem: string): X509Certificate | undefined {
-  try {
-    return new X509Certificate(pem)
-  } catch {
-    return undefined
-  }
-}
+const readCertificate = (pem: string) => attempt(() => new X509Certificate(pem))
 
-function readPrivateKey(pem: string): KeyObject | undefined {
-  try {
-    return createPrivateKey({ key: pem, format: 'pem' })
-  } catch {
-    return undefined
-  }
-}
+const readPrivateKey = (pem: string) => attempt(() => createPrivateKey({ key: pem, format: 'pem' }))

@@ -1,12 +1,10 @@
 import { operatorRules } from './operator-rules.ts'
-import { allCharacters, type Characters, charactersOf, type Node } from './pattern-nodes.ts'
+import { allCharacters, type Characters, charactersOf, type Node, Refused } from './pattern-nodes.ts'
 import { domain } from './syntax.ts'
 import { redirectUri } from './urls.ts'
 
 /** One of these characters; any number of them, too, when `isMany`. */
 type Step = { readonly characters: Characters; readonly isMany: boolean; readonly text: string }
-
-class Refused extends Error {}
 
 const form =
   'Must begin with a literal scheme and a host whose dots are escaped, such as https://app\\.example\\.com/cb/[0-9]+'
@@ -17,20 +15,16 @@ const maxAlternatives = 100
 /**
  * Checks that all hosts that a pattern matches belong to one owner. The beginnings of a pattern are written out, one for each
  * alternative.
+ *
+ * @throws {Refused}
  */
-export function hostError(whole: Node, text: string): string | undefined {
+export function checkHosts(whole: Node, text: string): void {
   let count = 0
-  try {
-    for (const steps of beginnings([whole], [])) {
-      count += 1
-      if (count > maxAlternatives)
-        throw new Refused(`May have at most ${maxAlternatives} alternatives up to the end of the host.`)
-      judge(steps, text)
-    }
-    return undefined
-  } catch (error) {
-    if (error instanceof Refused) return error.message
-    throw error
+  for (const steps of beginnings([whole], [])) {
+    count += 1
+    if (count > maxAlternatives)
+      throw new Refused(`May have at most ${maxAlternatives} alternatives up to the end of the host.`)
+    judge(steps, text)
   }
 }
 

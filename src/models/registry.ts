@@ -22,11 +22,7 @@ export type Registry = {
   readonly kinds: ReadonlyMap<string, ProviderModel>
 }
 
-const plainModels: readonly Model[] = [
-  ...[flow, certificateKeyPair],
-  ...[group, user, token, totpDevice],
-  ...[application, userConsent],
-]
+const plainModels = [flow, certificateKeyPair, group, user, token, totpDevice, application, userConsent]
 
 let loaded: Promise<Registry> | undefined
 
@@ -82,18 +78,12 @@ function targetsOf(models: readonly Model[], kinds: readonly ProviderModel[]): M
   }
   const providers = targets.get('provider')
   if (providers === undefined) return targets
-  const some = (fits: (provider: ProviderModel['provider']) => boolean) => {
-    const values = kinds.filter(({ provider }) => fits(provider)).map(({ provider }) => provider.kind)
+  const some = (those: readonly unknown[]) => {
+    const values = kinds.flatMap(({ provider }) => (those.includes(provider.backchannel) ? provider.kind : []))
     return { ...providers, only: { column: 'kind', values } }
   }
-  targets.set(
-    'backchannel provider',
-    some(({ backchannel }) => backchannel !== false),
-  )
-  targets.set(
-    'provider without a login',
-    some(({ backchannel }) => backchannel === 'only'),
-  )
+  targets.set('backchannel provider', some([true, 'only']))
+  targets.set('provider without a login', some(['only']))
   return targets
 }
 

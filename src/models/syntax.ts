@@ -169,10 +169,8 @@ function writtenOut(number: number): number {
   return sign.length + (places > 0 ? 1 + Math.max(places, fraction.length) : 2 - places + fraction.length)
 }
 
-function first<Item>(items: readonly Item[], errorOf: (item: Item) => string | undefined): string | undefined {
-  for (const item of items) {
-    const error = errorOf(item)
-    if (error !== undefined) return error
-  }
-  return undefined
-}
+const first = <Item>(items: readonly Item[], errorOf: (item: Item) => string | undefined): string | undefined =>
+  items
+    .values()
+    .map(errorOf)
+    .find((error) => error !== undefined)

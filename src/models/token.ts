@@ -7,8 +7,8 @@ import { newSecret, tokenIntents } from '../token-secret.ts'
 import { type Creator, defineModel, type Moment, type Report, type Values } from './define.ts'
 import {
   dateTime,
-  filledLine,
   filledShownLine,
+  identifier,
   integerReference,
   oneOf,
   ownerLabel,
@@ -28,12 +28,14 @@ const dayMs = 86_400_000
  * hands that were never to have access.
  */
 function compute(values: Values, { before, now, tokenMaxDays }: Moment, report: Report): Values {
-  const { intent, expires, expiring, user } = values
-  for (const name of ['owners', 'stacks'])
+  const { expires, expiring, user } = values
+  for (const [name, are] of [
+    ['owners', 'Are'],
+    ['stacks', 'Are'],
+    ['intent', 'Is'],
+  ] as const)
     if (before !== undefined && values[name] !== undefined && !isDeepStrictEqual(values[name], before[name] ?? []))
-      report([name], 'fixed', 'Are fixed when a token is created: leave this field out, or create another token.')
-  if (before !== undefined && intent !== undefined && intent !== before.intent)
-    report(['intent'], 'fixed', 'Is fixed when a token is created: leave this field out, or create another token.')
+      report([name], 'fixed', `${are} fixed when a token is created: leave this field out, or create another token.`)
   if (before !== undefined && user !== undefined && user !== before.user)
     report(['user'], 'fixed', 'A token stays with its user: leave this field out.')
   const isSent = typeof expires === 'string' && expires !== before?.expires
@@ -76,10 +78,7 @@ export default defineModel({
   key: 'uuid',
   identifiers: [['identifier']],
   attrs: z.object({
-    identifier: withExample(
-      filledLine(255).regex(/^[-a-zA-Z0-9_]+$/, 'May hold only letters, digits, hyphens and underscores.'),
-      'ada-pipeline',
-    ),
+    identifier: withExample(identifier(), 'ada-pipeline'),
     intent: oneOf(tokenIntents, 'TokenIntent').default('api'),
     // Tokens of users who are deactivated later stay: they do not authenticate.
     user: integerReference('user', { only: { column: 'is_active', values: ['true'], atFirst: true } }),

@@ -17,7 +17,7 @@ const engineering = {
   attrs: { attributes: { cost_center: 4700 } },
 } as const
 
-const example: Blueprint = { version: 1, metadata: { name: 'two groups' }, entries: [engineering] }
+const example: Blueprint = { version: 1, metadata: { name: 'a group' }, entries: [engineering] }
 
 const platform = {
   model: 'service_core.group',
@@ -31,7 +31,7 @@ const blueprintBody = ({ models }: Registry): z.ZodType =>
     id: 'Blueprint',
     description:
       'Entries, applied in one transaction, in their order and each behind those that it refers to: all of them, or none. A reference is a key or a name. YAML can also refer to keys: `!KeyOf id` is the key of another entry, `!Find [model, {field: value}]` is the key of the one row with these values. The other tags are in docs/blueprints.md.',
-    examples: [{ ...example, metadata: { name: 'a group' } }],
+    examples: [example],
   })
 
 /**
@@ -63,9 +63,10 @@ export function bodyExamples(registry: Registry): JsonObject {
     .slice(0, 2)
     .map((each) => Object(each).value)
   return {
-    blueprint: { summary: 'A blueprint', value: { ...example, metadata: { name: 'a group' } } },
+    blueprint: { summary: 'A blueprint', value: example },
     ...(submissions.length > 0 && { submissions: { summary: 'Submissions', value: { submissions } } }),
   }
 }
 
-export const blueprintText = (): string => print({ ...example, entries: [engineering, platform] })
+export const blueprintText = (): string =>
+  print({ ...example, metadata: { name: 'two groups' }, entries: [engineering, platform] })

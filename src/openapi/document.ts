@@ -18,7 +18,7 @@ export function toDocument(routes: readonly Route[]): JsonObject {
   nameEnums(paths, components)
   return {
     openapi: '3.1.0',
-    info: { title: 'Gatewright', version: manifest.version, description, license },
+    info: { title: 'Gatewright', version: manifest.version, description, license: { name: 'MIT', identifier: 'MIT' } },
     paths,
     servers: [{ url: basePath || '/', description: 'This installation.' }],
     security: [{ bearer: [] }],
@@ -32,8 +32,6 @@ export function toDocument(routes: readonly Route[]): JsonObject {
     tags: tags.filter(({ name }) => JSON.stringify(paths).includes(`"tags":["${name}"]`)),
   }
 }
-
-const license = { name: 'MIT', identifier: 'MIT' }
 
 const securitySchemes = {
   bearer: {

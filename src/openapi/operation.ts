@@ -143,25 +143,19 @@ function bodiesOf(schema: JsonObject, mediaTypes: readonly string[], { examples,
 
 /** Sentences for the description of an operation: the callers who may call it. */
 function sentencesOf(permission: Access, alsoNeeds: readonly Need[]): string {
-  const sentence = sentenceOf(permission)
+  const sentence = callers[String(permission)] ?? `Needs the permission ${oneOf(permission)}.`
   if (alsoNeeds.length === 0) return sentence
   const lines = alsoNeeds.map(({ permission, when }) => `- ${oneOf(permission)}: ${when}`)
   return `${sentence} Some requests need more:\n\n${lines.join('\n')}`
 }
 
-function sentenceOf(permission: Access): string {
-  switch (permission) {
-    case 'anyone':
-      return 'Anyone may call it, without an access token.'
-    case 'authenticated':
-      return 'Any authenticated user may call it.'
-    case 'superuser':
-      return 'Only superusers may call it.'
-  }
-  return `Needs the permission ${oneOf(permission)}.`
+const callers: Readonly<Record<string, string>> = {
+  anyone: 'Anyone may call it, without an access token.',
+  authenticated: 'Any authenticated user may call it.',
+  superuser: 'Only superusers may call it.',
 }
 
-const oneOf = (permission: Need['permission']): string =>
+const oneOf = (permission: Access): string =>
   [permission]
     .flat()
     .map((name) => `\`${name}\``)

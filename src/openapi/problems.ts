@@ -78,9 +78,7 @@ export const texts: Readonly<Record<ProblemCode, readonly [when: string, example
 }
 
 const codesOf = (status: number) =>
-  Object.keys(catalogue)
-    .filter((code): code is ProblemCode => catalogue[code as ProblemCode] === status)
-    .sort()
+  (Object.keys(catalogue) as ProblemCode[]).filter((code) => catalogue[code] === status).sort()
 
 function bodySchema(status: number): z.ZodType {
   const code = z.enum(codesOf(status))
@@ -106,11 +104,11 @@ function bodySchema(status: number): z.ZodType {
             'Messages by parameter, header or field. Nested objects are nested; items of a list are keyed by their index.',
         })
     default:
-      return z.looseObject({ detail: z.string(), code, ...(hasEntries.includes(status) && ofEntries) }).meta({ id })
+      return z
+        .looseObject({ detail: z.string(), code, ...([403, 409, 412].includes(status) && ofEntries) })
+        .meta({ id })
   }
 }
-
-const hasEntries = [403, 409, 412]
 
 const errorDetail = z
   .object({

@@ -81,6 +81,5 @@ function schemaOf({ targets }: Registry, { owner }: Model, field: Field, use: Us
     secret && 'Stored encrypted. Answers mask it.',
   ].filter((note) => typeof note === 'string')
   const note = { ...(notes.length > 0 && { description: notes.join(' ') }), ...(secret && { writeOnly: true }) }
-  if (isNew && required && name !== owner) return schema.meta(note)
-  return schema.optional().meta(note)
+  return (isNew && required && name !== owner ? schema : schema.optional()).meta(note)
 }

@@ -16,9 +16,7 @@ const actorRow = z.object({
 })
 const sessionRow = actorRow.extend({ tokenPk: z.guid(), ceiling: z.array(z.string()).nullable() })
 
-export type ActorRow = z.output<typeof actorRow>
-
-const toActor = (row: ActorRow | undefined): Actor | null =>
+const toActor = (row: z.output<typeof actorRow> | undefined): Actor | null =>
   row === undefined
     ? null
     : { pk: row.pk, username: row.username, isSuperuser: row.superuser, permissions: new Set(row.permissions) }
@@ -27,10 +25,7 @@ const toActor = (row: ActorRow | undefined): Actor | null =>
 const limited = (actor: Actor, ceiling: ReadonlySet<string> | undefined): Actor =>
   ceiling === undefined
     ? actor
-    : {
-        ...within(actor, new Set([...ceiling].filter((right) => !isOfStack(right)))),
-        ceiling,
-      }
+    : { ...within(actor, new Set([...ceiling].filter((right) => !isOfStack(right)))), ceiling }
 
 const within = (actor: Actor, rights: ReadonlySet<string>): Actor => ({
   ...actor,
@@ -92,7 +87,7 @@ const byToken = (condition: string) => `SELECT t.pk AS "tokenPk", t.ceiling, u.p
 
 const [byHash, byTokenPk] = [byToken('t.key_hash = $1'), byToken('t.pk = $1::uuid')]
 
-/** An active user, as the columns of an `ActorRow`. @param value the column's value, in SQL */
+/** An active user, as the columns of an `actorRow`. @param value the column's value, in SQL */
 const activeUser = (column: 'pk' | 'username', value: string): string =>
   `SELECT u.pk, u.username, rights.* FROM users u, LATERAL (${rightsOfUser('u.pk')}) rights
   WHERE u.${column} = ${value} AND u.is_active`

@@ -212,9 +212,7 @@ const text = `WITH RECURSIVE
 SELECT u.username, g.gained, s.total, s.digest
 FROM first f JOIN gained g USING (kind) JOIN users u ON u.pk = f.user_pk, summed s ORDER BY u.username`
 
-type Sides = { readonly before: readonly object[]; readonly after: readonly object[] }
-
-const sides = ({ before, after }: Sides): string =>
+const sides = (before: readonly object[], after: readonly object[]): string =>
   JSON.stringify([
     ...before.map((state) => ({ side: 'before', ...state })),
     ...after.map((state) => ({ side: 'after', ...state })),
@@ -232,8 +230,8 @@ export const gainStatement = (
 ): Statement => ({
   text,
   values: [
-    sides({ before: before.groups, after: after.groups }),
-    sides({ before: before.roles, after: after.roles }),
+    sides(before.groups, after.groups),
+    sides(before.roles, after.roles),
     joined.map(({ group }) => group),
     joined.map(({ user }) => user),
     left.map(({ group }) => group),

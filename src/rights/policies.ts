@@ -14,11 +14,9 @@ export type RightsChange = {
   readonly after: Values
   readonly pk: string | number | undefined
   readonly caller: {
-    readonly pk: number | null
+    /** The caller's key; null while impersonating, or with a token that another user made: it may not carry all rights of its user. */
+    readonly self: number | null
     readonly isSuperuser: boolean
-    readonly isImpersonating: boolean
-    /** Whether the caller sent a token that another user made, which may not carry all rights of its user. */
-    readonly isLimited: boolean
     /** Whether the row is the token of the request, or no more than that. */
     readonly renews: boolean
     /** The stacks to which the token of the request is bound; null: to none. */
@@ -227,8 +225,7 @@ const grantingFields = ['intent', 'expires', 'expiring', 'managed'] as const
 
 /** Refuses `managed`: documents find rows by it, and migrations may overwrite such rows. */
 function refuseManaged(change: RightsChange, instead: Report): void {
-  if (!setsManaged(change)) return
-  instead(['managed'], 'not_permitted', 'Only a superuser may set this field.')
+  if (setsManaged(change)) instead(['managed'], 'not_permitted', 'Only a superuser may set this field.')
 }
 
 const setsManaged = (change: RightsChange): boolean =>
@@ -241,8 +238,8 @@ const endOf = ({ expires, expiring }: Values): number =>
   expiring === true && typeof expires === 'string' ? Date.parse(expires) : Number.POSITIVE_INFINITY
 
 /** Whether all these users are the caller, authenticated in full. */
-const isSelf = ({ pk, isImpersonating, isLimited }: RightsChange['caller'], users: readonly number[]): boolean =>
-  !isImpersonating && !isLimited && users.every((user) => user === pk)
+const isSelf = ({ self }: RightsChange['caller'], users: readonly number[]): boolean =>
+  users.every((user) => user === self)
 
 /** The policy of tokens. A token keeps its user. */
 const tokenOwner = ({ before, after }: RightsChange): number[] => numbers((before ?? after).user)

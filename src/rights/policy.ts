@@ -92,10 +92,8 @@ function toChange(engine: Engine, actor: Actor, effect: Effect): RightsChange | 
     after: action === 'delete' ? {} : values,
     pk: row?.pk,
     caller: {
-      pk: actor.pk,
+      self: selfOf(actor, actor.ceiling === undefined || actor.renews === true),
       isSuperuser: isSuperuser(actor),
-      isImpersonating: actor.impersonator !== undefined,
-      isLimited: (actor.ceiling !== undefined && actor.renews !== true) || isOfOthers(actor),
       renews: actor.renews === true,
       stacks: stacksOf(actor),
     },
@@ -130,9 +128,11 @@ function holdingsOf(actor: Actor, facts: RightsFacts): Holdings {
 /**
  * The user who is authenticated in full; null for a caller who impersonates, whose token has a ceiling, or who applies the
  * document of another user.
+ *
+ * @param isFull whether the token counts as one without a ceiling
  */
-const selfOf = (actor: Actor): number | null =>
-  actor.impersonator === undefined && actor.ceiling === undefined && !isOfOthers(actor) ? actor.pk : null
+const selfOf = (actor: Actor, isFull = actor.ceiling === undefined): number | null =>
+  actor.impersonator === undefined && isFull && !isOfOthers(actor) ? actor.pk : null
 
 /** The creator of the rows that the actor writes. An actor who impersonates holds only the rights that both users hold. */
 export function creatorOf(actor: Actor): Creator {

@@ -8,7 +8,7 @@ import { clusterFolder, clusterLocation, may, serverAccount } from './embedded/a
 import { findBinaries } from './embedded/binaries.ts'
 import { hasCluster, makeCluster } from './embedded/cluster.ts'
 import { stopOrphanedServer } from './embedded/orphaned-server.ts'
-import { type RunningServer, startPostgres } from './embedded/server.ts'
+import { startPostgres } from './embedded/server.ts'
 
 /** The PostgreSQL of this installation, with the programs that npm brings. */
 export type Embedded = {
@@ -51,7 +51,10 @@ export async function startEmbedded(dataDir: string, report: Report): Promise<Em
   const server = await report('Starting PostgreSQL', async () => {
     await stopOrphanedServer(folder)
     const started = await startPostgres({ folder, account, binaries, password }, join(dataDir, 'postgres.log'))
-    await makeDatabase(started)
+    await inSession({ connectionString: started.url('postgres') }, async (client) => {
+      const { rowCount } = await client.query('SELECT 1 FROM pg_database WHERE datname = $1', [database])
+      if (rowCount === 0) await client.query(`CREATE DATABASE ${database}`)
+    })
     return started
   })
   return { url: server.url(database), folder, ended: server.ended, stop: server.stop }
@@ -65,9 +68,3 @@ function readPassword(dataDir: string, clusterExists: boolean): string {
     `${file} is missing: without it the database beside it does not open. Put it back from a backup.`,
   )
 }
-
-const makeDatabase = (server: RunningServer): Promise<void> =>
-  inSession({ connectionString: server.url('postgres') }, async (client) => {
-    const { rowCount } = await client.query('SELECT 1 FROM pg_database WHERE datname = $1', [database])
-    if (rowCount === 0) await client.query(`CREATE DATABASE ${database}`)
-  })

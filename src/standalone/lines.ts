@@ -1,4 +1,5 @@
 import { prettyFactory } from 'pino-pretty'
+import { attempt } from '../attempt.ts'
 import { shown } from '../cli/output.ts'
 import type { SubmissionFields } from '../log.ts'
 
@@ -21,18 +22,9 @@ const pretty = prettyFactory({
 
 /** @returns null for a line that is not printed here; a text that is no log line stays as it is */
 export function readable(line: string): string | null {
-  const logged = read(line)
+  const logged: Line | undefined = line.startsWith('{"level":') ? attempt(() => JSON.parse(line)) : undefined
   if (logged === undefined) return line
   return isShown(logged) ? pretty(logged).trimEnd() : null
-}
-
-function read(line: string): Line | undefined {
-  if (!line.startsWith('{"level":')) return undefined
-  try {
-    return JSON.parse(line)
-  } catch {
-    return undefined
-  }
 }
 
 /**

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Config, choosesLogLevel, environmentFor, minLengths, readConfig } from '../config.ts'
 import { migrate } from '../db/migrate.ts'
-import { type Logins, letSeeSessions, prepareLogins, withLogin } from '../db/roles.ts'
+import { letSeeSessions, prepareLogins, withLogin } from '../db/roles.ts'
 import { checkPorts, portError } from '../http/port.ts'
 import { prepareDatabase } from '../prepare.ts'
 import { readOrCreateSecret } from '../secret-file.ts'
@@ -108,13 +108,8 @@ function print(line: string | null): void {
 
 type Database = { readonly databaseUrl: string; readonly secretKey: string; readonly location: string }
 
-async function openDatabase({
-  dataDir,
-  databaseUrl,
-  directDatabaseUrl,
-  secretKey,
-  redisUrl,
-}: Config): Promise<Database> {
+async function openDatabase(config: Config): Promise<Database> {
+  const { dataDir, databaseUrl, directDatabaseUrl, secretKey, redisUrl } = config
   if (databaseUrl !== null && secretKey !== null) {
     await report('Applying migrations', () => migrate(directDatabaseUrl ?? databaseUrl))
     return { databaseUrl, secretKey, location: 'your PostgreSQL (DATABASE_URL)' }
@@ -129,19 +124,15 @@ async function openDatabase({
   void postgres.ended.then(() =>
     fail(new StartError(`PostgreSQL has ended; ${join(dataDir, 'postgres.log')} says why.`)),
   )
-  const { owner, service } = newLogins()
+  // Passwords live as long as this process: no file holds them.
+  const login = (user: string) => ({ user, password: randomBytes(24).toString('base64url') })
+  const [owner, service] = [login('gatewright_owner'), login('gatewright_service')]
   await report('Applying migrations', async () => {
     await prepareLogins(postgres.url, { owner, service })
     await letSeeSessions(postgres.url, service.user)
     await prepareDatabase({ ownerUrl: withLogin(postgres.url, owner), service, withQueue: redisUrl === null })
   })
   return { databaseUrl: withLogin(postgres.url, service), secretKey: key, location: postgres.folder }
-}
-
-/** Makes logins. Their passwords live as long as this process: no file holds them. */
-function newLogins(): Logins {
-  const login = (user: string) => ({ user, password: randomBytes(24).toString('base64url') })
-  return { owner: login('gatewright_owner'), service: login('gatewright_service') }
 }
 
 /** Whether a file holds text. After the first start, the token file is a note for the operator, who may have emptied it. */

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { ifInTime } from '../../db/in-time.ts'
 import { requireAccess } from '../../http/access.ts'
 import type { Api } from '../../http/api.ts'
 import { type Html, html } from '../../http/html.ts'
@@ -10,13 +11,12 @@ import { type Actor, allows } from '../../permissions.ts'
 import { compareAll } from '../../runs/outside.ts'
 import { hadSlug, type LastChange, readLastChanges } from '../../views/history.ts'
 import { applicationPath, applicationsPath, withQuery } from '../addresses.ts'
-import { filters, sentText } from '../filter-fields.ts'
+import { filters, sentText, termsOf, wordsBy } from '../filter-fields.ts'
 import { pageRoute, sendPage } from '../frame.ts'
-import { ifInTime } from '../late.ts'
 import type { Sources } from '../sources.ts'
 import { moves, table } from '../table.ts'
 import { count, mark, nameText, notKnown, number, shortTime, time, titleText, whole } from '../words.ts'
-import { mostCounted, openApplications, ownerLink, providerText, stateText, stateWords, teamTable } from './states.ts'
+import { mostCounted, openApplications, ownerLink, providerText, stateText, teamTable } from './states.ts'
 
 /** /admin/applications/: the applications with their states and owners. */
 
@@ -31,11 +31,10 @@ type Question = z.output<typeof listQuery>
 const fields = {
   text: { label: 'Words of name, slug or group' },
   owner: { label: 'Owner' },
-  state: { label: 'State', words: { '': 'any', ...stateWords } },
+  state: { label: 'State', words: { '': 'any', ...wordsBy(states) } },
 }
 
 const rowsOfPage = 50
-const mostWords = 8
 
 export function applicationsPage(app: Api, sources: Sources): void {
   const { db, registry, runs } = sources
@@ -65,7 +64,7 @@ ${teams?.[0] !== undefined && teamTable([teams[0]])}
 
   /** States and changes are null when they could not be read in time. */
   async function readPage({ text, owner, state, page }: Question, actor: Actor) {
-    const terms = text?.split(/\s+/u).slice(0, mostWords) ?? []
+    const terms = text === null ? [] : termsOf(text)
     const sent = { owner: owner ?? undefined, state: state === '' ? undefined : state }
     const found = await read(actor, { sent, terms, page, size: rowsOfPage })
     const [pks, slugs] = [found.rows.map(({ pk }) => pk), found.rows.map(({ slug }) => slug)]

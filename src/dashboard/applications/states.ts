@@ -10,7 +10,7 @@ import { readUidOf } from '../../views/uid.ts'
 import { applicationsPath, runPagePath, runsPath, withQuery } from '../addresses.ts'
 import type { Sources } from '../sources.ts'
 import { type TableRow, table } from '../table.ts'
-import { looks, mark, nameText, number, sentenceText, shortTime, type Tone } from '../words.ts'
+import { looks, mark, nameText, number, sentenceText, shortTime, type Tone, wordsOf } from '../words.ts'
 
 /** Applications as their list and their own pages have them: their states, and the teams that own them. */
 
@@ -31,13 +31,6 @@ export function openApplications({ db, registry }: Sources) {
   }
 }
 
-export const stateWords: Readonly<Record<State, string>> = {
-  applied: 'applied',
-  failing: 'failing',
-  waiting: 'waiting',
-  changed_outside: 'changed outside',
-}
-
 const looksOf: Readonly<Record<State, Tone>> = {
   applied: 'good',
   failing: 'bad',
@@ -49,7 +42,7 @@ const looksOf: Readonly<Record<State, Tone>> = {
 export function stateText(of: ApplicationState | undefined): Html {
   if (of === undefined) return mark('open', 'not known')
   const { state, failing_since: since, failing_run: run, reason, outside } = of
-  const word = mark(looksOf[state], stateWords[state])
+  const word = mark(looksOf[state], wordsOf(state))
   if (state === 'changed_outside') return html`${word} (${sentenceText(outside.join(', '))})`
   if (state !== 'failing' || since === null) return word
   const cause = sentenceText(reason ?? 'its run is no longer kept')

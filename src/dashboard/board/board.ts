@@ -2,14 +2,7 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { createBullBoard } from '@bull-board/api'
 import { BullMQAdapter } from '@bull-board/api/bullMQAdapter'
-import type {
-  AppControllerRoute,
-  AppViewRoute,
-  BullBoardQueues,
-  IServerAdapter,
-  JobStatus,
-  UIConfig,
-} from '@bull-board/api/typings/app'
+import type * as bullBoard from '@bull-board/api/typings/app'
 import type { Job, Queue } from 'bullmq'
 import { html } from '../../http/html.ts'
 import { hashSource } from '../../http/page.ts'
@@ -34,7 +27,7 @@ const listStyle =
 
 export const boardPolicy = pagePolicy(hashSource(listStyle))
 
-export const uiConfig: UIConfig = {
+export const uiConfig: bullBoard.UIConfig = {
   boardTitle: 'Gatewright queues',
   favIcon: { default: iconPath, alternative: iconPath },
   // Operators have no use for the board's documentation, or for the version and memory of Redis.
@@ -49,7 +42,7 @@ type ReadCauses = (runs: readonly string[]) => Promise<ReadonlyMap<string, strin
  * The queue as the board shows it: one job a run, that of its newest attempt, and without actions, because the board offers ones that
  * make no sense here (docs/adr/0033-a-job-ends-with-its-run.md). Each job links to the page of its run.
  */
-export function queuesOf(queue: ApplyQueue, pause: Pause | null, causesOf: ReadCauses): BullBoardQueues {
+export function queuesOf(queue: ApplyQueue, pause: Pause | null, causesOf: ReadCauses): bullBoard.BullBoardQueues {
   const description =
     pause === null ? 'One job a run. It shows the outcome of its run.' : sentence(describePause(pause))
   const externalJobUrl = ({ data }: { data: unknown }) => {
@@ -84,7 +77,7 @@ class Adapter extends BullMQAdapter {
   }
 
   /** Ids begin with the time of their run: those of several states are in its order. */
-  override async getJobs(statuses: JobStatus[], start = 0, end = mostJobs) {
+  override async getJobs(statuses: bullBoard.JobStatus[], start = 0, end = mostJobs) {
     const shown = await this.#shown()
     const ids = statuses.flatMap((status) => shown.get(status) ?? [])
     const page = (statuses.length > 1 ? ids.toSorted().reverse() : ids).slice(start, end + 1)
@@ -131,16 +124,16 @@ const served: ReadonlySet<string> = new Set([
   '/api/job-schedulers',
 ])
 
-export const isServed = ({ method, route }: AppControllerRoute): boolean =>
+export const isServed = ({ method, route }: bullBoard.AppControllerRoute): boolean =>
   [method].flat().every((each) => each === 'get') && [route].flat().every((path) => served.has(path))
 
 /** The routes of Bull Board, below the board's path. `pages`: all answer the same page, whose script shows the right view. */
-export type Board = { readonly routes: readonly AppControllerRoute[]; readonly pages: AppViewRoute }
+export type Board = { readonly routes: readonly bullBoard.AppControllerRoute[]; readonly pages: bullBoard.AppViewRoute }
 
 /** Opens the board. It passes its routes to an adapter for the web server; this one only keeps them. */
 export function openBoard(): Board {
-  const kept: { routes?: AppControllerRoute[]; pages?: AppViewRoute } = {}
-  const adapter: IServerAdapter = {
+  const kept: { routes?: bullBoard.AppControllerRoute[]; pages?: bullBoard.AppViewRoute } = {}
+  const adapter: bullBoard.IServerAdapter = {
     setApiRoutes: (routes) => Object.assign(kept, { routes }) && adapter,
     setEntryRoute: (pages) => Object.assign(kept, { pages }) && adapter,
     setQueues: () => adapter,

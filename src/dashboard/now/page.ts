@@ -1,6 +1,4 @@
 import { type Html, type HtmlValue, html } from '../../http/html.ts'
-import type { OwnerStates } from '../../lists/owner-states.ts'
-import type { RunRow } from '../../lists/run-rows.ts'
 import { type Actor, allows } from '../../permissions.ts'
 import { type Blocker, notGiven, workerText } from '../../runs/at-work.ts'
 import { type Expiring, expiresWithinDays } from '../../views/expiries.ts'
@@ -27,26 +25,20 @@ ${parts(now)}
 <div class="columns">
 <div>
 <section><h2>Waiting and running</h2>${queue(now)}</section>
-${now.teams !== undefined && html`<section><h2>Teams</h2>${teams(now.teams)}</section>`}
+${now.teams !== undefined && html`<section><h2>Teams</h2>${listed(now.teams, 'There is no application yet.', (all) => teamTable(all, mostRows))}</section>`}
 </div>
 <section><h2>Needs attention</h2>${attention(now)}</section>
 </div>
 <section><h2>Outcomes of the last hour</h2>${now.figures === null ? notKnown('The runs of the last hour could not be counted in time.') : plot(now.figures)}</section>
-<section><h2>The last ten runs</h2>${newest(now)}</section>
-${mayPause(now, actor) && html`<p class="choice"><a class="button" href="${actPath('pause')}">Pause the queue</a></p>`}`,
+<section><h2>The last ten runs</h2>${listed(now.newest, 'There is no run yet.', (all) => html`${runTable('The last ten runs', all, now.at)}<p><a href="${runsPath}">All runs</a></p>`)}</section>
+${allows(actor, 'manage_queue') && (now.pause === null || now.pause === 'none') && html`<p class="choice"><a class="button" href="${actPath('pause')}">Pause the queue</a></p>`}`,
 })
-
-const mayPause = ({ pause }: Now, actor: Actor): boolean =>
-  allows(actor, 'manage_queue') && (pause === null || pause === 'none')
 
 /** A part of the page, unless it could not be read. @param none what there is to say of an empty one */
 function listed<Each>(found: readonly Each[] | null, none: HtmlValue, show: (found: readonly Each[]) => Html): Html {
   if (found === null) return notKnown()
   return found.length > 0 ? show(found) : html`<p>${none}</p>`
 }
-
-const teams = (found: readonly OwnerStates[] | null): Html =>
-  listed(found, 'There is no application yet.', (all) => teamTable(all, mostRows))
 
 const mostRows = 20
 
@@ -73,14 +65,15 @@ const running = (atWork: NonNullable<Now['atWork']>): Html =>
         worker === null
           ? html`<span title="It is tried again soon.">none</span>`
           : html`<span title="${workerText(worker)}">process ${String(worker.pid)}</span>`,
-        blocker !== null ? blockerText(blocker) : worker === null ? betweenAttempts(run) : 'no lock',
+        blocker !== null
+          ? blockerText(blocker)
+          : worker === null
+            ? html`${mark('warn', 'blocked')}: ${sentenceText(run.cause ?? notGiven)}`
+            : 'no lock',
       ],
     })),
     mostRows,
   )
-
-const betweenAttempts = ({ cause }: RunRow): Html =>
-  html`${mark('warn', 'blocked')}: ${sentenceText(cause ?? notGiven)}`
 
 function blockerText({ pid, run, program, state, openS, statement }: Blocker): Html {
   const who = html`process ${String(pid)}${program !== '' && ` (${nameText(program)})`}`
@@ -143,10 +136,3 @@ function expiring(what: string, found: readonly Expiring[] | null): Html {
     mostRows,
   )
 }
-
-const newest = ({ newest: rows, at }: Now): Html =>
-  listed(
-    rows,
-    'There is no run yet.',
-    (all) => html`${runTable('The last ten runs', all, at)}<p><a href="${runsPath}">All runs</a></p>`,
-  )

@@ -82,12 +82,8 @@ async function together<Asked extends object>(asked: Asked): Promise<{ [Name in 
 /** The longest at work first. @returns `ageMs`: since the first attempt */
 async function readWork(db: Db, runs: RunList, actor: Actor, working: Promise<AtWork[]>) {
   const found = await working
-  const rows = await readRunRows(
-    db,
-    runs,
-    actor,
-    found.map(({ id }) => id),
-  )
+  const ids = found.map(({ id }) => id)
+  const rows = await readRunRows(db, runs, actor, ids)
   const byId = new Map(rows.map((row) => [row.id, row]))
   const all = found.flatMap((each) => {
     const run = byId.get(each.id)

@@ -8,11 +8,11 @@ import { findPage } from '../../lists/list.ts'
 import { type Actor, allows } from '../../permissions.ts'
 import { type AuditEntry, readAuditEntries } from '../../views/audit.ts'
 import { auditPath, runPagePath } from '../addresses.ts'
-import { filters, sentKey, sentText, turns } from '../filter-fields.ts'
+import { filters, sentKey, sentText, turns, wordsBy } from '../filter-fields.ts'
 import { pageRoute, sendPage } from '../frame.ts'
 import type { Sources } from '../sources.ts'
 import { type TableRow, table } from '../table.ts'
-import { named, namesOf, nameText, notKnown, sentenceText, shortId, shortTime } from '../words.ts'
+import { named, namesOf, nameText, notKnown, sentenceText, shortId, shortTime, wordsOf } from '../words.ts'
 
 /** /admin/audit/: actions with their users. */
 
@@ -101,15 +101,9 @@ const actions = [
   ...['cancel_run', 'pause_queue', 'resume_queue', 'forget_secrets', 'forget_member', 'bootstrap'],
 ] as const
 
-/** The words of an action: `pause_queue` -> `pause queue`. */
-const wordsOf = (action: string): string => action.replaceAll('_', ' ')
-
 const fields = {
   period: { label: 'Period', words: spanWords },
-  action: {
-    label: 'Action',
-    words: { '': 'any', ...Object.fromEntries(actions.map((each) => [each, wordsOf(each)])) },
-  },
+  action: { label: 'Action', words: { '': 'any', ...wordsBy(actions) } },
   object: { label: 'Object', hint: 'group:platform' },
   who: { label: 'Who' },
   id: { label: 'Run or request' },

@@ -13,7 +13,7 @@ import {
   refusalsOfSecond,
 } from '../../views/refusal.ts'
 import { refusalsPath } from '../addresses.ts'
-import { filters, sentKey, sentText, turns } from '../filter-fields.ts'
+import { filters, sentKey, sentText, turns, wordsBy } from '../filter-fields.ts'
 import { pageRoute, sendPage } from '../frame.ts'
 import { byFrequency } from '../runs/tables.ts'
 import type { Sources } from '../sources.ts'
@@ -46,7 +46,7 @@ ${found === null ? notKnown() : contentOf(query, found)}`
 }
 
 const fields = {
-  kind: { label: 'Kind', words: { '': 'any', ...Object.fromEntries(refusalKinds.map((each) => [each, each])) } },
+  kind: { label: 'Kind', words: { '': 'any', ...wordsBy(refusalKinds) } },
   who: { label: 'Who' },
   id: { label: 'Request' },
 }

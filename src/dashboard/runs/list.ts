@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { ifInTime } from '../../db/in-time.ts'
 import type { Api } from '../../http/api.ts'
 import { type Html, html } from '../../http/html.ts'
 import { pageParameters } from '../../lists/page.ts'
@@ -8,9 +9,8 @@ import { findRuns, mostCounted, outcomesAsked, type Span, spans } from '../../li
 import { storable } from '../../models/syntax.ts'
 import { type Actor, allows } from '../../permissions.ts'
 import { runsPath, withQuery } from '../addresses.ts'
-import { type FilterField, filters, turns } from '../filter-fields.ts'
+import { type FilterField, filters, turns, wordsBy } from '../filter-fields.ts'
 import { pageRoute, sendPage } from '../frame.ts'
-import { ifInTime } from '../late.ts'
 import type { Sources } from '../sources.ts'
 import { count, notKnown, number } from '../words.ts'
 import { groupByCause, groupTable, runTable } from './tables.ts'
@@ -137,11 +137,10 @@ ${turns(runsPath, sent, last && `${Date.parse(last.created_at)}.${last.id}`)}`
 const byCause = html`<input type="hidden" name="group" value="cause">`
 
 const outcomeWords = { unknown: 'unknown yet', attention: 'failed or not taken' }
-const outcomesByWord = Object.fromEntries(outcomesAsked.map((each) => [each, each]))
 
 const fields: Readonly<Partial<Record<Field, FilterField>>> = {
   period: { label: 'Period', words: periodWords },
-  outcome: { label: 'Outcome', words: { '': 'any', ...outcomesByWord, ...outcomeWords } },
+  outcome: { label: 'Outcome', words: { '': 'any', ...wordsBy(outcomesAsked), ...outcomeWords } },
   object: { label: 'Object', hint: 'application:shop' },
   who: { label: 'Who' },
   owner: { label: 'Owner' },

@@ -1,8 +1,6 @@
 import { z } from 'zod'
-import { filledLine, oneOf, reference, references, secret } from '../fields.ts'
+import { deleteAction, filledLine, reference, references, secret } from '../fields.ts'
 import { defineProvider } from '../provider.ts'
-
-const deleteAction = () => oneOf(['do_nothing', 'delete', 'suspend'], 'DeleteAction').default('delete')
 
 export default defineProvider({
   kind: 'directory_sync_b',

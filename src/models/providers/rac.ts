@@ -1,7 +1,6 @@
 import { z } from 'zod'
-import { secretObject, text } from '../fields.ts'
+import { secretObject, validity } from '../fields.ts'
 import { defineProvider } from '../provider.ts'
-import { duration } from '../syntax.ts'
 
 export default defineProvider({
   kind: 'rac',
@@ -9,7 +8,7 @@ export default defineProvider({
   settings: z.object({
     // Settings of connections, which may hold credentials such as a password.
     settings: secretObject().default({}),
-    connection_expiry: text(duration, 255).default('hours=8'),
+    connection_expiry: validity('hours=8'),
     delete_token_on_disconnect: z.boolean().default(false),
   }),
 })

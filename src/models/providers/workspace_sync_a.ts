@@ -1,13 +1,11 @@
 import { z } from 'zod'
-import { filledLine, oneOf, reference, references, secretObject, text, unordered } from '../fields.ts'
+import { deleteAction, filledLine, reference, references, secretObject, text, unordered } from '../fields.ts'
 import { defineProvider } from '../provider.ts'
 import { domain, email } from '../syntax.ts'
 
 const scopes = ['user', 'group', 'group.member', 'domain.readonly'].map(
   (scope) => `https://www.googleapis.com/auth/admin.directory.${scope}`,
 )
-
-const deleteAction = () => oneOf(['do_nothing', 'delete', 'suspend'], 'DeleteAction').default('delete')
 
 export default defineProvider({
   kind: 'workspace_sync_a',

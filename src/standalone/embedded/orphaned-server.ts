@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { attempt } from '../../attempt.ts'
 import { reasonOf, StartError } from '../../start-error.ts'
 
 /**
@@ -69,13 +70,7 @@ async function hasEnded(pid: number, withinMs: number): Promise<boolean> {
 
 /** The command line of a process; null when there is none, or it is a zombie. */
 function commandOf(pid: number): string | null {
-  if (process.platform === 'linux') {
-    try {
-      return readFileSync(`/proc/${pid}/cmdline`, 'utf8') || null
-    } catch {
-      return null
-    }
-  }
+  if (process.platform === 'linux') return attempt(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8')) || null
   const { stdout } = spawnSync('ps', ['-o', 'args=', '-p', String(pid)], { encoding: 'utf8' })
   return stdout?.trim() || null
 }
