@@ -124,3 +124,8 @@ export function databaseProblem(error: unknown): unknown {
   if (!isConnectionLost(error)) return error
   return new Problem('unavailable', 'The database is away. Try again shortly.', { retryAfterS: 1, cause: error })
 }
+
+/** Takes the error of an answer. @throws the {@link databaseProblem} that it is */
+export function throwProblem(error: unknown): never {
+  throw databaseProblem(error)
+}

@@ -4,7 +4,7 @@ import type pg from 'pg'
 import { z } from 'zod'
 import { retrying } from './backoff.ts'
 import type { Db } from './client.ts'
-import { failureCode } from './errors.ts'
+import { failureCode, isLockTimeout } from './errors.ts'
 import { locks } from './locks.ts'
 import {
   isOutside,
@@ -248,7 +248,6 @@ async function createHistory(client: pg.Client): Promise<void> {
  */
 const lockTimeoutMs = 500
 const lockTries = 120
-const lockNotAvailable = '55P03'
 
 async function apply(client: pg.Client, name: string, script: string): Promise<void> {
   try {
@@ -257,7 +256,7 @@ async function apply(client: pg.Client, name: string, script: string): Promise<v
       await retrying(() => applyInside(client, name, script), {
         max: lockTries,
         stepMs: lockTimeoutMs,
-        canRetry: (error) => failureCode(error) === lockNotAvailable,
+        canRetry: isLockTimeout,
         pause: () => delay(lockTimeoutMs),
       })
   } catch (error) {

@@ -2,7 +2,7 @@ import type pg from 'pg'
 import type { z } from 'zod'
 import { CommitUnknown } from './client.ts'
 import { type EngineTransaction, engineTx } from './engine-tx.ts'
-import { databaseProblem, isConnectionLost } from './errors.ts'
+import { databaseProblem, isConnectionLost, throwProblem } from './errors.ts'
 import { checked, type Statement, statementName } from './raw.ts'
 
 /**
@@ -12,9 +12,7 @@ import { checked, type Statement, statementName } from './raw.ts'
 export const pipelinedTransaction =
   (pool: pg.Pool): EngineTransaction =>
   async (work, behind) => {
-    const client = await pool.connect().catch((error: unknown) => {
-      throw databaseProblem(error)
-    })
+    const client = await pool.connect().catch(throwProblem)
     let broken: Error | undefined
     const onError = (error: Error) => {
       broken = error

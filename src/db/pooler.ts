@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { uuid7 } from '../ids.ts'
 import type { Logger } from '../log.ts'
 import { StartError, sentence } from '../start-error.ts'
-import { databaseProblem, failureCode } from './errors.ts'
+import { databaseProblem, failureCode, throwProblem } from './errors.ts'
 import { inSession } from './session.ts'
 
 /** A pooler in transaction mode, such as PgBouncer, between this process and PostgreSQL. */
@@ -76,9 +76,7 @@ export async function findPooler(urls: DatabaseUrls, log: Pick<Logger, 'warn'>):
     throw new StartError(sentence(problem, 'The database of DIRECT_DATABASE_URL'), { cause: error })
   })
   if (urls.directDatabaseUrl === null) return null
-  const pooled = await lookThrough(urls.databaseUrl).catch((error: unknown) => {
-    throw databaseProblem(error)
-  })
+  const pooled = await lookThrough(urls.databaseUrl).catch(throwProblem)
   if (pooled.place !== direct)
     throw new StartError('DATABASE_URL and DIRECT_DATABASE_URL lead to different databases: both must be the same one.')
   if (!pooled.keepsNames) log.warn(slow)

@@ -43,10 +43,10 @@ export function registerProcess(db: Db, table: ProcessTable, format: number, loa
     })
 
   // A heartbeat fails while the database is away; the next ones follow when it is back.
-  const rounds = repeat(async () => {
-    await inTime(say()).catch(() => {})
-    return seenEveryMs
-  })
+  const rounds = repeat(
+    () => inTime(say()).then(() => seenEveryMs),
+    () => seenEveryMs,
+  )
   return {
     stop: async () => {
       await rounds.stop()

@@ -3,14 +3,26 @@ import { setTimeout } from 'node:timers/promises'
 /**
  * Repeats a round at once and then again and again, until it is stopped.
  *
- * @param round returns how many milliseconds to wait for the next one; must not throw
+ * @param round returns how many milliseconds to wait for the next one
+ * @param failed does the same for a round that failed; `again`: so did the one before
  * @returns `stop`, which ends the wait, and waits for a round that has begun
  */
-export function repeat(round: () => Promise<number>): { stop(): Promise<void> } {
+export function repeat(
+  round: () => Promise<number>,
+  failed: (error: unknown, again: boolean) => number,
+): { stop(): Promise<void> } {
   const stopping = new AbortController()
   const loop = (async () => {
+    let again = false
     while (!stopping.signal.aborted) {
-      const waitMs = await round()
+      let waitMs: number
+      try {
+        waitMs = await round()
+        again = false
+      } catch (error) {
+        waitMs = failed(error, again)
+        again = true
+      }
       await setTimeout(waitMs, undefined, { signal: stopping.signal }).catch(() => {})
     }
   })()

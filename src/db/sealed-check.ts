@@ -1,6 +1,6 @@
 import { StartError } from '../start-error.ts'
 import type { Db } from './client.ts'
-import { databaseProblem } from './errors.ts'
+import { throwProblem } from './errors.ts'
 import type { Keyring, SealedPlace } from './seal.ts'
 
 /**
@@ -32,9 +32,7 @@ export async function judgeSecretKey(db: Db, keyring: Keyring): Promise<string |
 
 /** Refuses to start under another SECRET_KEY. @throws {StartError} */
 export async function requireSecretKey(db: Db, keyring: Keyring): Promise<void> {
-  const why = await judgeSecretKey(db, keyring).catch((error: unknown) => {
-    throw databaseProblem(error)
-  })
+  const why = await judgeSecretKey(db, keyring).catch(throwProblem)
   if (why !== null)
     throw new StartError(
       `SECRET_KEY is not the key of this database (what it holds was ${why}): set the right one, or set the one before it as SECRET_KEY_PREVIOUS.`,

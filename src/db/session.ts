@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { databaseProblem } from './errors.ts'
+import { throwProblem } from './errors.ts'
 
 /**
  * Runs `work` on a connection of its own, for statements that Prisma cannot express.
@@ -32,6 +32,4 @@ export const inSessionTransaction = <Result>(
     const result = await work(client)
     await client.query('COMMIT')
     return result
-  }).catch((error: unknown) => {
-    throw databaseProblem(error)
-  })
+  }).catch(throwProblem)

@@ -196,8 +196,6 @@ function comparison(
   return type === undefined ? { stored: `${name}::text`, given: value } : { stored: name, given: asKey(type, value) }
 }
 
-const ofTable = ({ models }: Registry, { table }: Model): Model[] => models.filter((each) => each.table === table)
-
 /** The label under which a row is managed, its maker and the time: `apply/ownership.ts` reads them. */
 const origin = ({ isLabelled }: Model): string[] =>
   isLabelled === true
@@ -216,7 +214,7 @@ const rowOf = (registry: Registry, model: Model): readonly string[] =>
   known.getOrInsertComputed(model, () => columnsToRead(registry, model))
 
 function columnsToRead(registry: Registry, model: Model): string[] {
-  const models = ofTable(registry, model)
+  const models = registry.models.filter(({ table }) => table === model.table)
   const columns = [...new Set(models.flatMap(columnsOf))].map((column) => `t.${quoted(column)}`)
   const links = models.flatMap(linksOf).flatMap(([{ name }, { table, own, other, many }]) => {
     const keys = `SELECT l.${quoted(other)} FROM ${quoted(table)} l WHERE l.${quoted(own)} = t.pk ORDER BY 1`

@@ -103,9 +103,8 @@ function referred({ entry, model, isOut }: Placed, registry: Registry, take: Tak
   for (const part of [identifiers, attrs]) {
     for (const { field, table, fits } of fields) {
       const { [field.name]: value } = part
-      if (Array.isArray(value)) for (const name of value) takeName(table, name, fits)
-      else if (isEdit(field, value)) for (const name of [value.add, value.remove].flat()) takeName(table, name, fits)
-      else takeName(table, value, fits)
+      const all = isEdit(field, value) ? [value.add, value.remove] : [value]
+      for (const name of all.flat()) takeName(table, name, fits)
     }
     for (const tag of lookupsIn(part, 'needed')) {
       if (tag instanceof KeyOf) take(`!${tag.id}`)

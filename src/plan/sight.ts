@@ -90,11 +90,9 @@ const ownerOf = (model: Model, row: Row): unknown =>
 
 const views = (actor: Actor, { resource }: Model): boolean => allowsSome(actor, `view_${resource}`)
 
-/** @param owner the label of a row, in a model that has labels */
-const viewsRow = (actor: Actor, model: Model, owner: unknown): boolean =>
-  model.isLabelled === true
-    ? allowsFor(actor, `view_${model.resource}`, typeof owner === 'string' ? owner : null)
-    : views(actor, model)
+/** @param owner the label of a row. No right is bound to an owner in a model without labels */
+const viewsRow = (actor: Actor, { resource }: Model, owner: unknown): boolean =>
+  allowsFor(actor, `view_${resource}`, typeof owner === 'string' ? owner : null)
 
 /** Names of mere configuration are for all who may write a row that refers to it. */
 const areFree = (models: readonly Model[]): boolean => models.every(({ offersNames }) => offersNames === true)

@@ -87,11 +87,9 @@ export function rowAfter(model: Model, row: Row, changed: readonly string[], val
     values,
     keyring,
   )
-  return { ...row, ...Object.fromEntries(columns), links: { ...row.links, ...keysByField(links) } }
+  const linked = Object.fromEntries([...links].map(([name, keys]) => [name, keysOf(keys)]))
+  return { ...row, ...Object.fromEntries(columns), links: { ...row.links, ...linked } }
 }
-
-const keysByField = (links: StoredRow['links']) =>
-  Object.fromEntries([...links].map(([name, keys]) => [name, keysOf(keys)]))
 
 /** The maker of a row, and the label under which it is managed, in a model that keeps them. */
 export type Origin = {

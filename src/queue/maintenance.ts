@@ -45,21 +45,18 @@ const cleanUpEvery = 5
 
 /** Adds probes and cleans up until it is stopped. */
 export function startMaintenance(queue: ApplyQueue, log: Logger): { stop(): Promise<void> } {
-  let isFailing = false
   let round = 0
-  return repeat(async () => {
-    try {
-      await addProbe(queue)
-      // Version 0.1.0 let the queue add the probes.
-      if (round === 0) await answered(queue.removeJobScheduler(probeName))
-      if (round % cleanUpEvery === 0) await cleanUp(queue)
-      round += 1
-      isFailing = false
-    } catch (error) {
-      // The failure is logged once for each outage: other parts report it too.
-      if (!isFailing) log.warn({ err: error }, 'the queue is not maintained: its probe and its finished jobs')
-      isFailing = true
-    }
-    return isFailing ? retryEveryMs : probeEveryMs
+  async function maintain(): Promise<number> {
+    await addProbe(queue)
+    // Version 0.1.0 let the queue add the probes.
+    if (round === 0) await answered(queue.removeJobScheduler(probeName))
+    if (round % cleanUpEvery === 0) await cleanUp(queue)
+    round += 1
+    return probeEveryMs
+  }
+  return repeat(maintain, (error, again) => {
+    // The failure is logged once for each outage: other parts report it too.
+    if (!again) log.warn({ err: error }, 'the queue is not maintained: its probe and its finished jobs')
+    return retryEveryMs
   })
 }

@@ -1,6 +1,6 @@
 import { assertSchemaCompatibility, LATEST_SCHEMA_VERSION, runMigrations, SchemaMigrationRequiredError } from 'bullmq'
 import type pg from 'pg'
-import { databaseProblem, failureCode } from '../db/errors.ts'
+import { failureCode, throwProblem } from '../db/errors.ts'
 import { locks } from '../db/locks.ts'
 import { MigrationError } from '../db/migrate.ts'
 import { inSession } from '../db/session.ts'
@@ -12,11 +12,7 @@ import { inSession } from '../db/session.ts'
  */
 export async function migrateQueue(url: string): Promise<void> {
   const config = { connectionString: url, application_name: 'gatewright-queue-migrations' }
-  try {
-    await inSession(config, (client) => bringUpToDate(client).catch(explained(client)))
-  } catch (error) {
-    throw databaseProblem(error)
-  }
+  await inSession(config, (client) => bringUpToDate(client).catch(explained(client))).catch(throwProblem)
 }
 
 async function bringUpToDate(client: pg.Client): Promise<void> {

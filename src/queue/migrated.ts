@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Db } from '../db/client.ts'
-import { databaseProblem } from '../db/errors.ts'
+import { throwProblem } from '../db/errors.ts'
 import { isMigrated } from '../db/migrate.ts'
 import type { Logger } from '../log.ts'
 import { StartError } from '../start-error.ts'
@@ -18,7 +18,7 @@ const waitsMs = 60_000
  */
 export async function untilMigrated(db: Db, log: Logger, withinMs = waitsMs): Promise<void> {
   const deadline = performance.now() + withinMs
-  for (let isLogged = false; !(await isMigrated(db).catch(rethrow)); isLogged = true) {
+  for (let isLogged = false; !(await isMigrated(db).catch(throwProblem)); isLogged = true) {
     if (performance.now() > deadline)
       throw new StartError(
         'The database lacks migrations of this version: start an API of this version first, which applies them.',
@@ -29,8 +29,4 @@ export async function untilMigrated(db: Db, log: Logger, withinMs = waitsMs): Pr
     await reportWaiting(db).catch(() => {})
     await delay(everyMs)
   }
-}
-
-function rethrow(error: unknown): never {
-  throw databaseProblem(error)
 }

@@ -236,9 +236,11 @@ const endedText = `DELETE FROM application_states s WHERE gone_pk IS NULL AND ((
 
 /** Compares all applications every ten minutes, and a portion of those that differ every few seconds, until it is stopped. */
 export function startComparing(db: Db, registry: Registry, log: Logger): { stop(): Promise<void> } {
-  const warn = (error: unknown) =>
+  const warn = (error: unknown) => {
     log.warn({ err: error }, 'applications could not be compared with their recorded changes; trying again')
-  const round = async () => {
+    return roundMs
+  }
+  return repeat(async () => {
     if ((await execute(db, { text: dueText, values: [] })) > 0) {
       await compareAll(db, registry, warn)
       await execute(db, { text: endedText, values: [] })
@@ -246,11 +248,8 @@ export function startComparing(db: Db, registry: Registry, log: Logger): { stop(
       const keys = await portionOf(db, 'applications', isOutsideNow, [])
       if (keys.length > 0) await compare(db, registry, keys)
     }
-  }
-  return repeat(async () => {
-    await round().catch(warn)
     return roundMs
-  })
+  }, warn)
 }
 
 const isOutsideNow = "a.slug IN (SELECT slug FROM application_states WHERE outside <> '{}')"

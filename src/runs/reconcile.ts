@@ -118,7 +118,6 @@ export function startReconciler(db: Db, queue: RunQueue, worker: Reporting): { s
   const { log } = worker
   const ledger = reconcilerLedger(db)
   let maintainedAt = Number.NEGATIVE_INFINITY
-  let isFailing = false
 
   /** @returns milliseconds until the next round */
   async function round(): Promise<number> {
@@ -136,19 +135,10 @@ export function startReconciler(db: Db, queue: RunQueue, worker: Reporting): { s
     return waiting > 0 ? everyMs.busy : everyMs.idle
   }
 
-  return repeat(() =>
-    round().then(
-      (nextMs) => {
-        isFailing = false
-        return nextMs
-      },
-      (error: unknown) => {
-        // An outage is logged once.
-        if (!isFailing || !isTransient(error))
-          log[isTransient(error) ? 'warn' : 'error']({ err: error }, 'reconciling failed; trying again shortly')
-        isFailing = true
-        return everyMs.busy
-      },
-    ),
-  )
+  return repeat(round, (error, again) => {
+    // An outage is logged once.
+    if (!again || !isTransient(error))
+      log[isTransient(error) ? 'warn' : 'error']({ err: error }, 'reconciling failed; trying again shortly')
+    return everyMs.busy
+  })
 }

@@ -186,14 +186,16 @@ export const startRetention = (
   retention: Retention,
   log: Logger,
 ): { stop(): Promise<void> } =>
-  repeat(async () => {
-    try {
+  repeat(
+    async () => {
       const overlaps = await deleteOverlaps(db, registry)
       if (overlaps > 0) log.info({ overlaps }, 'secrets whose overlap had ended were deleted')
       const deleted = await deleteOld(db, retention)
       if (deleted.runs + deleted.audit > 0) log.info(deleted, 'old runs and audit rows were deleted')
-    } catch (error) {
+      return everyMs
+    },
+    (error) => {
       log.warn({ err: error }, 'what is too old could not be deleted; trying again in a minute')
-    }
-    return everyMs
-  })
+      return everyMs
+    },
+  )

@@ -165,8 +165,8 @@ function listen(url: string, log: Logger, onPayload: (payload: string) => void):
   let client: pg.Client | undefined
   let isClosed = false
 
-  /** Listens until the connection is lost. @returns milliseconds until the next try */
-  async function session(): Promise<number> {
+  /** Listens. @throws when the connection is lost */
+  async function session(): Promise<never> {
     const lost = Promise.withResolvers<never>()
     client = new pg.Client({
       connectionString: url,
@@ -185,18 +185,18 @@ function listen(url: string, log: Logger, onPayload: (payload: string) => void):
       await client.query(`LISTEN ${runChannel}`)
       // A connection that died silently gets nothing, and reports nothing.
       pinging = setInterval((each: pg.Client) => void each.query('SELECT 1').catch(reject), pingEveryMs, client).unref()
-      await lost.promise
-    } catch (error) {
-      if (!isClosed && error !== undefined)
-        log.warn({ err: error }, 'listening again shortly: until then runs are polled')
+      return await lost.promise
     } finally {
       clearInterval(pinging)
       client.end().catch(() => {})
     }
-    return 300
   }
 
-  const sessions = repeat(session)
+  const sessions = repeat(session, (error) => {
+    if (!isClosed && error !== undefined)
+      log.warn({ err: error }, 'listening again shortly: until then runs are polled')
+    return 300
+  })
   return {
     close: async () => {
       isClosed = true
