@@ -4,9 +4,7 @@ import helmet from '@fastify/helmet'
 import Fastify, { type FastifyBaseLogger, LogController } from 'fastify'
 import { applicationRoutes } from './api/applications.ts'
 import { blueprintRoutes } from './api/blueprints.ts'
-import { certificateKeyPairRoutes } from './api/certificate-key-pairs.ts'
 import { consentRoutes } from './api/consents.ts'
-import { flowRoutes } from './api/flows.ts'
 import { groupMemberRoutes } from './api/group-members.ts'
 import { groupRoutes } from './api/groups.ts'
 import { healthRoutes } from './api/health.ts'
@@ -14,13 +12,12 @@ import { historyRoutes } from './api/history.ts'
 import { homeRoutes } from './api/home.ts'
 import { meRoutes } from './api/me.ts'
 import { metricsRoutes } from './api/metrics.ts'
-import { propertyMappingRoutes } from './api/property-mappings.ts'
 import { providerRoutes } from './api/providers.ts'
-import { roleRoutes } from './api/roles.ts'
 import { runApplyRoutes } from './api/run-apply.ts'
 import { runCancelRoutes } from './api/run-cancel.ts'
 import { runRoutes } from './api/runs.ts'
 import { stackRoutes } from './api/stacks.ts'
+import { storedRoutes } from './api/stored.ts'
 import { tokenRoutes } from './api/tokens.ts'
 import { totpRoutes } from './api/totp.ts'
 import { transactionalRoutes } from './api/transactional.ts'
@@ -160,10 +157,7 @@ export function buildApp({ submitter, inspect, queue, limits, retention, ...othe
       historyRoutes(api, db, engine.registry)
       list(api, db, auditList(engine.registry))
       providerRoutes(api, db, engine.registry)
-      flowRoutes(api, db, engine.registry)
-      propertyMappingRoutes(api, db, engine.registry)
-      certificateKeyPairRoutes(api, db, engine.registry)
-      roleRoutes(api, db, engine.registry)
+      storedRoutes(api, db, engine.registry)
       stackRoutes(api, db, engine.registry)
     },
     { prefix: apiPrefix },

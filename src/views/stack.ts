@@ -4,7 +4,8 @@ import { query, Values } from '../db/raw.ts'
 import { withExample } from '../example.ts'
 import type { Model } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
-import { type Actor, allows, ownersFor, permissionsOf } from '../permissions.ts'
+import { type Actor, ownersFor, permissionsOf } from '../permissions.ts'
+import { mayKnow } from '../plan/effect.ts'
 import { asKey, labelColumn, quoted } from '../plan/statements.ts'
 import { inOrder, type Reading, type View } from './view.ts'
 
@@ -65,13 +66,9 @@ export const membersSeen = ({ models }: Models, actor: Actor, of: string, bind: 
     })
     .join(' UNION ALL ')
 
-/** The owners of whose rows of a model the caller may know the names; null: all. The rule is that of `mayKnow`. */
-const ownersKnown = (actor: Actor, { resource, isLabelled }: Model): string[] | null => {
-  const all = permissionsOf(resource)
-  const owners = all.flatMap((permission) => ownersFor(actor, permission))
-  const isFree = all.some((permission) => allows(actor, permission)) || (isLabelled !== true && owners.length > 0)
-  return isFree ? null : owners
-}
+/** The owners of whose rows of a model the caller may know the names; null: all. */
+const ownersKnown = (actor: Actor, model: Model): string[] | null =>
+  mayKnow(actor, model, null) ? null : permissionsOf(model.resource).flatMap((each) => ownersFor(actor, each))
 
 const stackRow = stackSummary.extend({ created_at: z.date() })
 

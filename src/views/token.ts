@@ -63,21 +63,11 @@ async function* read(
     tokens.map(({ userPk }) => userPk),
     reading,
   )
-  yield tokens.flatMap((row) => {
-    const user = users.get(row.userPk)
+  yield tokens.flatMap(({ userPk, expires, ceiling, ...row }) => {
+    const user = users.get(userPk)
     if (user === undefined) return []
-    return {
-      pk: row.pk,
-      managed: row.managed,
-      identifier: row.identifier,
-      intent: row.intent,
-      user: row.userPk,
-      user_obj: user,
-      description: row.description,
-      expires: row.expires?.toISOString() ?? null,
-      expiring: row.expiring,
-      bound_to: bondsOf(row.ceiling),
-    }
+    const shown = { user: userPk, user_obj: user, expires: expires?.toISOString() ?? null }
+    return { ...row, ...shown, bound_to: bondsOf(ceiling) }
   })
 }
 

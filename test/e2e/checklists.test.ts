@@ -124,8 +124,8 @@ export const queuePauseRoutes = (app: Api, db: Db): void =>
   )
   edit(
     'src/app.ts',
-    ['import { roleRoutes }', "import { queuePauseRoutes } from './api/queue-pauses.ts'\nimport { roleRoutes }"],
-    ['      roleRoutes(', '      queuePauseRoutes(api, db)\n      roleRoutes('],
+    ['import { stackRoutes }', "import { queuePauseRoutes } from './api/queue-pauses.ts'\nimport { stackRoutes }"],
+    ['      stackRoutes(', '      queuePauseRoutes(api, db)\n      stackRoutes('],
   )
 }
 

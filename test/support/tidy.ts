@@ -35,7 +35,7 @@ const edges = (files: Files, folder: RegExp) =>
 /** The lowest is first; a file imports its own layer and lower ones. */
 const layers = [
   [
-    /^src\/(config|error-codes|errors|example|hidden|ids|json-object|log|messages|names|numbers|paths|permissions|process|process-metrics|redis-url|secret-file|series|sides|start-error|time-limit|token-secret|tracing|turns|without-reader)\.ts$/,
+    /^src\/(attempt|config|error-codes|errors|example|hidden|ids|json-object|log|messages|names|numbers|paths|permissions|process|process-metrics|redis-url|secret-file|series|sides|start-error|time-limit|token-secret|tracing|turns|without-reader)\.ts$/,
   ],
   ...[
     'tracing',
@@ -242,7 +242,8 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/lists/find.ts': 'counts, and keys by conditions that a model cannot say',
   'src/lists/tables.ts':
     'search by trigram and effective rights; a model cannot say them or uses no index for them, for find.ts',
-  'src/lists/listed.ts': 'the owner of a consent, for find.ts',
+  'src/http/plausible.ts': 'the digests of tokens are one statement of the engine',
+  'src/lists/conditions.ts': 'the owner of a consent, for find.ts',
   'src/standalone/embedded.ts': 'CREATE DATABASE, before there is one to connect Prisma to',
   'tools/seed/seed.ts': 'COPY in one transaction, on a connection of its own',
   'src/views/members.ts':
@@ -324,8 +325,8 @@ export const filesAreShort: Rule = (files) =>
  * needs it, with the reason.
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
-  src: 2355,
-  'src/api': 1687,
+  src: 2349,
+  'src/api': 1653,
   'src/apply': 2845,
   'src/cli': 6242,
   'src/dashboard': 4492,
@@ -342,9 +343,9 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/standalone': 1259,
   'src/submissions': 1545,
   'src/tracing': 177,
-  'src/views': 2698,
+  'src/views': 2685,
   'src/waits': 316,
-  test: 70_611,
+  test: 70_612,
   workers: 117,
 }
 
