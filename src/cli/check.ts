@@ -21,14 +21,14 @@ export async function errorsOf(source: SourceFile): Promise<Located> {
 
 /** Gives errors their places in the file. */
 export async function located(source: SourceFile, errors: ErrorList): Promise<Located> {
-  const details = circlesOnce(await detailsOf(source, errors))
+  const details = await detailsOf(source, errors)
   return { errors: [...linesOf(source.file, details), ...[errors.unlisted ?? []].flat()], details }
 }
 
 async function detailsOf({ value, text }: SourceFile, { list }: ErrorList): Promise<readonly ErrorDetail[]> {
   // The text is read once more for them.
   if (list.length === 0) return []
-  return withPlaces(list, { value, text, registry: await loadRegistry() }).map(detailOf)
+  return circlesOnce(withPlaces(list, { value, text, registry: await loadRegistry() }).map(detailOf))
 }
 
 /** The errors of a blueprint or a submission, which may hold tags that have no value. */

@@ -3,21 +3,11 @@ import { Expression } from '../document/tags.ts'
 import { ErrorList } from '../errors.ts'
 import { unknownName } from '../messages.ts'
 import { UsageError } from './exit.ts'
-import type { SourceFile } from './places.ts'
 import { readSettings, wrongAt } from './text-file.ts'
 
 /** The caller's values for `!Context`: `--context`, else `--context-file`, else the context file of the environment. */
 
-export type ContextValue = string | number | boolean
-
-export type Context = {
-  readonly values: ReadonlyMap<string, ContextValue>
-  /** The keys of `--context`. */
-  readonly options: readonly string[]
-  readonly files: readonly (SourceFile & { readonly settings: Readonly<Record<string, ContextValue>> })[]
-  /** The names that documents look up. */
-  readonly wanted: Set<string>
-}
+export type Context = Awaited<ReturnType<typeof readContext>>
 
 const form = z.record(
   z.string(),
@@ -33,14 +23,16 @@ export const readPairs = (pairs: readonly string[] = []) =>
   })
 
 /** @param files the least important first @throws {UsageError} */
-export async function readContext(pairs: readonly string[] | undefined, files: readonly string[]): Promise<Context> {
+export async function readContext(pairs: readonly string[] | undefined, files: readonly string[]) {
   const options = readPairs(pairs)
   const read = await Promise.all(files.map((file) => readSettings(file, form)))
   return {
     values: new Map([...read.flatMap(({ settings }) => Object.entries(settings)), ...options]),
+    /** The keys of `--context`. */
     options: options.map(([key]) => key),
     files: read,
-    wanted: new Set(),
+    /** The names that documents look up. */
+    wanted: new Set<string>(),
   }
 }
 

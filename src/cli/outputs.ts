@@ -36,14 +36,12 @@ const provider = z.looseObject({
 
 type Provider = z.output<typeof provider>
 
-/** @throws {UsageError} when there is no such application */
+/** @returns also what it needs; nothing without a provider @throws {UsageError} when there is no such application */
 export async function readApplication(client: Client, slug: string, withinMs: number) {
   const found = await read(client, `/core/applications/${encodeURIComponent(slug)}/`, application, withinMs)
-  const key = found.provider
-  return {
-    application: found,
-    provider: key === null ? null : await read(client, `/providers/all/${key}/`, provider, withinMs),
-  }
+  if (found.provider === null) return { application: found, provider: null, needed: [] }
+  const of = await read(client, `/providers/all/${found.provider}/`, provider, withinMs)
+  return { application: found, provider: of, needed: await neededBy(client, slug, of, withinMs) }
 }
 
 const change = z.object({
@@ -55,11 +53,7 @@ const change = z.object({
 const history = z.object({ results: z.array(change) })
 
 /** What the application needs, by names of variables: `GRAFANA_CLIENT_ID`. */
-export async function neededBy(
-  client: Client,
-  { slug, provider: of }: { readonly slug: string; readonly provider: Provider },
-  withinMs: number,
-): Promise<Needed[]> {
+async function neededBy(client: Client, slug: string, of: Provider, withinMs: number): Promise<Needed[]> {
   const model = (await loadRegistry()).byName(of.meta_model_name)
   if (model === undefined) throw new UsageError(`This version does not know ${of.meta_model_name}: use a newer one.`)
   const variable = (field: string) =>

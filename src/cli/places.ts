@@ -157,17 +157,3 @@ export const toPath = (pointer = ''): readonly string[] =>
     .split('/')
     .slice(1)
     .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
-
-type Generated = {
-  readonly generated: Readonly<Record<string, Readonly<Record<string, string>>>>
-  readonly generated_until?: string | null | undefined
-}
-
-/** The values that an apply generated, each with the object of its entry. */
-export function generatedIn(parts: readonly Part[], { generated, generated_until: until }: Generated) {
-  const entries = parts.flatMap((part) => entriesOf(part).map(({ entry }) => Object(entry)))
-  return Object.entries(generated).map(([id, values]) => {
-    const { model = null, identifiers = null } = entries.find((each) => each.id === id) ?? {}
-    return { entry: id, model, identifiers, values, readable_until: until ?? null }
-  })
-}

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
+import { printValue } from '../../document/yaml.ts'
 import { readArguments, text } from '../arguments.ts'
 import { open } from '../client.ts'
 import { exitCodes, UsageError } from '../exit.ts'
-import { type Needed, neededBy, readApplication } from '../outputs.ts'
+import { type Needed, readApplication } from '../outputs.ts'
 
 /** `gatewright env`: prints what an application needs, as variables. */
 
@@ -24,22 +25,24 @@ const quoted = (value: string): string =>
 /** The data of a workflow command is one line. */
 const inCommand = (line: string): string => line.replaceAll('%', '%25').replaceAll('\r', '%0D')
 
+const inObject = (values: readonly Value[]) => Object.fromEntries(values.map(({ name, value }) => [name, value]))
+
 const formats: Readonly<Record<string, (values: readonly Value[], slug: string) => string>> = {
   dotenv: (values) => values.map(({ name, value }) => `${name}=${quoted(value)}\n`).join(''),
-  json: (values) => `${JSON.stringify(Object.fromEntries(values.map(({ name, value }) => [name, value])), null, 2)}\n`,
+  json: (values) => `${JSON.stringify(inObject(values), null, 2)}\n`,
   github(values) {
     const end = `end_${randomUUID()}`
     return values.map(({ name, value }) => `${name}<<${end}\n${value}\n${end}\n`).join('')
   },
   'k8s-secret'(values, slug) {
-    const name = slug
-      .toLowerCase()
-      .replace(/[^a-z0-9]+/g, '-')
-      .replace(/^-|-$/g, '')
-      .slice(0, 253)
-    // A text of JSON is one of YAML, too.
-    const lines = values.map((each) => `  ${each.name}: ${JSON.stringify(each.value)}\n`)
-    return `apiVersion: v1\nkind: Secret\nmetadata:\n  name: ${JSON.stringify(name)}\ntype: Opaque\nstringData:\n${lines.join('')}`
+    const name = (slug.toLowerCase().match(/[a-z\d]+/g) ?? []).join('-').slice(0, 253)
+    return printValue({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name },
+      type: 'Opaque',
+      stringData: inObject(values),
+    })
   },
 }
 
@@ -51,9 +54,8 @@ export async function run(args: readonly string[]): Promise<number> {
   const print = Object.hasOwn(formats, format) ? formats[format] : undefined
   if (print === undefined) throw new UsageError(`--format takes ${Object.keys(formats).join(', ')}.`)
   const { client, output, withinMs } = await open(values)
-  const { provider } = await readApplication(client, slug, withinMs)
+  const { provider, needed } = await readApplication(client, slug, withinMs)
   if (provider === null) throw new UsageError(`Application ${JSON.stringify(slug)} has no provider.`)
-  const needed = await neededBy(client, { slug, provider }, withinMs)
   const known = needed.filter((each): each is Value => each.value !== null)
   if (format === 'github')
     for (const line of known.filter(({ secret }) => secret).flatMap(({ value }) => value.split('\n')))

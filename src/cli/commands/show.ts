@@ -2,7 +2,7 @@ import { flag, readArguments, text } from '../arguments.ts'
 import { open } from '../client.ts'
 import { exitCodes, UsageError } from '../exit.ts'
 import { shown } from '../output.ts'
-import { neededBy, readApplication } from '../outputs.ts'
+import { readApplication } from '../outputs.ts'
 import { readRuns, wordOf } from '../runs.ts'
 
 /** `gatewright show`: one application in a few lines. */
@@ -21,10 +21,9 @@ export async function run(args: readonly string[]): Promise<number> {
   const [slug, ...others] = positionals
   if (slug === undefined || others.length > 0) throw new UsageError('show takes the slug of one application.')
   const { client, output, withinMs } = await open(values)
-  const { application, provider } = await readApplication(client, slug, withinMs)
+  const { application, provider, needed } = await readApplication(client, slug, withinMs)
   const query = { object: `application:${application.slug}`, mode: 'apply', page_size: '1' }
   const [last] = await readRuns(client, query, withinMs)
-  const needed = provider === null ? [] : await neededBy(client, { slug, provider }, withinMs)
   const outputs = needed.map((each) => (each.secret ? { ...each, value: null } : each))
   output.json({ application, provider, last_run: last ?? null, outputs })
   const { name, launch_url: url, owner, created_by_name: maker } = application
