@@ -41,14 +41,7 @@ export type Unreadable = {
   readonly details?: readonly ErrorDetail[]
 }
 
-export type Inputs = {
-  readonly documents: readonly (Document | Unreadable)[]
-  /** Values from variables and files, which output does not show. */
-  readonly secrets: ReadonlySet<string>
-  readonly project: Project | null
-  /** Whether the project has other files, too. */
-  readonly isPart: boolean
-}
+export type Inputs = Awaited<ReturnType<typeof readInputs>>
 
 /** The options of a command that reads files. */
 export type FileValues = {
@@ -70,7 +63,7 @@ const extensions = /\.(ya?ml|json)$/i
  * @param named none: the folder of `gatewright.yaml`
  * @throws {UsageError} when no file is named, or a folder has none
  */
-export async function readInputs(named: readonly string[], values: FileValues): Promise<Inputs> {
+export async function readInputs(named: readonly string[], values: FileValues) {
   const project = await findProject(named)
   const paths = named.length > 0 || project === null ? named : [relative('', project.folder) || '.']
   if (paths.length === 0) throw new UsageError('Name files or folders, or - for standard input.')
@@ -80,6 +73,7 @@ export async function readInputs(named: readonly string[], values: FileValues): 
   const context = await readContext(values.context, contextFiles)
   if (filesFrom !== null && (await stat(filesFrom).catch(() => undefined))?.isDirectory() !== true)
     throw new UsageError(`--files-from ${filesFrom} is no folder.`)
+  /** Values from variables and files, which output does not show. */
   const secrets = new Set<string>()
   const files: string[] = []
   const isNoDocument = notDocuments(project, contextFiles)
@@ -91,6 +85,7 @@ export async function readInputs(named: readonly string[], values: FileValues): 
       concurrency: limits.filesAtOnce,
     })
     .toArray()
+  /** Whether the project has other files, too. */
   const isPart = project !== null && !paths.some((path) => resolve(path) === project.folder)
   // A file that cannot be read may look up what the others do not.
   if (!documents.some(isUnreadable)) await refuseUnused(context, isPart)

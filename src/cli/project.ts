@@ -13,15 +13,7 @@ import { isBelow, readSettings, wrongAt } from './text-file.ts'
 
 export const projectName = 'gatewright.yaml'
 
-export type Project = {
-  /** Its path from the current folder. */
-  readonly file: string
-  readonly folder: string
-  readonly stack: string | undefined
-  readonly environments: Readonly<Record<string, { readonly url: string; readonly context?: string }>>
-  /** The owner of the file at a path. @throws {UsageError} when what stands for `$1` makes no label */
-  ownerOf(path: string): Promise<string | undefined>
-}
+export type Project = Awaited<ReturnType<typeof readProject>>
 
 const form = z.strictObject({
   stack: ownerLabel().exactOptional(),
@@ -82,7 +74,7 @@ function nearestAt(folder: string): string[] {
   return above === folder || existsSync(join(folder, '.git')) ? [] : nearestAt(above)
 }
 
-async function readProject(path: string): Promise<Project> {
+async function readProject(path: string) {
   const file = shownPath(path)
   const known = (at: readonly unknown[]) => (at.length === 0 ? Object.keys(form.shape) : ['url', 'context'])
   const { settings, ...source } = await readSettings(file, form, known)
@@ -90,11 +82,13 @@ async function readProject(path: string): Promise<Project> {
   const folder = dirname(path)
   const rules = Object.entries(owners).map(([glob, label]) => ({ glob, label, pattern: patternOf(glob) }))
   return {
+    /** Its path from the current folder. */
     file,
     folder,
     stack,
     environments,
-    async ownerOf(document) {
+    /** The owner of the file at a path. @throws {UsageError} when what stands for `$1` makes no label */
+    async ownerOf(document: string): Promise<string | undefined> {
       const below = relative(folder, resolve(document)).replaceAll(sep, '/')
       if (below.startsWith('../')) return undefined
       for (const { glob, label, pattern } of rules) {
