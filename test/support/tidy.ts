@@ -328,7 +328,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2349,
   'src/api': 1653,
   'src/apply': 2845,
-  'src/cli': 6213,
+  'src/cli': 6206,
   'src/dashboard': 4492,
   'src/db': 2263,
   'src/document': 1832,

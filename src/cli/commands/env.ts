@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { printValue } from '../../document/yaml.ts'
 import { readArguments, text } from '../arguments.ts'
 import { open } from '../client.ts'
 import { exitCodes, UsageError } from '../exit.ts'
@@ -25,24 +24,18 @@ const quoted = (value: string): string =>
 /** The data of a workflow command is one line. */
 const inCommand = (line: string): string => line.replaceAll('%', '%25').replaceAll('\r', '%0D')
 
-const inObject = (values: readonly Value[]) => Object.fromEntries(values.map(({ name, value }) => [name, value]))
-
 const formats: Readonly<Record<string, (values: readonly Value[], slug: string) => string>> = {
   dotenv: (values) => values.map(({ name, value }) => `${name}=${quoted(value)}\n`).join(''),
-  json: (values) => `${JSON.stringify(inObject(values), null, 2)}\n`,
+  json: (values) => `${JSON.stringify(Object.fromEntries(values.map(({ name, value }) => [name, value])), null, 2)}\n`,
   github(values) {
     const end = `end_${randomUUID()}`
     return values.map(({ name, value }) => `${name}<<${end}\n${value}\n${end}\n`).join('')
   },
   'k8s-secret'(values, slug) {
     const name = (slug.toLowerCase().match(/[a-z\d]+/g) ?? []).join('-').slice(0, 253)
-    return printValue({
-      apiVersion: 'v1',
-      kind: 'Secret',
-      metadata: { name },
-      type: 'Opaque',
-      stringData: inObject(values),
-    })
+    // A text of JSON is one of YAML, too, which no reader takes for a number or a boolean.
+    const lines = values.map((each) => `  ${each.name}: ${JSON.stringify(each.value)}\n`)
+    return `apiVersion: v1\nkind: Secret\nmetadata:\n  name: ${JSON.stringify(name)}\ntype: Opaque\nstringData:\n${lines.join('')}`
   },
 }
 
