@@ -81,7 +81,7 @@ export async function runWorker(transactionsOf: (connected: Connected) => Engine
   const reconciler = startReconciler(db, runQueue(queue), worker)
   const retention = startRetention(db, engine.registry, config, log)
   const comparing = startComparing(db, engine.registry, log)
-  const maintenance = startMaintenance(queue, log)
+  const maintenance = await startMaintenance(queue, log)
   const watchdog = startWatchdog(db, queue, consumer, log)
   const registered = registerProcess(db, 'workers', runFormat, { ...consumer, slots: () => config.workerConcurrency })
   // This is before the log line: a reader of it may stop this process at once.

@@ -44,7 +44,9 @@ export async function cleanUp(queue: ApplyQueue, kept = applyQueue.kept): Promis
 const cleanUpEvery = 5
 
 /** Adds probes and cleans up until it is stopped. */
-export function startMaintenance(queue: ApplyQueue, log: Logger): { stop(): Promise<void> } {
+export async function startMaintenance(queue: ApplyQueue, log: Logger): Promise<{ stop(): Promise<void> }> {
+  // Submissions may be refused until a worker has taken a probe. A worker that says that it is ready has added one.
+  await addProbe(queue).catch(() => {})
   let round = 0
   async function maintain(): Promise<number> {
     await addProbe(queue)
