@@ -4,7 +4,7 @@ import { Adapter } from './adapter.ts'
 import { databaseProblem, isConnectionLost } from './errors.ts'
 import { type Prisma, PrismaClient } from './generated/client.ts'
 import { patience } from './in-time.ts'
-import { pooledClient, type Settings } from './pooled-client.ts'
+import { pooledClient } from './pooled-client.ts'
 import type { Pooler } from './pooler.ts'
 import { statementName } from './raw.ts'
 import { BatchingSocket } from './socket.ts'
@@ -56,6 +56,7 @@ export function connect(
     statement_timeout: defaults.statementMs,
     idle_in_transaction_session_timeout: defaults.idleMs,
   }
+  const options = Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`)
   const pool = new pg.Pool({
     connectionString: url,
     application_name: applicationName,
@@ -70,7 +71,7 @@ export function connect(
     query_timeout: defaults.idleMs,
     pipeline: true,
     stream: () => new BatchingSocket(),
-    ...(pooler === null ? { options: startOptions(settings) } : { Client: pooledClient(settings, pooler.keepsNames) }),
+    ...(pooler === null ? { options: options.join(' ') } : { Client: pooledClient(settings, pooler.keepsNames) }),
   })
   // The server closed an idle connection: the next query opens another.
   pool.on('error', () => {})
@@ -87,11 +88,6 @@ export function connect(
   pools.set(db, pool)
   return { db, pool }
 }
-
-const startOptions = (settings: Settings): string =>
-  Object.entries(settings)
-    .map(([name, value]) => `-c ${name}=${value}`)
-    .join(' ')
 
 const pools = new WeakMap<Db, pg.Pool>()
 

@@ -141,7 +141,7 @@ const atATime = 20
  * @throws {Problem} `invalid`, with line and column where there is one
  */
 export async function parse(text: string): Promise<Blueprint> {
-  const stored = (part: string) => theOnly(construct(part, storedDepth, 'stored'))
+  const stored = (part: string) => theOnly(construct(part, () => documentLimits.depth, 'stored'))
   const end = text.indexOf(linesBegin)
   if (end === -1) return readDocument(placed(text, () => evaluateStored(stored(text))))
   const lines = text
@@ -256,8 +256,6 @@ function theOnly(documents: readonly unknown[]): unknown {
   if (documents.length === 1) return documents[0]
   throw refused(`holds ${documents.length} documents: it takes one`, 'unsupported_yaml')
 }
-
-const storedDepth = () => documentLimits.depth
 
 function construct(text: string, maxDepth: () => number, origin: 'sent' | 'stored' | 'foreign'): unknown[] {
   const isSent = origin !== 'stored'

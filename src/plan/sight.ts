@@ -48,7 +48,8 @@ export class Sight {
     this.isAwaited ||= actor === undefined
     const isWritten = by.some(([model, fields]) => this.#written.has(placeOf(model, fields)))
     const isViewed = (to: Actor) =>
-      models.some((model) => views(to, model)) || by.some(([model, fields]) => isSelf(to, model, fields))
+      models.some(({ resource }) => allowsSome(to, `view_${resource}`)) ||
+      by.some(([model, fields]) => isSelf(to, model, fields))
     if (isWritten || (actor !== undefined && isViewed(actor))) return null
     const [model, ...others] = models
     return { what, needed: others.length > 0 ? 'a permission to view it' : `the permission view_${model?.resource}` }
@@ -70,10 +71,11 @@ export class Sight {
   row(model: Model, row: Row): boolean {
     const { actor } = this
     if (actor === undefined) return false
+    const owner = model.owner === undefined ? undefined : row[columnOf(model, model.owner)]
     return (
       viewsRow(actor, model, row.owner) ||
       isSelf(actor, model, { pk: row.pk }) ||
-      (actor.pk !== null && !isOfOthers(actor) && ownerOf(model, row) === actor.pk)
+      (actor.pk !== null && !isOfOthers(actor) && owner === actor.pk)
     )
   }
 
@@ -84,11 +86,6 @@ export class Sight {
     if (rename === 'old' && field !== undefined) this.#written.add(placeOf(model, { [field]: attrs.get(field) }))
   }
 }
-
-const ownerOf = (model: Model, row: Row): unknown =>
-  model.owner === undefined ? undefined : row[columnOf(model, model.owner)]
-
-const views = (actor: Actor, { resource }: Model): boolean => allowsSome(actor, `view_${resource}`)
 
 /** @param owner the label of a row. No right is bound to an owner in a model without labels */
 const viewsRow = (actor: Actor, { resource }: Model, owner: unknown): boolean =>

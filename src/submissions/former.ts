@@ -98,11 +98,9 @@ const withoutAuthor =
 const unreviewed =
   'The document of this run is of another user: plan it with dry_run=true, review the plan, and send its ETag as If-Match.'
 
-const isBlueprint = ({ slug }: FormerRun): boolean => slug === null
-
 /** The permissions of the route by which the document was sent. */
 function requireSender(actor: Actor, former: FormerRun, { kinds }: Registry): void {
-  requireAccess(actor, isBlueprint(former) ? applyAccess.blueprint : applyAccess.submission)
-  const kind = kinds.get(former.kind)
-  if (!isBlueprint(former) && kind !== undefined) requireKind(actor, kind)
+  requireAccess(actor, former.slug === null ? applyAccess.blueprint : applyAccess.submission)
+  const kind = former.slug === null ? undefined : kinds.get(former.kind)
+  if (kind !== undefined) requireKind(actor, kind)
 }
