@@ -1,38 +1,45 @@
 import { type Html, type HtmlValue, html } from '../http/html.ts'
 import { number, whole } from './words.ts'
 
-/** The kind of each column, by its head. `number`: aligned to the right, digits of one width. `name`: on one line. */
-type Columns = Readonly<Record<string, 'number' | 'text' | 'name' | 'plain'>>
+/** `number`: aligned to the right, digits of one width. `name`: on one line. */
+type Kind = 'number' | 'text' | 'name' | 'plain'
 
-export type TableRow = {
+/** The columns of a table, by their heads: the kind of each, and its cell of a row. The first cell names its row. */
+type Columns<Row> = Readonly<Record<string, readonly [kind: Kind, cell: (row: Row) => HtmlValue]>>
+
+type Rows<Row> = {
   /** An id that stays the same from one answer to the next: the script keeps the state that a person changed in the row. */
-  readonly id?: string
-  readonly look?: 'quiet' | undefined
-  /** The first cell names the row. */
-  readonly cells: readonly HtmlValue[]
+  readonly idOf?: (row: Row) => string
+  readonly isQuiet?: (row: Row) => boolean
+  /** The most rows; a line counts the others. */
+  readonly most?: number
 }
 
-/**
- * A table. On a narrow page its rows are blocks, and otherwise it scrolls sideways in itself.
- *
- * @param most the most rows; a line counts the others
- */
-export function table(caption: string, columns: Columns, rows: readonly TableRow[], most = rows.length): Html {
+/** A table. On a narrow page its rows are blocks, and otherwise it scrolls sideways in itself. */
+export function table<Row>(
+  caption: string,
+  rows: readonly Row[],
+  columns: Columns<Row>,
+  { idOf, isQuiet, most = rows.length }: Rows<Row> = {},
+): Html {
   const left = rows.length - most
-  const heads = Object.keys(columns)
-  const classes = Object.values(columns).map((kind) => kind !== 'plain' && html` class="${kind}"`)
-  // A name may be cut: its title is whole.
-  const title = (index: number, cell: HtmlValue) =>
-    columns[heads[index] ?? ''] === 'name' && typeof cell === 'string' && cell !== '' && html` title="${cell}"`
+  const all = Object.entries(columns)
+  const classOf = (kind: Kind) => kind !== 'plain' && html` class="${kind}"`
+  const cellOf = (row: Row, [head, [kind, cell]]: (typeof all)[number], index: number) => {
+    const shown = cell(row)
+    // A name may be cut: its title is whole.
+    const title = kind === 'name' && typeof shown === 'string' && shown !== '' && html` title="${shown}"`
+    return index === 0
+      ? html`<th scope="row"${classOf(kind)}${title}>${shown}</th>`
+      : html`<td${classOf(kind)} data-label="${head}"${title}>${shown}</td>`
+  }
   return html`<div class="scroll" role="region" aria-label="${caption}" tabindex="0"><table>
-<thead><tr>${heads.map((head, index) => html`<th scope="col"${classes[index]}>${head}</th>`)}</tr></thead>
+<thead><tr>${all.map(([head, [kind]]) => html`<th scope="col"${classOf(kind)}>${head}</th>`)}</tr></thead>
 <tbody>
 ${rows.slice(0, most).map(
-  ({
-    id,
-    look,
-    cells: [first, ...others],
-  }) => html`<tr${id && html` id="${id}"`}${look && html` class="${look}"`}><th scope="row"${classes[0]}${title(0, first)}>${first}</th>${others.map((cell, index) => html`<td${classes[index + 1]} data-label="${heads[index + 1]}"${title(index + 1, cell)}>${cell}</td>`)}</tr>
+  (
+    row,
+  ) => html`<tr${idOf && html` id="${idOf(row)}"`}${isQuiet?.(row) && html` class="quiet"`}>${all.map((column, index) => cellOf(row, column, index))}</tr>
 `,
 )}</tbody></table></div>${left > 0 && html`<p class="quiet">And ${number(left)} more.</p>`}`
 }

@@ -5,7 +5,7 @@ import { cutTo, html } from '../http/html.ts'
 import { workersPath } from './addresses.ts'
 import { pageRoute, sendPage } from './frame.ts'
 import type { Sources } from './sources.ts'
-import { type TableRow, table } from './table.ts'
+import { table } from './table.ts'
 import { duration, mark, nameText, number, time } from './words.ts'
 
 /** /admin/workers/: each process of an installation with a heartbeat in the last quarter of an hour. */
@@ -44,33 +44,20 @@ function summary(what: 'worker' | 'server', all: readonly KnownProcess[], none: 
 const list = (what: string, all: readonly KnownProcess[], heads: { readonly busy: string; readonly taken: string }) =>
   table(
     what,
+    all.toSorted((one, other) => Number(isSilent(other)) - Number(isSilent(one))),
     {
-      Host: 'name',
-      Process: 'number',
-      State: 'plain',
-      [heads.busy]: 'number',
-      Version: 'plain',
-      [heads.taken]: 'plain',
-      Started: 'plain',
+      Host: ['name', ({ host }) => nameText(host)],
+      Process: ['number', ({ processId }) => String(processId)],
+      State: [
+        'plain',
+        (each) => (isSilent(each) ? mark('warn', `silent for ${duration(each.seenS * 1_000)}`) : mark('good', 'heard')),
+      ],
+      [heads.busy]: ['number', (each) => (isSilent(each) ? 'not known' : `${each.busy} of ${each.slots}`)],
+      Version: ['plain', ({ version }) => nameText(version)],
+      [heads.taken]: ['plain', ({ takenAt }) => (takenAt === null ? 'none yet' : time(takenAt))],
+      Started: ['plain', ({ startedAt }) => time(startedAt)],
     },
-    all.toSorted((one, other) => Number(isSilent(other)) - Number(isSilent(one))).map(rowOf),
-    mostRows,
+    { idOf: ({ id }) => `process-${id}`, most: mostRows },
   )
 
 const mostRows = 100
-
-function rowOf(each: KnownProcess): TableRow {
-  const { id, host, processId, version, slots, busy, startedAt, takenAt, seenS } = each
-  return {
-    id: `process-${id}`,
-    cells: [
-      nameText(host),
-      String(processId),
-      isSilent(each) ? mark('warn', `silent for ${duration(seenS * 1_000)}`) : mark('good', 'heard'),
-      isSilent(each) ? 'not known' : `${busy} of ${slots}`,
-      nameText(version),
-      takenAt === null ? 'none yet' : time(takenAt),
-      time(startedAt),
-    ],
-  }
-}

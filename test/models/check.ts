@@ -47,8 +47,10 @@ export function testFields(model: Model, rows: readonly Row[]): void {
 export type Expected = {
   verboseName: string
   component: string
-  backchannel: boolean | 'only'
-  flows: boolean
+  /** Default: false. */
+  backchannel?: boolean | 'only'
+  /** Default: true. */
+  flows?: boolean
   required: readonly string[]
   secrets: readonly string[]
   /** Fields that the service generates, with the length of the value. */
@@ -62,7 +64,7 @@ const flowDefaults = { authentication_flow: null, invalidation_flow: null }
 const flowReferences = { authentication_flow: 'flow', authorization_flow: 'flow', invalidation_flow: 'flow' }
 
 /** Compares a kind with the table of kinds: names, required, secret, generated and reference fields, and all defaults. */
-export function testKind(model: ProviderModel, expected: Expected): void {
+export function testKind(model: ProviderModel, { flows = true, ...expected }: Expected): void {
   const fields = [...model.fields.values()]
   const { kind } = model.provider
 
@@ -70,7 +72,7 @@ export function testKind(model: ProviderModel, expected: Expected): void {
     expect(model.provider).toMatchObject({
       verboseName: expected.verboseName,
       component: expected.component,
-      backchannel: expected.backchannel,
+      backchannel: expected.backchannel ?? false,
     })
     expect(model).toMatchObject({
       name: `service_providers_${kind}.${kind}provider`,
@@ -81,9 +83,7 @@ export function testKind(model: ProviderModel, expected: Expected): void {
 
   test(`provider ${kind} requires exactly the required fields`, () => {
     const required = fields.filter((field) => field.required).map(({ name }) => name)
-    expect(required.sort()).toEqual(
-      ['name', ...(expected.flows ? ['authorization_flow'] : []), ...expected.required].sort(),
-    )
+    expect(required.sort()).toEqual(['name', ...(flows ? ['authorization_flow'] : []), ...expected.required].sort())
   })
 
   test(`provider ${kind} seals its secrets and generates missing values`, () => {
@@ -102,7 +102,7 @@ export function testKind(model: ProviderModel, expected: Expected): void {
 
   test(`provider ${kind} has the defaults of the table, and accepts them when sent`, () => {
     const optional = fields.filter(({ required, generate }) => !required && generate === undefined)
-    const defaults = { ...(expected.flows ? flowDefaults : {}), property_mappings: [], ...expected.defaults }
+    const defaults = { ...(flows ? flowDefaults : {}), property_mappings: [], ...expected.defaults }
     expect(Object.fromEntries(optional.map(({ name, initial }) => [name, initial]))).toEqual(defaults)
     for (const { name, initial } of optional) expect(errorsOf(model, name, initial), name).toEqual([])
   })
@@ -110,7 +110,7 @@ export function testKind(model: ProviderModel, expected: Expected): void {
   test(`provider ${kind} declares its references`, () => {
     const found = fields.flatMap(({ name, reference }) => (reference === undefined ? [] : [[name, reference.target]]))
     expect(Object.fromEntries(found)).toEqual({
-      ...(expected.flows ? flowReferences : {}),
+      ...(flows ? flowReferences : {}),
       property_mappings: 'propertymapping',
       ...expected.references,
     })

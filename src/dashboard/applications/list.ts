@@ -104,25 +104,19 @@ const formerly = (text: string): Html =>
 const list = ({ rows, states: found, changes }: FoundApplications): Html =>
   table(
     'Applications',
+    rows,
     {
-      Name: 'name',
-      State: 'text',
-      Owner: 'name',
-      'Last change': 'text',
-      Slug: 'name',
-      Provider: 'name',
-    },
-    rows.map((row) => ({
-      id: `application-${row.pk}`,
-      cells: [
-        html`<a href="${applicationPath(row.slug)}" title="${row.name}">${titleText(row.name)}</a>`,
-        stateText(found?.get(row.slug)),
-        row.owner !== null && ownerLink(row.owner),
-        changes === null ? 'not known' : lastChange(changes.get(row.pk)),
-        row.slug,
-        providerText(row),
+      Name: [
+        'name',
+        ({ slug, name }) => html`<a href="${applicationPath(slug)}" title="${name}">${titleText(name)}</a>`,
       ],
-    })),
+      State: ['text', ({ slug }) => stateText(found?.get(slug))],
+      Owner: ['name', ({ owner }) => owner !== null && ownerLink(owner)],
+      'Last change': ['text', ({ pk }) => (changes === null ? 'not known' : lastChange(changes.get(pk)))],
+      Slug: ['name', ({ slug }) => slug],
+      Provider: ['name', providerText],
+    },
+    { idOf: ({ pk }) => `application-${pk}` },
   )
 
 const lastChange = (last: LastChange | undefined): Html | false =>

@@ -175,24 +175,36 @@ const actions: Readonly<Record<HistoryEntry['action'], readonly [Tone, string]>>
 const timeline = (entries: readonly Recorded[], registry: Registry, actor: Actor, withNames: WithNames): Html =>
   table(
     'What was done',
-    { At: 'plain', What: 'text', Who: 'name', 'Fields, from -> to': 'text' },
-    entries.map(({ entry, cursor, run: former }) => {
-      const { at, action, model, name, was, owner, user, real_user, run } = entry
-      const fields = withNames(entry)
-      const mayReturn = former?.hasDocument === true && mayRollBack(actor, former.submitterPk)
-      return {
-        id: `change-${cursor}`,
-        cells: [
-          html`${shortTime(new Date(at))}${run !== null && html`<br><a href="${runPagePath(run)}">${shortId(run)}</a><br><a href="${runPagePath(run)}#changes">compare with before</a>${mayReturn && html`<br><a href="${rollBackPath(run)}">roll back to this</a>`}`}`,
+    entries,
+    {
+      At: ['plain', (each) => whenOf(each, actor)],
+      What: [
+        'text',
+        ({ entry: { action, model, name, was, owner } }) =>
           html`${mark(...actions[action])}<br>${namesOf(registry)(model)} ${named(nameText(name))}${was !== null && html`, was ${named(nameText(was))}`}${owner !== null && html`<br><span class="quiet">owner ${named(nameText(owner))}</span>`}`,
+      ],
+      Who: [
+        'name',
+        ({ entry: { user, real_user } }) =>
           html`${nameText(user?.username ?? 'not shown')}${real_user !== null && `, in truth ${nameText(real_user.username)}`}`,
-          fields === null
+      ],
+      'Fields, from -> to': [
+        'text',
+        ({ entry, cursor }) => {
+          const fields = withNames(entry)
+          return fields === null
             ? html`<span class="quiet">not kept</span>`
-            : changedFields(cursor, fields, action, registry.byName(model)),
-        ],
-      }
-    }),
+            : changedFields(cursor, fields, entry.action, registry.byName(entry.model))
+        },
+      ],
+    },
+    { idOf: ({ cursor }) => `change-${cursor}` },
   )
+
+function whenOf({ entry: { at, run }, run: former }: Recorded, actor: Actor): Html {
+  const mayReturn = former?.hasDocument === true && mayRollBack(actor, former.submitterPk)
+  return html`${shortTime(new Date(at))}${run !== null && html`<br><a href="${runPagePath(run)}">${shortId(run)}</a><br><a href="${runPagePath(run)}#changes">compare with before</a>${mayReturn && html`<br><a href="${rollBackPath(run)}">roll back to this</a>`}`}`
+}
 
 type Changed = NonNullable<HistoryEntry['fields']>
 

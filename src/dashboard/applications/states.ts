@@ -9,7 +9,7 @@ import { applicationView } from '../../views/application.ts'
 import { readUidOf } from '../../views/uid.ts'
 import { applicationsPath, runPagePath, runsPath, withQuery } from '../addresses.ts'
 import type { Sources } from '../sources.ts'
-import { type TableRow, table } from '../table.ts'
+import { table } from '../table.ts'
 import { looks, mark, nameText, number, sentenceText, shortTime, type Tone, wordsOf } from '../words.ts'
 
 /** Applications as their list and their own pages have them: their states, and the teams that own them. */
@@ -53,37 +53,27 @@ export function stateText(of: ApplicationState | undefined): Html {
 export const teamTable = (teams: readonly OwnerStates[], most = teams.length): Html =>
   html`${table(
     'Teams',
+    teams,
     {
-      Owner: 'name',
-      'Last deployment': 'plain',
-      Applied: 'number',
-      Failing: 'number',
-      Waiting: 'number',
-      'Changed outside': 'number',
+      Owner: ['name', ({ owner }) => (owner === null ? 'none' : ownerLink(owner))],
+      'Last deployment': ['plain', lastDeployment],
+      Applied: ['number', (team) => linked(team, 'applied')],
+      Failing: ['number', (team) => linked(team, 'failing')],
+      Waiting: ['number', (team) => linked(team, 'waiting')],
+      'Changed outside': ['number', (team) => linked(team, 'changed_outside')],
     },
-    teams.map(teamRow),
-    most,
+    { idOf: ({ owner }) => `team-${owner ?? ''}`, most },
   )}
 <p class="quiet">The last deployment is looked for among the newest ${number(mostRuns)} runs.</p>`
 
-function teamRow({ owner, last, ...of }: OwnerStates): TableRow {
-  const linked = (state: State) =>
-    of[state] === 0
-      ? '0'
-      : html`<a href="${withQuery(applicationsPath, { owner, state })}">${state === 'applied' ? number(of[state]) : mark(looksOf[state], number(of[state]))}</a>`
-  return {
-    id: `team-${owner ?? ''}`,
-    cells: [
-      owner === null ? 'none' : ownerLink(owner),
-      last !== undefined &&
-        html`${mark(looks[last.outcome], last.outcome === 'unknown' ? 'waiting' : last.outcome)} <a href="${runPagePath(last.id)}">${shortTime(last.at)}</a>${owner !== null && html` <a class="quiet" href="${withQuery(runsPath, { owner, period: 'week' })}">all runs</a>`}`,
-      linked('applied'),
-      linked('failing'),
-      linked('waiting'),
-      linked('changed_outside'),
-    ],
-  }
-}
+const lastDeployment = ({ owner, last }: OwnerStates): Html | false =>
+  last !== undefined &&
+  html`${mark(looks[last.outcome], last.outcome === 'unknown' ? 'waiting' : last.outcome)} <a href="${runPagePath(last.id)}">${shortTime(last.at)}</a>${owner !== null && html` <a class="quiet" href="${withQuery(runsPath, { owner, period: 'week' })}">all runs</a>`}`
+
+const linked = (team: OwnerStates, state: State): Html | string =>
+  team[state] === 0
+    ? '0'
+    : html`<a href="${withQuery(applicationsPath, { owner: team.owner, state })}">${state === 'applied' ? number(team[state]) : mark(looksOf[state], number(team[state]))}</a>`
 
 export const ownerLink = (owner: string): Html =>
   html`<a href="${withQuery(applicationsPath, { owner })}" title="${owner}">${nameText(owner)}</a>`

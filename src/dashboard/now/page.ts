@@ -55,25 +55,28 @@ ${atWork === null ? notKnown() : atWork.length > 0 && running(atWork)}`
 const running = (atWork: NonNullable<Now['atWork']>): Html =>
   table(
     'Running',
-    { Run: 'name', 'At work for': 'number', Who: 'name', Worker: 'plain', 'Waits for a lock of': 'text' },
-    atWork.map(({ run, ageMs, worker, blocker }) => ({
-      id: `work-${run.id}`,
-      cells: [
-        runLink(run),
-        duration(ageMs),
-        person(run),
-        worker === null
-          ? html`<span title="It is tried again soon.">none</span>`
-          : html`<span title="${workerText(worker)}">process ${String(worker.pid)}</span>`,
-        blocker !== null
-          ? blockerText(blocker)
-          : worker === null
-            ? html`${mark('warn', 'blocked')}: ${sentenceText(run.cause ?? notGiven)}`
-            : 'no lock',
-      ],
-    })),
-    mostRows,
+    atWork,
+    {
+      Run: ['name', ({ run }) => runLink(run)],
+      'At work for': ['number', ({ ageMs }) => duration(ageMs)],
+      Who: ['name', ({ run }) => person(run)],
+      Worker: ['plain', workerCell],
+      'Waits for a lock of': ['text', lockCell],
+    },
+    { idOf: ({ run }) => `work-${run.id}`, most: mostRows },
   )
+
+type AtWork = NonNullable<Now['atWork']>[number]
+
+const workerCell = ({ worker }: AtWork): Html =>
+  worker === null
+    ? html`<span title="It is tried again soon.">none</span>`
+    : html`<span title="${workerText(worker)}">process ${String(worker.pid)}</span>`
+
+function lockCell({ run, worker, blocker }: AtWork): Html | string {
+  if (blocker !== null) return blockerText(blocker)
+  return worker === null ? html`${mark('warn', 'blocked')}: ${sentenceText(run.cause ?? notGiven)}` : 'no lock'
+}
 
 function blockerText({ pid, run, program, state, openS, statement }: Blocker): Html {
   const who = html`process ${String(pid)}${program !== '' && ` (${nameText(program)})`}`
@@ -124,15 +127,16 @@ function expiring(what: string, found: readonly Expiring[] | null): Html {
   const now = Date.now()
   return table(
     what,
-    { [what]: 'name', Of: 'name', Expires: 'plain', In: 'number' },
-    found.map(({ name, user, expires }) => ({
-      cells: [
-        nameText(name),
-        nameText(user ?? ''),
-        time(expires),
-        expires.getTime() <= now ? mark('warn', 'expired') : duration(expires.getTime() - now),
+    found,
+    {
+      [what]: ['name', ({ name }) => nameText(name)],
+      Of: ['name', ({ user }) => nameText(user ?? '')],
+      Expires: ['plain', ({ expires }) => time(expires)],
+      In: [
+        'number',
+        ({ expires }) => (Number(expires) <= now ? mark('warn', 'expired') : duration(Number(expires) - now)),
       ],
-    })),
-    mostRows,
+    },
+    { most: mostRows },
   )
 }

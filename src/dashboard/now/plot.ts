@@ -29,16 +29,13 @@ ${barPaths(figures, highest)}
 <figcaption><span>an hour ago</span><span>a bar for each minute, the highest ${number(highest)}</span><span>now</span></figcaption>
 ${since !== null && html`<p class="quiet">The newest ${number(mostCounted)} alone are counted: those since ${shortTime(since)}.</p>`}
 </figure>
-<div>${table(
-    'Submissions of the last hour',
-    { Outcome: 'plain', Runs: 'number' },
-    outcomes.map((each) => ({
-      cells: [
-        html`<span class="key">${swatch(each)}${each === 'unknown' ? 'unknown yet' : each}</span>`,
-        number(total[each]),
-      ],
-    })),
-  )}</div>
+<div>${table('Submissions of the last hour', outcomes, {
+    Outcome: [
+      'plain',
+      (each) => html`<span class="key">${swatch(each)}${each === 'unknown' ? 'unknown yet' : each}</span>`,
+    ],
+    Runs: ['number', (each) => number(total[each])],
+  })}</div>
 </div>`
 }
 

@@ -11,7 +11,7 @@ import { auditPath, runPagePath } from '../addresses.ts'
 import { filters, sentKey, sentText, turns, wordsBy } from '../filter-fields.ts'
 import { pageRoute, sendPage } from '../frame.ts'
 import type { Sources } from '../sources.ts'
-import { type TableRow, table } from '../table.ts'
+import { table } from '../table.ts'
 import { named, namesOf, nameText, notKnown, sentenceText, shortId, shortTime, wordsOf } from '../words.ts'
 
 /** /admin/audit/: actions with their users. */
@@ -83,8 +83,16 @@ function list(rows: readonly AuditEntry[], question: Question, nameOf: NameOf): 
   if (rows.length === 0) return html`<p>There is nothing of this kind.</p>`
   return table(
     'The audit, the newest first',
-    columns,
-    rows.map((each) => rowOf(each, question, nameOf, now)),
+    rows,
+    {
+      When: ['plain', ({ at }) => shortTime(new Date(at), now)],
+      Who: ['name', whoOf],
+      Action: ['plain', ({ action }) => nameText(wordsOf(action))],
+      What: ['text', (each) => whatOf(each, question, nameOf)],
+      Run: ['plain', ({ run }) => run !== null && html`<a href="${runPagePath(run)}">${shortId(run)}</a>`],
+      Request: ['name', ({ request_id: id }) => id !== null && nameText(id)],
+    },
+    { idOf: ({ id }) => `audit-${id}` },
   )
 }
 
@@ -110,21 +118,10 @@ const fields = {
   unchanged: { label: 'Unchanged', words: { '': 'left out', shown: 'shown' } },
 }
 
-const columns = { When: 'plain', Who: 'name', Action: 'plain', What: 'text', Run: 'plain', Request: 'name' } as const
-
-const rowOf = (each: AuditEntry, question: Question, nameOf: NameOf, now: Date): TableRow => ({
-  id: `audit-${each.id}`,
-  cells: [
-    shortTime(new Date(each.at), now),
-    each.real_user === null
-      ? nameText(each.user.username)
-      : html`${nameText(each.real_user.username)} <span class="quiet">as</span> ${nameText(each.user.username)}`,
-    nameText(wordsOf(each.action)),
-    whatOf(each, question, nameOf),
-    each.run !== null && html`<a href="${runPagePath(each.run)}">${shortId(each.run)}</a>`,
-    each.request_id !== null && nameText(each.request_id),
-  ],
-})
+const whoOf = ({ real_user: real, user }: AuditEntry): Html | string =>
+  real === null
+    ? nameText(user.username)
+    : html`${nameText(real.username)} <span class="quiet">as</span> ${nameText(user.username)}`
 
 const mostObjects = 3
 

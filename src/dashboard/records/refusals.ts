@@ -17,7 +17,7 @@ import { filters, sentKey, sentText, turns, wordsBy } from '../filter-fields.ts'
 import { pageRoute, sendPage } from '../frame.ts'
 import { byFrequency } from '../runs/tables.ts'
 import type { Sources } from '../sources.ts'
-import { type TableRow, table } from '../table.ts'
+import { table } from '../table.ts'
 import { count, mark, nameText, notKnown, number, sentenceText, shortTime, time, titleText } from '../words.ts'
 
 /** /admin/refusals/: refused access, refused submissions, and failed logins. */
@@ -55,7 +55,7 @@ function contentOf(question: Question, found: Refusals): Html {
   const { before } = question
   const { rows, keptFrom, isFlood } = found
   const now = new Date()
-  const shown = rows.slice(0, mostRows).map((each) => rowOf(each, now))
+  const shown = rows.slice(0, mostRows)
   const next = shown.length < rows.length ? rows[shown.length - 1]?.pk : undefined
   if (rows.length === 0 && before === null && isCounted(found)) return html`<p>${mark('good', 'None.')}</p>`
   return html`${before === null && rows.length > 0 && byReason(found, now)}
@@ -67,33 +67,21 @@ ${
     ? html`<p>There is none.</p>`
     : table(
         'Refusals, the newest first',
-        {
-          Answered: 'plain',
-          Status: 'number',
-          Reason: 'plain',
-          Who: 'name',
-          What: 'text',
-          Why: 'text',
-          Request: 'name',
-        },
         shown,
+        {
+          Answered: ['plain', ({ at }) => shortTime(at, now)],
+          Status: ['number', ({ status }) => String(status)],
+          Reason: ['plain', ({ code }) => code],
+          Who: ['name', nameOf],
+          What: ['text', ({ title, route }) => titleText(title ?? route)],
+          Why: ['text', ({ sentence }) => sentenceText(sentence)],
+          Request: ['name', ({ requestId }) => nameText(requestId)],
+        },
+        { idOf: ({ pk }) => `refusal-${pk}` },
       )
 }
 ${turns(refusalsPath, question, next === undefined ? undefined : String(next))}</section>`
 }
-
-const rowOf = (each: Refused, now: Date): TableRow => ({
-  id: `refusal-${each.pk}`,
-  cells: [
-    shortTime(each.at, now),
-    String(each.status),
-    each.code,
-    nameOf(each),
-    titleText(each.title ?? each.route),
-    sentenceText(each.sentence),
-    nameText(each.requestId),
-  ],
-})
 
 const mostGroups = 20
 
@@ -103,19 +91,13 @@ function byReason(found: Refusals, now: Date): Html {
     last === undefined ? [] : [{ number: others.length + 1, last }],
   )
   const left = groups.length - mostGroups
-  return html`<section><h2>By reason and who</h2>${table(
-    'Refusals by reason and who',
-    {
-      Reason: 'plain',
-      Status: 'number',
-      Who: 'name',
-      [isCounted(found) ? 'Refusals' : 'At least']: 'number',
-      Last: 'plain',
-    },
-    groups.slice(0, mostGroups).map(({ number: times, last }) => ({
-      cells: [last.code, String(last.status), nameOf(last), number(times), shortTime(last.at, now)],
-    })),
-  )}${left > 0 && html`<p class="quiet">And ${count(left, 'other')}.</p>`}</section>`
+  return html`<section><h2>By reason and who</h2>${table('Refusals by reason and who', groups.slice(0, mostGroups), {
+    Reason: ['plain', ({ last }) => last.code],
+    Status: ['number', ({ last }) => String(last.status)],
+    Who: ['name', ({ last }) => nameOf(last)],
+    [isCounted(found) ? 'Refusals' : 'At least']: ['number', ({ number: times }) => number(times)],
+    Last: ['plain', ({ last }) => shortTime(last.at, now)],
+  })}${left > 0 && html`<p class="quiet">And ${count(left, 'other')}.</p>`}</section>`
 }
 
 const nameOf = ({ username }: Refused): string => nameText(username ?? 'not authenticated')

@@ -22,23 +22,25 @@ export const retentionPage = (app: Api, { db, registry, retention }: Sources): v
         ? notKnown()
         : table(
             'What is deleted',
-            { What: 'text', 'Kept for': 'text', 'The oldest goes': 'plain', 'Within a day': 'number' },
             [
-              row('Finished runs, with their changes', `${count(runDays, 'day')} (RUN_DAYS)`, found.runs),
-              row('Audit rows', `${count(auditDays, 'day')} (AUDIT_DAYS)`, found.audit),
-              row('Secrets that runs generated', 'RUN_SECRETS_HOURS of the worker that applied them', found.secrets),
-              row('Former client secrets', 'until their overlap ends', found.former),
-              row('Keys of tokens that were not viewed', count(keyViewHours, 'hour'), found.keys),
-              row('Idempotency keys', count(keyHours, 'hour'), found.retries),
-              {
-                cells: [
-                  'Refusals',
-                  `the newest ${number(refusalsKept)} of users, and of others`,
-                  'with each new one',
-                  '',
-                ],
-              },
-            ],
+              ['Finished runs, with their changes', `${count(runDays, 'day')} (RUN_DAYS)`, ...dueText(found.runs)],
+              ['Audit rows', `${count(auditDays, 'day')} (AUDIT_DAYS)`, ...dueText(found.audit)],
+              [
+                'Secrets that runs generated',
+                'RUN_SECRETS_HOURS of the worker that applied them',
+                ...dueText(found.secrets),
+              ],
+              ['Former client secrets', 'until their overlap ends', ...dueText(found.former)],
+              ['Keys of tokens that were not viewed', count(keyViewHours, 'hour'), ...dueText(found.keys)],
+              ['Idempotency keys', count(keyHours, 'hour'), ...dueText(found.retries)],
+              ['Refusals', `the newest ${number(refusalsKept)} of users, and of others`, 'with each new one', ''],
+            ] as const,
+            {
+              What: ['text', ([what]) => what],
+              'Kept for': ['text', ([, kept]) => kept],
+              'The oldest goes': ['plain', ([, , next]) => next],
+              'Within a day': ['number', ([, , , due]) => due],
+            },
           )
     }
 <p class="quiet">A run that is still queued after an hour is cancelled.</p></section>`
@@ -46,13 +48,5 @@ export const retentionPage = (app: Api, { db, registry, retention }: Sources): v
   })
 }
 
-function row(what: string, kept: string, { next, due }: Due) {
-  return {
-    cells: [
-      what,
-      kept,
-      next === null ? 'there is none' : time(next),
-      due === mostDue ? `${number(due)}+` : number(due),
-    ],
-  }
-}
+const dueText = ({ next, due }: Due) =>
+  [next === null ? 'there is none' : time(next), due === mostDue ? `${number(due)}+` : number(due)] as const

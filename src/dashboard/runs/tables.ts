@@ -1,7 +1,7 @@
 import { type Html, html } from '../../http/html.ts'
 import type { RunRow } from '../../lists/run-rows.ts'
 import { runPagePath } from '../addresses.ts'
-import { type TableRow, table } from '../table.ts'
+import { table } from '../table.ts'
 import { duration, looks, mark, nameText, number, outcomeMark, sentenceText, shortTime, titleText } from '../words.ts'
 
 export type RunGroup = ReturnType<typeof groupByCause>[number]
@@ -49,29 +49,22 @@ export const person = ({ submitter_name }: Pick<RunRow, 'submitter_name'>): stri
 export const runTable = (caption: string, rows: readonly RunRow[], at: Date): Html =>
   table(
     caption,
+    rows,
     {
-      Recorded: 'plain',
-      Outcome: 'plain',
-      Run: 'name',
-      Who: 'name',
-      Owner: 'name',
-      Queue: 'number',
-      Work: 'number',
-      Why: 'text',
-    },
-    rows.map((row) => ({
-      id: `run-${row.id}`,
-      cells: [
-        shortTime(new Date(row.created_at), at),
-        html`${outcomeMark(row)}${row.repaired === true && html` <span class="quiet">repaired</span>`}${row.former !== null && html` <span class="quiet">roll back</span>`}`,
-        runLink(row),
-        person(row),
-        names(row.owners),
-        row.queue_ms === null ? '' : duration(row.queue_ms),
-        row.work_ms === null ? '' : duration(row.work_ms),
-        sentenceText(row.cause ?? row.sentence ?? ''),
+      Recorded: ['plain', (row) => shortTime(new Date(row.created_at), at)],
+      Outcome: [
+        'plain',
+        (row) =>
+          html`${outcomeMark(row)}${row.repaired === true && html` <span class="quiet">repaired</span>`}${row.former !== null && html` <span class="quiet">roll back</span>`}`,
       ],
-    })),
+      Run: ['name', runLink],
+      Who: ['name', person],
+      Owner: ['name', ({ owners }) => names(owners)],
+      Queue: ['number', ({ queue_ms: ms }) => (ms === null ? '' : duration(ms))],
+      Work: ['number', ({ work_ms: ms }) => (ms === null ? '' : duration(ms))],
+      Why: ['text', ({ cause, sentence }) => sentenceText(cause ?? sentence ?? '')],
+    },
+    { idOf: ({ id }) => `run-${id}` },
   )
 
 /** Groups, the largest first. */
@@ -89,23 +82,19 @@ export function names(all: readonly string[]): string {
 export const groupTable = (caption: string, groups: readonly RunGroup[], most: number): Html =>
   table(
     caption,
-    { Cause: 'text', State: 'plain', Runs: 'number', Who: 'name', Owner: 'name', Last: 'plain' },
-    groups.map(groupRow),
-    most,
+    groups,
+    {
+      Cause: ['text', ({ cause }) => (cause === '' ? 'none' : sentenceText(cause))],
+      State: ['plain', groupState],
+      Runs: ['number', ({ runs }) => number(runs)],
+      Who: ['name', ({ submitters }) => names(submitters)],
+      Owner: ['name', ({ owners }) => names(owners)],
+      Last: ['plain', ({ last }) => html`<a href="${runPagePath(last.id)}">${shortTime(last.createdAt)}</a>`],
+    },
+    { isQuiet: ({ open }) => open === 0, most },
   )
 
-const groupRow = ({ outcome, cause, runs, open, last, submitters, owners }: RunGroup): TableRow => ({
-  look: open === 0 ? 'quiet' : undefined,
-  cells: [
-    cause === '' ? 'none' : sentenceText(cause),
-    open === 0
-      ? mark('good', 'repaired')
-      : open === null
-        ? mark(looks[outcome], outcome)
-        : mark('bad', `${number(open)} still failing`),
-    number(runs),
-    names(submitters),
-    names(owners),
-    html`<a href="${runPagePath(last.id)}">${shortTime(last.createdAt)}</a>`,
-  ],
-})
+function groupState({ open, outcome }: RunGroup): Html {
+  if (open === null) return mark(looks[outcome], outcome)
+  return open === 0 ? mark('good', 'repaired') : mark('bad', `${number(open)} still failing`)
+}

@@ -6,7 +6,6 @@ testKind(ldap, {
   verboseName: 'LDAP Provider',
   component: 'service-provider-ldap-form',
   backchannel: true,
-  flows: true,
   required: [],
   secrets: [],
   references: { certificate: 'certificatekeypair' },

@@ -18,8 +18,6 @@ import {
 testKind(oauth2, {
   verboseName: 'OAuth2/OpenID Provider',
   component: 'service-provider-oauth2-form',
-  backchannel: false,
-  flows: true,
   required: [],
   secrets: ['client_secret'],
   generated: { client_id: 40, client_secret: 128 },

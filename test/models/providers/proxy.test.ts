@@ -16,8 +16,6 @@ import {
 testKind(proxy, {
   verboseName: 'Proxy Provider',
   component: 'service-provider-proxy-form',
-  backchannel: false,
-  flows: true,
   required: ['external_host'],
   secrets: [],
   references: { certificate: 'certificatekeypair' },

@@ -5,8 +5,6 @@ import { booleanRow, durationRow, testFields, testKind } from '../check.ts'
 testKind(rac, {
   verboseName: 'RAC Provider',
   component: 'service-provider-rac-form',
-  backchannel: false,
-  flows: true,
   required: [],
   secrets: ['settings'],
   defaults: { settings: {}, connection_expiry: 'hours=8', delete_token_on_disconnect: false },

@@ -5,8 +5,6 @@ import { booleanRow, testFields, testKind, textRow } from '../check.ts'
 testKind(radius, {
   verboseName: 'Radius Provider',
   component: 'service-provider-radius-form',
-  backchannel: false,
-  flows: true,
   required: [],
   secrets: ['shared_secret'],
   generated: { shared_secret: 128 },

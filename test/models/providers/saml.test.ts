@@ -16,8 +16,6 @@ import {
 testKind(saml, {
   verboseName: 'SAML Provider',
   component: 'service-provider-saml-form',
-  backchannel: false,
-  flows: true,
   required: ['acs_url'],
   secrets: [],
   references: {
