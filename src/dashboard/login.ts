@@ -11,7 +11,7 @@ import { html } from '../http/html.ts'
 import type { Door } from '../http/plausible.ts'
 import { storable } from '../models/syntax.ts'
 import { type Actor, allows } from '../permissions.ts'
-import { actorOfSession } from '../rights/actor.ts'
+import { actorOfToken } from '../rights/actor.ts'
 import { boardPath, loginFor, loginPath, logoutPath, nextOf, nowPath, timesPath } from './addresses.ts'
 import { pageRoute, type Shell, sendPage } from './frame.ts'
 import { closeSession, openSession, tokenOfSession, type WithCookies } from './session.ts'
@@ -19,7 +19,7 @@ import { closeSession, openSession, tokenOfSession, type WithCookies } from './s
 /** @returns the user of the session; null unless its token authenticates, and its owner may view the queue */
 export async function operator(db: Db, request: WithCookies): Promise<Actor | null> {
   const pk = await tokenOfSession(db, request)
-  const session = pk === undefined ? null : await actorOfSession(reader(db), { pk })
+  const session = pk === undefined ? null : await actorOfToken(reader(db), { pk })
   return session !== null && allows(session.actor, 'view_queue') ? session.actor : null
 }
 
@@ -40,7 +40,7 @@ export function loginRoutes(app: Api, db: Db, { plausible, countFailedLogin }: D
     const sent = credentials.safeParse(request.body)
     const secret = sent.data?.access_token ?? ''
     const isPlausible = await plausible(secret)
-    const session = isPlausible ? await actorOfSession(reader(db), { secret }) : null
+    const session = isPlausible ? await actorOfToken(reader(db), { secret }) : null
     if (session === null) {
       countFailedLogin(request)
       noteFailure(request, await notAuthenticated(db, isPlausible ? secret : null), 401)

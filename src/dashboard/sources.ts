@@ -1,8 +1,6 @@
-import type { Db } from '../db/client.ts'
 import type { Inspect } from '../http/readiness.ts'
 import type { RunList } from '../lists/runs.ts'
 import type { Registry } from '../models/registry.ts'
-import type { Engine } from '../plan/engine.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
 import type { Retention } from '../runs/retention.ts'
 import type { Submitter } from '../submissions/submission.ts'
@@ -10,9 +8,7 @@ import type { Live } from '../views/one-run.ts'
 import type { Waits } from '../waits/waits.ts'
 
 /** What the pages are made of. */
-export type Sources = {
-  readonly db: Db
-  readonly engine: Engine
+export type Sources = Pick<Submitter, 'db' | 'engine'> & {
   readonly registry: Registry
   readonly runs: RunList
   readonly submitter: Submitter

@@ -6,7 +6,7 @@ import { inTime } from '../db/in-time.ts'
 import { ErrorList, Problem } from '../errors.ts'
 import { sha256 } from '../ids.ts'
 import { type Access, type Actor, allows, allowsSome, type Permission } from '../permissions.ts'
-import { actAs, actorByToken, actorOfUser, expiredToken } from '../rights/actor.ts'
+import { actAs, actorOfToken, actorOfUser, expiredToken } from '../rights/actor.ts'
 import { headerText } from './headers.ts'
 import type { Door } from './plausible.ts'
 import type { CountRequest } from './rate-limit.ts'
@@ -119,8 +119,8 @@ export async function actorAgain(db: Db, request: FastifyRequest): Promise<Actor
   const secret = readToken(request)
   if (secret === null || permission === undefined) return null
   try {
-    const found = await inTime(actorByToken(reader(db), secret))
-    const actor = found && (await impersonate(db, found, request.headers['impersonate-user']))
+    const found = await inTime(actorOfToken(reader(db), { secret }))
+    const actor = found && (await impersonate(db, found.actor, request.headers['impersonate-user']))
     if (actor !== null) requireAccess(actor, permission)
     return actor
   } catch (error) {
@@ -135,9 +135,9 @@ function actorsByToken(db: Db): (secret: string) => Promise<Actor | null> {
   return (secret) => {
     const known = open.get(secret)
     if (known !== undefined) return known
-    const answer = setImmediate().then(() => {
+    const answer = setImmediate().then(async () => {
       open.delete(secret)
-      return inTime(actorByToken(reader(db), secret))
+      return (await inTime(actorOfToken(reader(db), { secret })))?.actor ?? null
     })
     open.set(secret, answer)
     return answer

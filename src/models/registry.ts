@@ -33,14 +33,11 @@ let loaded: Promise<Registry> | undefined
  *   reference has no target
  */
 export function loadRegistry(): Promise<Registry> {
-  loaded ??= load()
+  loaded ??= loadKinds().then((kinds) => {
+    const scoped = kinds.flatMap(({ provider: { kind, hasScopes } }) => (hasScopes ? [kind] : []))
+    return buildRegistry([...plainModels, definePropertyMapping(scoped)], kinds)
+  })
   return loaded
-}
-
-async function load(): Promise<Registry> {
-  const kinds = await loadKinds()
-  const scoped = kinds.flatMap(({ provider: { kind, hasScopes } }) => (hasScopes ? [kind] : []))
-  return buildRegistry([...plainModels, definePropertyMapping(scoped)], kinds)
 }
 
 /** The registry of the given models. Roles may hold the permissions of these models. */

@@ -92,16 +92,6 @@ const activeUser = (column: 'pk' | 'username', value: string): string =>
   `SELECT u.pk, u.username, rights.* FROM users u, LATERAL (${rightsOfUser('u.pk')}) rights
   WHERE u.${column} = ${value} AND u.is_active`
 
-/**
- * @param secret the bearer token as sent
- * @returns null for a missing or expired token, one of another intent, and an inactive owner: a caller cannot
- *   distinguish them
- */
-export async function actorByToken(reader: EngineReader, secret: string): Promise<Actor | null> {
-  const found = await actorOfSession(reader, { secret })
-  return found === null ? null : found.actor
-}
-
 const startsRow = z.object({ starts: z.string() })
 
 /** The first 4 bytes of the digests of tokens that authenticate, and carry no checksum of one of these keys. */
@@ -205,10 +195,11 @@ export async function currentActor(reader: EngineReader, actor: Actor | ActorKey
 }
 
 /**
- * @param token its secret at login, its key afterwards
- * @returns null when the token no longer authenticates
+ * @param token its secret as sent, or its key in a session
+ * @returns null for a missing or expired token, one of another intent, and an inactive owner: a caller cannot
+ *   distinguish them
  */
-export async function actorOfSession(
+export async function actorOfToken(
   reader: EngineReader,
   token: { readonly secret: string } | { readonly pk: string },
 ): Promise<{ actor: Actor; tokenPk: string } | null> {

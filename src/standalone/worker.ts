@@ -91,12 +91,11 @@ export function superviseWorker(
       if (stopping.signal.aborted) return
       if (!wasReady && ends >= maxFailedStarts)
         throw new StartError(`The worker does not start: it ${end}. Its last output:\n${lastLines.join('\n')}`)
+      print(`The worker ${end}; it is started again${hasTaken ? '' : ` in ${waitMs / 1000} s`}.`)
       if (hasTaken) {
         waitMs = backoff.firstMs
-        print(`The worker ${end}; it is started again.`)
         continue
       }
-      print(`The worker ${end}; it is started again in ${waitMs / 1000} s.`)
       await delay(waitMs, undefined, { signal: stopping.signal }).catch(() => {})
       if (stopping.signal.aborted) return
       waitMs = Math.min(waitMs * 2, backoff.longestMs)

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { bootstrap } from '../../src/apply/bootstrap.ts'
 import { type Db, transaction } from '../../src/db/client.ts'
 import { reader } from '../../src/db/engine-tx.ts'
-import { actorByToken } from '../../src/rights/actor.ts'
+import { actorOfToken } from '../../src/rights/actor.ts'
 import { counts, freshDatabase, loadEngine, rows, sql, versions } from '../support/kit.ts'
 
 const engine = await loadEngine()
@@ -11,7 +11,10 @@ const start = (db: Db, token = 'the first token') => bootstrap(db, engine, () =>
 test('the first start creates the shipped rows, an admin and a token', async () => {
   const { db } = await freshDatabase()
   expect(await start(db)).toBe(true)
-  expect(await actorByToken(reader(db), 'the first token')).toMatchObject({ username: 'admin', isSuperuser: true })
+  expect((await actorOfToken(reader(db), { secret: 'the first token' }))?.actor).toMatchObject({
+    username: 'admin',
+    isSuperuser: true,
+  })
   expect(await counts(db)).toMatchObject({
     flows: 9,
     users: 1,
@@ -35,7 +38,7 @@ test('a later start changes nothing, and creates no token', async () => {
   const before = [await versions(db), await counts(db)]
   expect(await start(db, 'another')).toBe(false)
   expect([await versions(db), await counts(db)]).toEqual(before)
-  expect(await actorByToken(reader(db), 'another')).toBeNull()
+  expect(await actorOfToken(reader(db), { secret: 'another' })).toBeNull()
 })
 
 // GHSA-rjvp-29xq-f62w: a blueprint that re-created the admin.

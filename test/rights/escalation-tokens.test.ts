@@ -4,7 +4,7 @@ import { write } from '../../src/apply/write.ts'
 import { reader } from '../../src/db/engine-tx.ts'
 import { sha256 } from '../../src/ids.ts'
 import type { Actor } from '../../src/permissions.ts'
-import { actorByToken } from '../../src/rights/actor.ts'
+import { actorOfToken } from '../../src/rights/actor.ts'
 import { bench } from '../apply/engine.ts'
 import { rows, sql } from '../support/sql.ts'
 import { absent, people, roleEntry, tokenEntry } from './people.ts'
@@ -30,7 +30,7 @@ test('its secret is generated, stored as a digest and sealed, and never reported
   const secret = there.engine.keyring.open(sealedKey ?? '', sealedPlace)
   expect(secret).toMatch(/^gw_a_[0-9A-Za-z]{36}$/)
   expect(Buffer.from(keyHash)).toEqual(sha256(secret))
-  expect(await actorByToken(reader(there.db), secret)).toMatchObject({ pk: ada.pk })
+  expect((await actorOfToken(reader(there.db), { secret }))?.actor).toMatchObject({ pk: ada.pk })
   expect(JSON.stringify(result)).not.toContain(secret)
 })
 

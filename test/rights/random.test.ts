@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { reader } from '../../src/db/engine-tx.ts'
-import { actAs, actorByToken, actorOfUser } from '../../src/rights/actor.ts'
+import { actAs, actorOfToken, actorOfUser } from '../../src/rights/actor.ts'
 import { type Policy, policies } from '../../src/rights/policies.ts'
 import { bench } from '../apply/engine.ts'
 import { execute, onCi, sql } from '../support/kit.ts'
@@ -131,7 +131,7 @@ async function callers(seen: Seen, { secret, token }: Key, as: number | undefine
 }
 
 async function authenticate(secret: string, as: number | undefined) {
-  const real = await actorByToken(reader(db), secret)
+  const real = (await actorOfToken(reader(db), { secret }))?.actor ?? null
   if (real === null || as === undefined) return real
   const effective = await actorOfUser(reader(db), { pk: as })
   return effective && actAs(real, effective)

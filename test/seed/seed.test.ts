@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { transaction } from '../../src/db/client.ts'
 import { reader } from '../../src/db/engine-tx.ts'
 import { locks } from '../../src/db/locks.ts'
-import { actorByToken } from '../../src/rights/actor.ts'
+import { actorOfToken } from '../../src/rights/actor.ts'
 import { seed } from '../../tools/seed/seed.ts'
 import { seededSecrets } from '../../tools/seed/token.ts'
 import { counts, versions } from '../support/contents.ts'
@@ -69,13 +69,13 @@ test('the API accepts a seeded token, whose secret follows from its identifier a
   const path = '/api/v3/blueprints/runs/00000000-0000-4000-8000-000000000000/'
   expect((await house.as(secretOf('s1-reader')).get(path)).status).toBe(404)
   expect((await house.as(secretOf('s1-nobody')).get(path)).status).toBe(401)
-  const seeded = await actorByToken(reader(house.db), secretOf('s1-reader'))
+  const seeded = (await actorOfToken(reader(house.db), { secret: secretOf('s1-reader') }))?.actor
   expect(seeded).toMatchObject({ username: 's1-reader', isSuperuser: false })
   expect([...(seeded?.permissions ?? [])]).toEqual(
     expect.arrayContaining(['view_user', 'view_group', 'view_userconsent']),
   )
   // These are from roles of several groups of the chain.
-  const member = await actorByToken(reader(house.db), secretOf('s1-member'))
+  const member = (await actorOfToken(reader(house.db), { secret: secretOf('s1-member') }))?.actor
   expect([...(member?.permissions ?? [])]).toEqual(
     expect.arrayContaining(['view_userconsent', 'change_user', 'add_group']),
   )

@@ -136,11 +136,12 @@ ${turns(runsPath, sent, last && `${Date.parse(last.created_at)}.${last.id}`)}`
 /** The form asks again for what is shown. */
 const byCause = html`<input type="hidden" name="group" value="cause">`
 
-const outcomeWords = { unknown: 'unknown yet', attention: 'failed or not taken' }
-
 const fields: Readonly<Partial<Record<Field, FilterField>>> = {
   period: { label: 'Period', words: periodWords },
-  outcome: { label: 'Outcome', words: { '': 'any', ...wordsBy(outcomesAsked), ...outcomeWords } },
+  outcome: {
+    label: 'Outcome',
+    words: { '': 'any', ...wordsBy(outcomesAsked), unknown: 'unknown yet', attention: 'failed or not taken' },
+  },
   object: { label: 'Object', hint: 'application:shop' },
   who: { label: 'Who' },
   owner: { label: 'Owner' },
