@@ -8,13 +8,11 @@ import { consentRoutes } from './api/consents.ts'
 import { groupMemberRoutes } from './api/group-members.ts'
 import { groupRoutes } from './api/groups.ts'
 import { healthRoutes } from './api/health.ts'
-import { historyRoutes } from './api/history.ts'
 import { homeRoutes } from './api/home.ts'
 import { meRoutes } from './api/me.ts'
 import { metricsRoutes } from './api/metrics.ts'
 import { providerRoutes } from './api/providers.ts'
-import { runApplyRoutes } from './api/run-apply.ts'
-import { runCancelRoutes } from './api/run-cancel.ts'
+import { runActRoutes } from './api/run-acts.ts'
 import { runRoutes } from './api/runs.ts'
 import { stackRoutes } from './api/stacks.ts'
 import { storedRoutes } from './api/stored.ts'
@@ -144,8 +142,7 @@ export function buildApp({ submitter, inspect, queue, limits, retention, ...othe
       transactionalRoutes(api, submitter)
       blueprintRoutes(api, submitter)
       runRoutes(api, { db, engine, live, waits })
-      runApplyRoutes(api, submitter)
-      runCancelRoutes(api, submitter)
+      runActRoutes(api, submitter)
       list(api, db, userList)
       meRoutes(api, db, engine.registry)
       groupRoutes(api, db, engine)
@@ -154,7 +151,6 @@ export function buildApp({ submitter, inspect, queue, limits, retention, ...othe
       consentRoutes(api, db, engine.registry)
       totpRoutes(api, db)
       applicationRoutes(api, db, engine)
-      historyRoutes(api, db, engine.registry)
       list(api, db, auditList(engine.registry))
       providerRoutes(api, db, engine.registry)
       storedRoutes(api, db, engine.registry)

@@ -24,8 +24,6 @@ const includeBlueprint = queryBoolean.default(true).meta({
   description: 'False leaves `blueprint` empty: for those who ask often, until the run has ended.',
 })
 
-const toSeeOthers = [{ permission: 'view_run', when: "to see others' runs" }] as const
-
 const headers = etagHeaders.extend({
   Prefer: z
     .string()
@@ -73,7 +71,7 @@ export function runRoutes(app: Api, { db, engine, live, waits }: Parts): void {
         permission: 'authenticated',
         secret: true,
         document: {
-          alsoNeeds: toSeeOthers,
+          alsoNeeds: [{ permission: 'view_run', when: "to see others' runs" }],
           headers,
           answerHeaders: ['ETag', 'Vary'],
           codes: ['precondition_failed', 'too_many_requests', 'unavailable'],
@@ -89,9 +87,7 @@ export function runRoutes(app: Api, { db, engine, live, waits }: Parts): void {
     },
     async (request, reply) => {
       const wanted = { id: request.params.id.toLowerCase(), withBlueprint: request.query.include_blueprint }
-      const read = async () => {
-        return JSON.stringify(await inTime(readRun(db, engine, wanted, request.actor, live)))
-      }
+      const read = async () => JSON.stringify(await inTime(readRun(db, engine, wanted, request.actor, live)))
       const seconds = secondsOf(request)
       if (seconds > 0) reply.header('Preference-Applied', `wait=${seconds}`)
       const until = performance.now() + seconds * 1_000

@@ -14,6 +14,9 @@ const [flow, mapping, keyPair, role] = [
   'service_rbac.role',
 ] as const
 
+const byName = { by: 'name', key: 'uuid' } as const
+const named = { count: 'rows', order: { name: 'name', pk: 'pk' }, defaultOrder: 'name' } as const
+
 /** The filters of each of them. */
 const anyOf = (model: string) => ({ pk: filter.isOneOfKeys<'pk'>('pk', 'uuid'), stack: filter.isInStack(model) })
 
@@ -70,40 +73,36 @@ export function storedRoutes(app: Api, db: Db, registry: Registry): void {
         managed: filter.unique('managed', 'Under this mark of what manages it.'),
       },
     },
-    { by: 'name', key: 'uuid', displayName: 'property mapping', apartBy: 'kind' },
+    { ...byName, displayName: 'property mapping', apartBy: 'kind' },
   )
   listAndOne(
     app,
     db,
     {
+      ...named,
       path: '/crypto/certificatekeypairs/',
       summary: 'List certificate key pairs',
       permission: 'view_certificatekeypair',
       view: storedView(registry, 'CertificateKeyPair', keyPair, (tx, where) =>
         tx.certificateKeyPair.findMany({ where }),
       ),
-      count: 'rows',
       search: keyPairName,
-      order: { name: 'name', pk: 'pk' },
-      defaultOrder: 'name',
       filters: { ...anyOf(keyPair), name: filter.unique('name') },
     },
-    { by: 'name', key: 'uuid', displayName: 'certificate key pair' },
+    { ...byName, displayName: 'certificate key pair' },
   )
   listAndOne(
     app,
     db,
     {
+      ...named,
       path: '/rbac/roles/',
       summary: 'List roles',
       permission: 'view_role',
       view: storedView(registry, 'Role', role, (tx, where) => tx.role.findMany({ where })),
-      count: 'rows',
       search: roleName,
-      order: { name: 'name', pk: 'pk' },
-      defaultOrder: 'name',
       filters: { ...anyOf(role), name: filter.unique('name') },
     },
-    { by: 'name', key: 'uuid', displayName: 'role' },
+    { ...byName, displayName: 'role' },
   )
 }

@@ -10,7 +10,6 @@ import * as filter from '../lists/filters.ts'
 import type { ListSpec } from '../lists/listed.ts'
 import { listAndOne } from '../lists/one.ts'
 import { tokenText } from '../lists/tables.ts'
-import { ownTokens } from '../lists/tokens.ts'
 import { writable } from '../openapi/writable.ts'
 import type { Actor } from '../permissions.ts'
 import type { Engine } from '../plan/engine.ts'
@@ -71,7 +70,7 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
     path: '/core/tokens/',
     summary: 'List tokens',
     permission: 'authenticated',
-    own: ownTokens,
+    own: { field: 'userPk', unless: 'view_token' },
     view: tokenView,
     count: 'rows',
     search: tokenText,

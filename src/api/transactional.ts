@@ -53,7 +53,6 @@ export function transactionalRoutes(app: Api, submitter: Submitter): void {
     },
     async (request, reply) => {
       const { actor, body, headers, query, textErrors } = request
-      const { registry } = submitter.engine
       const kind = kindOf(body, registry)
       const read = () => {
         if (kind !== undefined) requireKind(actor, kind)

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import type { Db } from '../db/client.ts'
 import { endOfCertificate } from '../models/pem.ts'
-import { type Actor, mayNameUser } from '../permissions.ts'
+import { type Actor, allows, mayNameUser } from '../permissions.ts'
 
 /**
  * @property token the next end of a token that authenticates @property certificate that of a certificate which a provider uses;
@@ -56,12 +56,8 @@ const expiredWithinDays = 7
 /** The most expired tokens: they do not take the place of those that expire next. */
 const mostExpired = 10
 
-/**
- * Access tokens that expired lately, and those that expire soon, the first one first.
- *
- * @param own the key of the only user whose tokens the caller sees; undefined: all
- */
-export async function expiringTokens(db: Db, actor: Actor, own: number | null | undefined): Promise<Expiring[]> {
+/** Access tokens that the caller sees in their list and that expired lately, and those that expire soon, the first one first. */
+export async function expiringTokens(db: Db, actor: Actor): Promise<Expiring[]> {
   const now = new Date()
   const lately = new Date(now.getTime() - expiredWithinDays * 86_400_000)
   const between = (expires: { gt: Date; lte: Date }, order: 'asc' | 'desc', take: number) =>
@@ -71,7 +67,7 @@ export async function expiringTokens(db: Db, actor: Actor, own: number | null | 
         expiring: true,
         expires,
         user: { isActive: true },
-        ...(own !== undefined && { userPk: own ?? -1 }),
+        ...(!allows(actor, 'view_token') && { userPk: actor.pk ?? -1 }),
       },
       select: { identifier: true, expires: true, userPk: true, user: { select: { username: true } } },
       orderBy: { expires: order },

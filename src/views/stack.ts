@@ -48,14 +48,13 @@ const stackDetail = z
   .meta({ id: 'Stack' })
 
 type Models = Pick<Registry, 'models'>
-type Bind = Values['bind']
 
 /**
  * The members that stand and that the caller may know, with their names and owners, in SQL: a part for each model.
  *
  * @param of those of which stacks, as a condition on the member `m`
  */
-export const membersSeen = ({ models }: Models, actor: Actor, of: string, bind: Bind): string =>
+export const membersSeen = ({ models }: Models, actor: Actor, of: string, bind: Values['bind']): string =>
   models
     .map((model) => {
       const owner = model.isLabelled === true ? 't.owner' : 'NULL::text'

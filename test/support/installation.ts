@@ -170,8 +170,10 @@ export async function installation({
       return answer
     },
     queued: async (count) => {
-      const reached = async () => (await db.run.count({ where: { state: 'queued' } })) === count
-      await until(`${count} runs to be queued`, reached)
+      await until(`${count} runs to be queued`, async () => {
+        const queued = await db.run.count({ where: { state: 'queued' } })
+        return queued === count || Promise.reject(new Error(`${queued} are`))
+      })
     },
   }
 }

@@ -325,15 +325,15 @@ export const filesAreShort: Rule = (files) =>
  * needs it, with the reason.
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
-  src: 2349,
-  'src/api': 1653,
+  src: 2345,
+  'src/api': 1628,
   'src/apply': 2845,
   'src/cli': 6206,
-  'src/dashboard': 4442,
+  'src/dashboard': 4441,
   'src/db': 2259,
   'src/document': 1830,
   'src/http': 2572,
-  'src/lists': 1880,
+  'src/lists': 1872,
   'src/models': 2666,
   'src/openapi': 1353,
   'src/plan': 4643,
@@ -343,9 +343,9 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/standalone': 1258,
   'src/submissions': 1543,
   'src/tracing': 177,
-  'src/views': 2685,
+  'src/views': 2680,
   'src/waits': 316,
-  test: 70_604,
+  test: 70_606,
   workers: 117,
 }
 

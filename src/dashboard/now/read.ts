@@ -7,7 +7,6 @@ import { type Figures, newestRuns, readFigures } from '../../lists/run-figures.t
 import { readRunRows } from '../../lists/run-rows.ts'
 import { type RunList, seenRuns } from '../../lists/runs.ts'
 import { findRuns } from '../../lists/runs-of-operators.ts'
-import { tokenOwners } from '../../lists/tokens.ts'
 import { type Actor, allows, allowsSome } from '../../permissions.ts'
 import { type Pause, readPause } from '../../queue/pause.ts'
 import { type AtWork, readAtWork } from '../../runs/at-work.ts'
@@ -60,7 +59,7 @@ export function openNow({ db, registry, queue, inspect, runs }: Sources) {
         teams: allowsSome(actor, 'view_application') ? known(inTime(readOwners(db, registry, runs, actor))) : undefined,
         figures: known(figuresOf(actor)),
         failures: known(inTime(failuresOf(db, runs, actor))),
-        tokens: known(inTime(expiringTokens(db, actor, tokenOwners(actor)))),
+        tokens: known(inTime(expiringTokens(db, actor))),
         /** Undefined for callers who may not view certificates. */
         certificates: allows(actor, 'view_certificatekeypair') ? known(certificatesOfAll()) : undefined,
         newest: known(inTime(newest)),
