@@ -39,7 +39,7 @@ export type Skipped = { readonly cause: 'skipped'; readonly step: Step }
 /** Users who have more rights after the document than before, and whom it does not name. */
 export type Given = { readonly cause: 'given'; readonly gains: Gains; readonly objections: readonly Objection[] }
 
-/** The document is refused before any of its rows is judged. */
+/** The document as a whole is refused. */
 export type Refused = { readonly cause: 'refused'; readonly objections: readonly Objection[] }
 
 /** The codes of refusals. A denial hides all others; an error comes before those that follow from it. */

@@ -93,6 +93,6 @@ export const changesOf = (objects: string, applies: string): string => `changes 
       jsonb_array_elements(CASE WHEN jsonb_typeof(r.changes) = 'array' THEN r.changes END) WITH ORDINALITY AS n(value, position)
     WHERE r.id IN (SELECT run_id FROM changes) AND ((r.id, n.position - 1) IN (SELECT run_id, change FROM changes)) IS TRUE
   ), field_changes AS (
-    SELECT c.model, c.key, f.key AS field, f.value AS change, c.audit_pk, c.position, c.action, c.owner
+    SELECT c.model, c.key, f.key AS field, f.value AS change, c.audit_pk, c.position, c.action, c.owner, c.run_id
     FROM changes c LEFT JOIN run_changes n USING (run_id, change), jsonb_each(${fieldsOf('c.fields', 'run_fields')}) f
   )`

@@ -8,6 +8,8 @@ import type { Effect } from '../plan/effect.ts'
 import { type Conditions, type Engine, isReviewed as isOfReview, ownerFor } from '../plan/engine.ts'
 import { inspect, loadAhead, mostAhead } from '../plan/inspect.ts'
 import type { Loader } from '../plan/load.ts'
+import type { Look } from '../plan/look.ts'
+import { ownLooks, renameLooks } from '../plan/looks.ts'
 import { findByOldName } from '../plan/rename.ts'
 import { without } from '../plan/reset.ts'
 import { Resolver } from '../plan/resolve.ts'
@@ -79,7 +81,7 @@ export async function* judge(
     return
   }
   const findings: Finding[] = []
-  const skipped: Step[] = []
+  const skipped: Look[] = []
   const said = new RowsNamed()
   let entry = 0
   const ids = new Set(steps.map(({ id }) => id))
@@ -202,7 +204,10 @@ export async function* judge(
     const step = await resolver.walk(() => resolver.evaluateConditions(each))
     if (step !== null) yield* judgeStep(step, 'entry')
     else {
-      skipped.push(each)
+      if (conditions.stack !== null) {
+        const { identifiers } = await resolver.walk(() => resolver.entry(each))
+        skipped.push(...ownLooks(each, identifiers), ...renameLooks(each))
+      }
       yield { cause: 'skipped', step: each }
     }
   }
@@ -224,7 +229,8 @@ export async function* judge(
     const findLeft = async () => (await readStack(loader, name, asked)).left
     const isDeleted = deletesLeft(stack, conditions)
     const left = isDeleted ? await locked(stack.left, findLeft) : stack.left
-    yield { cause: 'refused', objections: otherNumber(left, conditions, actor) }
+    const other = otherNumber(left, conditions, actor)
+    if (other.length > 0) yield { cause: 'refused', objections: other }
     const removals = isDeleted ? left.map((row): Step => ({ ...removal(row), isHeld: true })) : []
     for (const [index, each] of removals.entries()) {
       if (index % mostAhead === 0) await ahead(removals, index)

@@ -8,10 +8,8 @@ import { dependenciesFirst } from '../plan/dependencies-first.ts'
 import { allowsRow, mayKnow } from '../plan/effect.ts'
 import { type Conditions, isReviewed } from '../plan/engine.ts'
 import type { Loader } from '../plan/load.ts'
-import { byKey, keyIn } from '../plan/look.ts'
-import { ownLooks } from '../plan/looks.ts'
+import { byKey, keyIn, type Look } from '../plan/look.ts'
 import { isSame } from '../plan/same-value.ts'
-import type { Step } from '../plan/step.ts'
 import { storedKeys } from '../plan/storage.ts'
 import { asText, shortText } from '../sides.ts'
 import type { Finding, Objection } from './finding.ts'
@@ -38,7 +36,7 @@ const columns = 'm.stack, m.model, m.key, m.fields, m.retain, m.left_at IS NOT N
 type Member = z.output<typeof memberRow>
 
 /** A row that left the files. */
-export type LeftRow = LabelledRow & { readonly under: string | null }
+type LeftRow = LabelledRow & { readonly under: string | null }
 
 /** A row that entries name, with the last of them, and what is recorded of it. */
 type Named = { readonly finding: Finding; readonly member: Member }
@@ -93,15 +91,15 @@ type Asked = {
   readonly actor: Actor
   readonly conditions: Conditions
   readonly findings: readonly Finding[]
-  /** The entries whose conditions are false: their rows stay members as they are. */
-  readonly skipped: readonly Step[]
+  /** The questions for the rows of entries whose conditions are false: these stay members as they are. */
+  readonly skipped: readonly Look[]
 }
 
 /** Reads the members of a stack, and of other stacks those that the document names. */
 export async function readStack(
   loader: Loader,
   name: string,
-  { actor, conditions, findings, skipped: steps }: Asked,
+  { actor, conditions, findings, skipped: looks }: Asked,
 ): Promise<Stack> {
   const { world, reader } = loader
   const { registry } = world
@@ -130,14 +128,15 @@ export async function readStack(
     const model = registry.byName(member.model)
     return named.has(place) || model === undefined ? [] : [{ place, member, model, look: byKey(model, member.key) }]
   })
-  const ofSkipped = gone.length === 0 ? [] : steps.flatMap((step) => ownLooks(step, step.identifiers))
+  const ofSkipped = gone.length === 0 ? [] : looks
   await loader.load({ looks: [...gone.map(({ look }) => look), ...ofSkipped], isAgain: true })
   const skipped = new Set(ofSkipped.flatMap((look) => world.find(look).map(({ pk }) => memberKey(look.model.name, pk))))
   const standing = gone.flatMap(({ place, member, model }) => {
     const row = skipped.has(place) ? undefined : world.row(model.table, keyIn(member.key))
     return row === undefined ? [] : [{ place, row, member, labelled: labelledRow(model, row) }]
   })
-  const since = conditions.since === undefined ? undefined : await createdSince(reader, conditions.since, standing)
+  const since =
+    conditions.since === undefined ? undefined : await createdSince(reader, name, conditions.since, standing)
   const rowsOf = Map.groupBy(standing, ({ place, member, labelled: { model, owner } }) => {
     if (!allowsRow(actor, `delete_${model.resource}`, model, owner)) return 'denied'
     return member.retain ? 'retained' : since?.has(place) === false ? 'stood' : 'left'
@@ -166,16 +165,19 @@ export async function readStack(
 
 const placeRow = z.object({ place: z.string() })
 
-/** The rows, by model and key, that were created after a moment, as far as changes are recorded. */
+/** The rows, by model and key, that runs of the stack created after a moment, as far as they are kept. */
 async function createdSince(
   reader: EngineReader,
+  stack: string,
   moment: string,
   rows: readonly { readonly place: string }[],
 ): Promise<ReadonlySet<string>> {
   const found = await reader.query(placeRow, {
-    text: `SELECT c.model || ' ' || c.key AS place FROM object_changes c WHERE c.objects && $1::text[] AND c.action = 'create'
-      AND c.at > $2::timestamptz AND c.model || ' ' || c.key = ANY ($1)`,
-    values: [rows.map(({ place }) => place), moment],
+    // The lock of the stack gives the ends of its runs the order of their applies.
+    text: `SELECT c.model || ' ' || c.key AS place FROM object_changes c JOIN runs r ON r.id = c.run_id
+      WHERE c.objects && $1::text[] AND c.action = 'create' AND c.model || ' ' || c.key = ANY ($1)
+      AND r.finished_at > $2::timestamptz AND r.options->>'stack' = $3`,
+    values: [rows.map(({ place }) => place), moment, stack],
   })
   return new Set(found.map(({ place }) => place))
 }
@@ -222,7 +224,9 @@ export function stackLines(stack: Stack, actor: Actor, conditions: Conditions): 
     ...taken.map(({ finding, from }) => `${rowName(finding)} ${leaves} stack ${JSON.stringify(from)}`),
     ...noLongerManaged(stack),
     ...leftLines(stack, actor, conditions),
-    ...knownTo(actor, stood).map((row) => `${nameOf(row)} is left over, as it was behind the former run`),
+    ...knownTo(actor, stood).map(
+      (row) => `${nameOf(row)} is left over: it stood at the former run, which did not write it`,
+    ),
     ...knownTo(actor, denied).map(
       (row) => `${nameOf(row)} ${stays} in ${text}: no entry names it, and the submitter may not delete it`,
     ),
@@ -275,6 +279,8 @@ export function writeMembers(writes: Writes, stack: Stack, isDeleted: boolean): 
   const changed = [...named].flatMap(([place, { member }]) =>
     isDeepStrictEqual(member, members.get(place)) ? [] : [member],
   )
+  // An entry names it again.
+  changed.push(...[...skipped].flatMap((place) => members.get(place) ?? []).filter(({ left }) => left))
   const membersOf = (rows: readonly LabelledRow[]) =>
     rows.flatMap(({ model, pk }) => members.get(memberKey(model.name, pk)) ?? [])
   const unnamed = membersOf(isDeleted ? stood : [...left, ...stood])

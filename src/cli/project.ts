@@ -31,10 +31,14 @@ const form = z.strictObject({
     .exactOptional(),
 })
 
+/** The most stars in a path: each of them multiplies the ways to match. */
+const mostStars = 3
+
 function whyNoOwner(glob: string, label: string): string | undefined {
   const parts = glob.replace(/\/$/, '').split('/')
   if (parts.some((part) => ['', '.', '..', '**'].includes(part))) return 'Takes a path below this folder: teams/*/.'
   const stars = glob.split('*').length - 1
+  if (stars > mostStars) return `Takes at most ${mostStars} *.`
   const wrong = label.match(/\$\d+/g)?.find((each) => Number(each.slice(1)) < 1 || Number(each.slice(1)) > stars)
   return wrong && `${wrong} stands for nothing: the path has ${stars === 0 ? 'no *' : `${stars} *`}.`
 }

@@ -44,7 +44,7 @@ export type ListSpec<Model extends ListedModel = ListedModel> = {
   readonly own?: { readonly field: FieldOf<Model>; readonly unless?: `view_${string}` }
   /** A boolean field that is true of all rows of the list. */
   readonly always?: FieldOf<Model>
-  /** The further rows that a caller sees, as a condition in SQL that `conditions.ts` makes; null: all. */
+  /** Narrows the rows that a caller sees, as a condition in SQL that `conditions.ts` makes; null: it does not. */
   readonly seen?: (actor: Actor, bind: Bind) => string | null
   /** A permission without which a search finds only rows of the caller: the searched text is not shown to others. */
   readonly searchNeeds?: Permission

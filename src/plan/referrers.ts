@@ -95,9 +95,10 @@ export function checkReferrers(entry: Entry, { action, changed, values, before }
   }
 }
 
-/** What belongs to a user goes with the user, and members of a group are on both sides of their link. */
+/** What belongs to a row goes with it: tokens, devices, consents. Members of a group are on both sides of their link. */
 const goesWith = ({ models }: Registry, { model, field: { name, storage } }: Referring): boolean =>
   name === model.owner ||
+  model.identifiers.every((way) => way.includes(name)) ||
   (storage.in === 'link' &&
     models.filter((each) => linksOf(each).some(([, { table }]) => table === storage.table)).length > 1)
 

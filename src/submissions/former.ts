@@ -67,10 +67,12 @@ export async function submitFormer(
       formerStack: stored.conditions.stack,
     }
     const { expectedKeys } = stored.conditions
+    // The run of a plan is applied as it was planned.
+    const since = former.applied === true ? former.finishedAt?.toISOString() : stored.conditions.since
     const conditions = {
       ...readConditions(headers, errors, asked),
       expectedKeys,
-      ...(former.finishedAt && { since: former.finishedAt.toISOString() }),
+      ...(since !== undefined && { since }),
       ...(without.length > 0 && { without }),
     }
     const isOfAnother = actor.authors?.some(({ pk }) => pk !== actor.pk) === true

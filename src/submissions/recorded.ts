@@ -23,7 +23,7 @@ import { type SeenObjects, seenBy } from '../views/history.ts'
 /**
  * The state in which an applied run left the objects of its document, as far as changes are recorded: of each field the last value
  * up to then, or else the one from which the first later change took it (docs/adr/0125-a-roll-back-puts-the-recorded-state-back.md).
- * Of an object of a stack, these are the fields that its documents name.
+ * Of an object of a stack, these are the fields that its last document names, and those that its later runs changed.
  */
 
 /** @property left what cannot be put back: `provider oauth2 "grafana": client_secret` */
@@ -36,6 +36,7 @@ const objectRow = z.object({ model: z.string(), name: z.string(), key: z.string(
  * The changes of a field of an object. Of what the caller may not know, only that there was one.
  *
  * @property former the last one up to the moment @property next the first one after it @property latest the last one of all
+ * @property isOfStack whether a later run of the stack changed it
  */
 const changesRow = z.object({
   model: z.string(),
@@ -44,6 +45,7 @@ const changesRow = z.object({
   former: z.unknown(),
   next: z.unknown(),
   latest: z.unknown(),
+  isOfStack: z.boolean(),
 })
 type Changes = z.output<typeof changesRow>
 
@@ -100,7 +102,7 @@ export async function withRecordedFields(
         })
   const managed = new Map(members.map(({ model, key, fields }) => [`${model} ${key}`, fields]))
   const seen = seenBy(registry, actor)
-  const histories = await readHistories(reader(db), named, { id, finishedAt }, seen)
+  const histories = await readHistories(reader(db), named, { id, finishedAt, stack }, seen)
   if (histories === null) return { blueprint, left: [tooLong] }
   const entries = [...blueprint.entries]
   const left = named.flatMap((each) => {
@@ -126,7 +128,7 @@ const tooLong = 'fields that the document does not name: the history of its obje
 async function readHistories(
   reader: EngineReader,
   named: readonly Named[],
-  { id, finishedAt }: Pick<FormerRun, 'id' | 'finishedAt'>,
+  { id, finishedAt, stack }: Pick<FormerRun, 'id' | 'finishedAt'> & Pick<Conditions, 'stack'>,
   seen: readonly SeenObjects[],
 ) {
   const limits = { withinMs: withinMs(), settings }
@@ -140,6 +142,7 @@ async function readHistories(
     found[0]?.moment ?? '0',
     JSON.stringify(seen),
     JSON.stringify(notShown),
+    stack,
   ]
   const changes = found.length === 0 ? [] : await reader.attempt(changesRow, { text: changesText, values }, limits)
   if (changes === null) return null
@@ -183,7 +186,7 @@ function differing(
 ) {
   const fields: Record<string, unknown> = {}
   const others: string[] = []
-  for (const { field: name, former, next } of changes) {
+  for (const { field: name, former, next, isOfStack } of changes) {
     const field = model.fields.get(name)
     if (field === undefined || name in sent) continue
     const then = [sides.safeParse(former).data?.to, sides.safeParse(next).data?.from].find(isValue)
@@ -199,7 +202,7 @@ function differing(
         : !isSame(field, sides.safeParse(latest).data?.to ?? now, then)
       if (isOther) others.push(name)
     } else if (differs(field, now, then)) {
-      if (isManaged(name) && field.schema.safeParse(then).success) fields[name] = then
+      if ((isOfStack || isManaged(name)) && field.schema.safeParse(then).success) fields[name] = then
       else others.push(name)
     }
   }
@@ -236,20 +239,21 @@ const changesText = `WITH objects AS MATERIALIZED (
     'objects',
     `SELECT pk FROM audit_rows WHERE objects && ARRAY(SELECT model || ' ' || key FROM objects)`,
   )}, known AS (
-    SELECT model, key, field, change, audit_pk, position, owner, $2::bigint < audit_pk AS is_later FROM field_changes
+    SELECT model, key, field, change, audit_pk, position, owner, run_id, $2::bigint < audit_pk AS is_later FROM field_changes
     WHERE change <> '"unchanged"'
-    UNION ALL SELECT c.model, c.key, NULL, NULL, c.audit_pk, c.position, c.owner, false
+    UNION ALL SELECT c.model, c.key, NULL, NULL, c.audit_pk, c.position, c.owner, c.run_id, false
       FROM changes c LEFT JOIN run_changes n USING (run_id, change)
     WHERE c.audit_pk <= $2::bigint AND c.action <> 'delete' AND ${fieldsOf('c.fields', 'run_fields')} IS NULL
   ), lasting AS (
     SELECT *, max(audit_pk) FILTER (WHERE field IS NULL) OVER (PARTITION BY model, key) AS gap FROM known
   ), seen AS (
-    SELECT model, key, field, audit_pk, position, is_later, audit_pk > coalesce(gap, 0) AS is_known,
+    SELECT model, key, field, audit_pk, position, is_later, audit_pk > coalesce(gap, 0) AS is_known, run_id,
       CASE WHEN v.owners IS NULL OR owner = ANY (v.owners) THEN change END AS change
     FROM lasting JOIN jsonb_to_recordset($3::jsonb) AS v(model text, owners text[]) USING (model) WHERE field IS NOT NULL
   )
   SELECT model, key, field,
     (array_agg(coalesce(change, $4::jsonb) ORDER BY audit_pk DESC, position DESC) FILTER (WHERE NOT is_later AND is_known))[1] AS former,
     (array_agg(coalesce(change, $4::jsonb) ORDER BY audit_pk, position) FILTER (WHERE is_later))[1] AS next,
-    (array_agg(change ORDER BY audit_pk DESC, position DESC))[1] AS latest
+    (array_agg(change ORDER BY audit_pk DESC, position DESC))[1] AS latest,
+    coalesce(bool_or(is_later AND run_id IN (SELECT id FROM runs WHERE options->>'stack' = $5)), false) AS "isOfStack"
   FROM seen GROUP BY model, key, field HAVING bool_or(change IS NOT NULL) ORDER BY model, key, field`

@@ -137,7 +137,7 @@ export const run = runHead
     not_put_back: withExample(
       lines,
       ['provider oauth2 "grafana": client_secret'],
-      'A former document that was planned or applied again has: fields that it does not name, and that are not as they were then, and keep their values: secrets, references, and values that no change shows; or one line when the histories took too long to read. The first 100; the last line counts the others.',
+      'A former document that was planned or applied again has: fields that it does not name, and that are not as they were then, and keep their values: secrets, references, fields that the stack does not manage, and values that no change shows; or one line when the histories took too long to read. The first 100; the last line counts the others.',
     ),
     unreadable: withExample(
       z.array(z.enum(['changes', 'options'])),

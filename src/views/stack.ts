@@ -26,7 +26,7 @@ const summary = {
 
 const stackSummary = z.object(summary).meta({ id: 'StackSummary' })
 
-export type StackSummary = z.output<typeof stackSummary>
+type StackSummary = z.output<typeof stackSummary>
 
 const member = z
   .object({

@@ -498,35 +498,6 @@ test('a caller without the right to delete its objects leaves nothing over in a 
   expect(await namesIn(stack)).toEqual([name, mine].sort())
 })
 
-test('an entry whose condition is false keeps its object in the stack', async () => {
-  const [stack, name] = [fresh(), fresh('once')]
-  const condition = `!Condition [NAND, !Find [service_core.group, [name, ${name}]]]`
-  const entry = `{ model: service_core.group, identifiers: { name: ${name} }, conditions: [${condition}] }`
-  const document = `version: 1\nmetadata: { name: once }\nentries:\n  - ${entry}\n`
-  await applied(apply(document, { stack }))
-  expect((await applied(apply(document, { stack }))).logs).toEqual([expect.stringContaining('skipped')])
-  expect(await stackOf(stack)).toMatchObject({ size: 1, left_over: 0 })
-  const planned = await plan(document, { stack })
-  await applied(apply(document, { stack, ifMatch: planned.etag }))
-  expect(await on.db.group.count({ where: { name } })).toBe(1)
-})
-
-test('a roll back deletes nothing that stood at its run, and puts back no field that no document names', async () => {
-  const [stack, slug, temporary, made] = [fresh(), fresh('app'), fresh('temporary'), fresh('made')]
-  await applied(apply([application(slug, { name: 'A' }), group(temporary)], { stack }))
-  const monday = await applied(apply([application(slug, { name: 'B' })], { stack }))
-  await applied(apply([application(slug, { name: 'C' }), group(temporary), group(made)], { stack }))
-  await applied(apply([application(slug, { meta_description: 'hotfix' })]))
-  const path = `/api/v3/blueprints/runs/${monday.runId}/apply/`
-  const back = await answered(200, on.admin.post(`${path}?dry_run=true`))
-  expect(back.logs).toContain(`group "${temporary}" is left over, as it was behind the former run`)
-  await applied(on.admin.post(path, undefined, { ifMatch: back.etag }))
-  expect(await on.db.group.count({ where: { name: { in: [temporary, made] } } })).toBe(1)
-  const { name, metaDescription } = await on.db.application.findFirstOrThrow({ where: { slug } })
-  expect([name, metaDescription]).toEqual(['B', 'hotfix'])
-  expect(await stackOf(stack)).toMatchObject({ size: 2, left_over: 1 })
-})
-
 test('a role that a group of no stack has is not deleted; members of a group that left the files do not hold it', async () => {
   const [stack, name, holder, crowd, member] = [fresh(), fresh('role'), fresh('holder'), fresh('crowd'), fresh('user')]
   await applied(apply([role(name), group(crowd)], { stack }))

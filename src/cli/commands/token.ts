@@ -88,7 +88,7 @@ const listed = z.looseObject({
   expires: z.string().nullable(),
   description: z.string(),
   user_obj: z.looseObject({ username: z.string() }),
-  bound_to: z.object({ owners: z.array(z.string()), stacks: z.array(z.string()) }),
+  bound_to: z.object({ owners: z.array(z.string()), stacks: z.array(z.string()) }).default({ owners: [], stacks: [] }),
 })
 
 async function list({ client, output, withinMs }: Asking): Promise<number> {

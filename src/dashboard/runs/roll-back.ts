@@ -235,14 +235,14 @@ const notPlanned = (id: string, what: string, why: Html): Html =>
   html`<div class="summary warn"><p>${mark(looks.refused, 'not planned')} <span class="says">${what}</span></p></div>
 <section><h2>Why</h2>${why}</section><p class="choice">${cancel(id, 'Back to the run')}<a class="button" href="${rollBackPath(id)}">Plan it again</a></p>`
 
-/** Fields that are not as they were, and that no document can put back. */
+/** Fields that are not as they were, and that the roll back does not put back. */
 const notPutBack = (left: readonly string[]): Html => html`<section><h2>Will not be put back</h2>
-<p>They are not as they were, and no document can put them back: secrets, generated values, and references by the names of that time.</p>
+<p>They are not as they were: secrets, generated values, references by the names of that time, and fields that the stack does not manage.</p>
 <ul>${left.map((line) => html`<li>${cutTo(1_000, line)}</li>`)}</ul></section>`
 
 const form = (id: string, plan: string, { message: value, wrong }: Said): Html => html`<section><h2>Apply it</h2>
 <ul><li>All of it is applied in one transaction, as you and with the rights that both you and its submitter have, or nothing.</li>
-<li>Fields that the document does not name go back to what they were, as far as the history has them. What was made since stays.</li>
+<li>Fields that the document does not name go back to what they were, as far as the history has them. What was made since stays, but for what the plan deletes.</li>
 <li>If anything that the plan names changes before that, nothing is applied, and you see the new plan.</li></ul>
 <form method="post" action="${rollBackPath(id)}"><input type="hidden" name="plan" value="${plan}">
 ${whyField('message', longestMessage, whoReads, { value, wrong })}
