@@ -111,8 +111,9 @@ export function markerText(value: unknown): string | undefined {
 
 export const asText = (value: unknown): string => markerText(value) ?? asJson(value)
 
-/** A text of this length at most, but for a sign of what is left out. */
-export const shortText = (text: string, most = 160): string => (text.length <= most ? text : cutAt(text, [], most))
+/** A text, cut where it would be longer. @param most characters */
+export const cutTo = (most: number, text: string): string =>
+  text.length <= most ? text : `${text.slice(0, most).toWellFormed()}…`
 
 /**
  * Shortens texts so that they still differ: each shows every place where it begins to differ from another.

@@ -11,7 +11,7 @@ import type { Loader } from '../plan/load.ts'
 import { byKey, keyIn, type Look } from '../plan/look.ts'
 import { isSame } from '../plan/same-value.ts'
 import { storedKeys } from '../plan/storage.ts'
-import { asText, shortText } from '../sides.ts'
+import { asText, cutTo } from '../sides.ts'
 import type { Finding, Objection } from './finding.ts'
 import { limited } from './unclaimed.ts'
 import { nameOf, rowName } from './words.ts'
@@ -262,7 +262,7 @@ function noLongerManaged({ members, named }: Stack): string[] {
       const value = values[name] ?? null
       if (field === undefined || isHidden || isSame(field, field.initial ?? null, value)) return []
       const isPlain = field.reference === undefined && !field.secret
-      return [`${name} is no longer managed, keeps ${isPlain ? shortText(asText(value)) : 'its value'}`]
+      return [`${name} is no longer managed, keeps ${isPlain ? cutTo(160, asText(value)) : 'its value'}`]
     })
     return texts.length === 0 ? [] : [`${rowName(finding)}: ${texts.join(', ')}`]
   })

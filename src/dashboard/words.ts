@@ -1,8 +1,9 @@
-import { cutTo, type Html, type HtmlValue, html } from '../http/html.ts'
+import { type Html, type HtmlValue, html } from '../http/html.ts'
 import type { RunRow } from '../lists/run-rows.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Pause } from '../queue/pause.ts'
 import { youngS } from '../runs/queued.ts'
+import { cutTo } from '../sides.ts'
 
 /** Times, amounts and states, as all pages show them. */
 

@@ -34,10 +34,6 @@ function textOf(value: HtmlValue): string {
   return escaped(String(value))
 }
 
-/** A text, cut where it would be longer. @param most characters */
-export const cutTo = (most: number, text: string): string =>
-  text.length <= most ? text : `${text.slice(0, most).toWellFormed()}…`
-
 const entities: Readonly<Record<string, string>> = {
   '&': '&amp;',
   '<': '&lt;',

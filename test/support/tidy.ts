@@ -322,14 +322,14 @@ export const filesAreShort: Rule = (files) =>
  * needs it, with the reason.
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
-  src: 2345,
+  src: 2346,
   'src/api': 1629,
   'src/apply': 2857,
   'src/cli': 6210,
-  'src/dashboard': 4441,
+  'src/dashboard': 4446,
   'src/db': 2259,
   'src/document': 1830,
-  'src/http': 2572,
+  'src/http': 2568,
   'src/lists': 1872,
   'src/models': 2666,
   'src/openapi': 1353,
@@ -342,7 +342,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/tracing': 177,
   'src/views': 2680,
   'src/waits': 316,
-  test: 70_724,
+  test: 70_725,
   workers: 117,
 }
 
