@@ -14,7 +14,7 @@ import { storedKeys } from '../plan/storage.ts'
 import { asText, cutTo } from '../sides.ts'
 import type { Finding, Objection } from './finding.ts'
 import { limited } from './unclaimed.ts'
-import { nameOf, rowName } from './words.ts'
+import { maxListed, nameOf, rowName } from './words.ts'
 import type { Writes } from './writes.ts'
 
 /**
@@ -192,6 +192,15 @@ export const otherNumber = (rows: readonly LeftRow[], { mode, allow }: Condition
     ? [{ is: 'left', rows, acknowledged: allow.deletes, actor }]
     : []
 
+/** A number acknowledges the deletion of all that is left over. */
+function withoutRight({ denied, name }: Stack, actor: Actor): Objection[] {
+  if (denied.length === 0) return []
+  const text = `stack ${JSON.stringify(name)} has objects that no entry names, and that the submitter may not delete`
+  const known = knownTo(actor, denied).slice(0, maxListed)
+  const listed = known.map((row) => `${nameOf(row)} (delete_${row.model.resource})`).join(', ')
+  return [{ is: 'stated', reason: 'permission_denied', text: listed === '' ? text : `${text}: ${listed}` }]
+}
+
 /** A token that is bound to stacks takes nothing over from others. */
 function outOfBonds({ taken }: Stack, actor: Actor): Objection[] {
   const stacks = stacksOf(actor)
@@ -206,6 +215,7 @@ export function objectionsOf(stack: Stack, conditions: Conditions, actor: Actor)
   const isDeleted = deletesLeft(stack, conditions)
   return [
     ...outOfBonds(stack, actor),
+    ...(deletes === null || isReviewed(conditions) ? [] : withoutRight(stack, actor)),
     ...(isDeleted && left.length > documentLimits.entries
       ? [{ is: 'left', rows: left, acknowledged: deletes, actor } as const]
       : []),

@@ -486,7 +486,9 @@ test('a caller without the right to delete its objects leaves nothing over in a 
   const [stack, name, mine] = [fresh(), fresh('group'), fresh('role')]
   await applied(apply([group(name)], { stack }))
   const other = await on.make.user({ permissions: ['add_role', 'change_role', 'view_group'] })
-  const { logs } = await applied(other.apply([role(mine)], { stack, allow: 'deletes=1' }))
+  const refused = await answered(403, other.apply([role(mine)], { stack, allow: 'deletes=1' }))
+  expect(refused.detail).toContain(`that the submitter may not delete: group "${name}" (delete_group)`)
+  const { logs } = await applied(other.apply([role(mine)], { stack }))
   expect(logs).toContain(
     `group "${name}" stays in stack "${stack}": no entry names it, and the submitter may not delete it`,
   )
@@ -494,6 +496,7 @@ test('a caller without the right to delete its objects leaves nothing over in a 
   await applied(other.apply([role(mine)], { stack, ifMatch: reviewed.etag }))
   expect(await stackOf(stack)).toMatchObject({ size: 2, left_over: 0 })
   const blind = await on.make.user({ permissions: ['add_role', 'change_role'] })
+  expect((await answered(403, blind.apply([role(mine)], { stack, allow: 'deletes=1' }))).text).not.toContain(name)
   expect((await applied(blind.apply([role(mine)], { stack }))).logs).toEqual([`role "${mine}" unchanged`])
   expect(await namesIn(stack)).toEqual([name, mine].sort())
 })

@@ -34,6 +34,16 @@ test('its secret is generated, stored as a digest and sealed, and never reported
   expect(JSON.stringify(result)).not.toContain(secret)
 })
 
+test('a caller whose token is bound to a stack makes tokens for that stack alone', async () => {
+  const ada = await crowd.user({ permissions: ['add_token'] })
+  const bound: Actor = { ...ada, ceiling: new Set(['add_token', 'stack:one']) }
+  const entryFor = (...stacks: string[]) => [tokenEntry(null, { user: ada.pk, stacks, intent: 'api' })]
+  const { audited } = await there.apply(entryFor('one'), bound, { stack: 'one' })
+  expect((await token(String(audited[0]?.key))).stacks).toEqual(['one'])
+  const refused = await there.refusal(entryFor('one', 'two'), bound, { stack: 'one' })
+  expect(refused.logs.join()).toContain('is bound to stack "one": it makes none for "two"')
+})
+
 test('a token without expires expires in 30 days, by the clock of the database', async () => {
   const pk = await createToken((await crowd.user()).pk)
   const [row] = await rows<{ left: number }>(

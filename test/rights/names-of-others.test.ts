@@ -128,10 +128,14 @@ describe('what is left over in a stack', () => {
     const send = (options: AskOptions & { query?: string }) =>
       caller.apply([none], { owner: 'team-two', stack, ...options })
     const planned = await answered(200, send({ query: 'dry_run=true' }))
-    const answers = [planned, await applied(send({})), await answered(409, send({ allow: 'deletes=2' }))]
-    for (const answer of answers) {
+    for (const answer of [planned, await applied(send({}))]) {
       expect(answer.text).not.toContain(secret)
       expect(answer.text).toContain('1 left over')
+    }
+    for (const allow of ['deletes=1', 'deletes=2']) {
+      const refused = await answered(403, send({ allow }))
+      expect(refused.text).not.toContain(secret)
+      expect(refused.text).toContain('has objects that no entry names, and that the submitter may not delete')
     }
     const { text } = await answered(200, caller.get(`/api/v3/blueprints/stacks/${stack}/`))
     expect([text.includes(secret), text.includes(name)]).toEqual([false, true])
@@ -142,8 +146,8 @@ describe('what is left over in a stack', () => {
   })
 
   test('of another owner is neither named nor deleted', async () => {
-    for (const options of [{ allow: 'deletes=2' }, {}]) {
-      const answer = await applied(one.apply([none], { owner: 'team-one', stack, ...options }))
+    const send = (options: AskOptions) => one.apply([none], { owner: 'team-one', stack, ...options })
+    for (const answer of [await answered(403, send({ allow: 'deletes=2' })), await applied(send({}))]) {
       expect([answer.text.includes(secret), answer.text.includes(`"${name}`)]).toEqual([false, false])
     }
     expect(await standing()).toBe(2)
@@ -165,9 +169,11 @@ test('what is left over is not named by the worker either, and stays', async () 
   await on.apply([scimEntry(secret), applicationEntry(name)], undefined, { owner: 'team-two', stack: 'two' })
   const none = [{ ...applicationEntry('none'), attrs: {}, state: 'absent' }] as const
   const allow = { ...nothingAllowed, deletes: 1 }
-  const { logs } = await on.apply(none, caller, { owner: 'team-two', stack: 'two', allow })
-  expect(logs.join()).not.toContain(secret)
-  expect(logs.join()).toContain(`application "${name}" deleted`)
+  const refused = await on.refusal(none, caller, { owner: 'team-two', stack: 'two', allow })
+  const { logs } = await on.apply(none, caller, { owner: 'team-two', stack: 'two' })
+  expect([...refused.logs, ...logs].join()).not.toContain(secret)
+  expect(refused.logs.join()).toContain('that the submitter may not delete')
+  expect(logs.join()).toContain(`application "${name}" is left over`)
   expect(await on.db.provider.count({ where: { name: secret } })).toBe(1)
 })
 

@@ -324,7 +324,7 @@ export const filesAreShort: Rule = (files) =>
 const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2346,
   'src/api': 1629,
-  'src/apply': 2857,
+  'src/apply': 2867,
   'src/cli': 6210,
   'src/dashboard': 4446,
   'src/db': 2259,
@@ -342,7 +342,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/tracing': 177,
   'src/views': 2680,
   'src/waits': 316,
-  test: 70_725,
+  test: 70_744,
   workers: 117,
 }
 
