@@ -5,12 +5,13 @@ import { setTimeout } from 'node:timers/promises'
  *
  * @param round returns how many milliseconds to wait for the next one
  * @param failed does the same for a round that failed; `again`: so did the one before
- * @returns `stop`, which ends the wait, and waits for a round that has begun
+ * @returns `first`, the end of the first round; `stop`, which ends the wait, and waits for a round that has begun
  */
 export function repeat(
   round: () => Promise<number>,
   failed: (error: unknown, again: boolean) => number,
-): { stop(): Promise<void> } {
+): { readonly first: Promise<void>; stop(): Promise<void> } {
+  const first = Promise.withResolvers<void>()
   const stopping = new AbortController()
   const loop = (async () => {
     let again = false
@@ -23,10 +24,12 @@ export function repeat(
         waitMs = failed(error, again)
         again = true
       }
+      first.resolve()
       await setTimeout(waitMs, undefined, { signal: stopping.signal }).catch(() => {})
     }
   })()
   return {
+    first: first.promise,
     stop: async () => {
       stopping.abort()
       await loop

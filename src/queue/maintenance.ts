@@ -45,8 +45,6 @@ const cleanUpEvery = 5
 
 /** Adds probes and cleans up until it is stopped. */
 export async function startMaintenance(queue: ApplyQueue, log: Logger): Promise<{ stop(): Promise<void> }> {
-  // Submissions may be refused until a worker has taken a probe. A worker that says that it is ready has added one.
-  await addProbe(queue).catch(() => {})
   let round = 0
   async function maintain(): Promise<number> {
     await addProbe(queue)
@@ -56,9 +54,12 @@ export async function startMaintenance(queue: ApplyQueue, log: Logger): Promise<
     round += 1
     return probeEveryMs
   }
-  return repeat(maintain, (error, again) => {
+  const maintenance = repeat(maintain, (error, again) => {
     // The failure is logged once for each outage: other parts report it too.
     if (!again) log.warn({ err: error }, 'the queue is not maintained: its probe and its finished jobs')
     return retryEveryMs
   })
+  // Submissions may be refused until a worker has taken a probe: a worker that says that it is ready has added one.
+  await maintenance.first
+  return maintenance
 }
