@@ -205,7 +205,10 @@ export async function* judge(
     if (step !== null) yield* judgeStep(step, 'entry')
     else {
       if (conditions.stack !== null) {
-        const { identifiers } = await resolver.walk(() => resolver.entry(each))
+        const named = { ...each, attrs: new Map() }
+        const { identifiers } = await resolver.walk(() => resolver.entry(named))
+        // What a skipped entry looks up is not reported, and not with the next entry.
+        resolver.unseen()
         skipped.push(...ownLooks(each, identifiers), ...renameLooks(each))
       }
       yield { cause: 'skipped', step: each }

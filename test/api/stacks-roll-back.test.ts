@@ -1,23 +1,15 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { held } from '../runs/stand.ts'
-import { anApplication, answered, applied, type Entry, installation, rows, sql, until } from '../support/kit.ts'
+import { anApplication, answered, applied, installation, rows, sql, until } from '../support/kit.ts'
+import { application, fresh, group, readerOf } from './stack-cases.ts'
 
 /** Roll backs of stacks, and entries of stacks that are skipped. */
 
 const on = await installation()
-const { apply, plan, get } = on.admin
+const { apply, plan } = on.admin
 
-const fresh = (word = 'stack') => `${word}-${randomUUID().slice(0, 8)}`
-const application = (slug: string, attrs: object = {}) => anApplication(slug, { name: 'A', ...attrs })
-const group = (name: string): Entry => ({ model: 'service_core.group', identifiers: { name }, attrs: {} })
-const stackOf = async (name: string) =>
-  (await answered(200, get(`/api/v3/blueprints/stacks/${name}/`))).json as {
-    size: number
-    left_over: number
-    run: string
-    run_before: string
-  }
+const { stackOf } = readerOf(on)
 const groups = (...names: string[]) => on.db.group.count({ where: { name: { in: names } } })
 const applicationOf = (slug: string) => on.db.application.findFirstOrThrow({ where: { slug } })
 
@@ -52,7 +44,7 @@ test('a roll back deletes nothing that stood at its run, and puts back no field 
 test('a field that a later run of the stack named, and the last one did not, goes back', async () => {
   const [stack, slug] = [fresh(), fresh('app')]
   const monday = await applied(apply([application(slug)], { stack }))
-  await applied(apply([application(slug, { meta_description: 'of B' })], { stack }))
+  await applied(apply([application(slug, { name: 'A', meta_description: 'of B' })], { stack }))
   await applied(apply([application(slug)], { stack }))
   const { run } = await rollBack(monday)
   expect(run.not_put_back).toEqual([])
@@ -133,6 +125,18 @@ test('so does one that is found by a reference, or by its old name', async () =>
   expect(planned.logs).toEqual([expect.stringContaining('skipped'), expect.stringContaining('skipped')])
   await applied(apply(skipped, { stack, ifMatch: planned.etag }))
   expect(await stackOf(stack)).toMatchObject({ size: 2, left_over: 0 })
+})
+
+test('what a skipped entry may not look up is not held against the next entry', async () => {
+  const [stack, name, user, mine] = [fresh(), fresh('group'), fresh('user'), fresh('mine')]
+  await applied(
+    apply([group(name), { model: 'service_core.user', identifiers: { username: user }, attrs: { name: 'U' } }]),
+  )
+  const caller = await on.make.user({ permissions: ['view_group', 'add_role', 'change_role', 'add_totpdevice'] })
+  const skipped = `  - { model: service_stages_totp.totpdevice, identifiers: { name: phone, user: ${user} }, conditions: ${unless(name)} }`
+  const sent = document(skipped, `  - { model: service_rbac.role, identifiers: { name: ${mine} } }`)
+  const { logs } = await applied(caller.apply(sent, { stack }))
+  expect(logs).toEqual([expect.stringContaining('skipped'), expect.stringContaining(`role "${mine}" created`)])
 })
 
 test('consents go with the application, and devices with the user, that left the files', async () => {

@@ -1,0 +1,110 @@
+import { expect, test } from 'vitest'
+import { answered, applied, askAs, installation } from '../support/kit.ts'
+import { application, fresh, group, type Member, readerOf, role } from './stack-cases.ts'
+
+/** Who sees stacks and writes by their documents. */
+
+const on = await installation()
+const { apply, get } = on.admin
+const { stackOf, namesIn } = readerOf(on)
+
+test('a list of stacks has pages, orders and a search, and counts what the caller may know', async () => {
+  const word = fresh('listed')
+  const names = [`${word}-b`, `${word}-c`, `${word}-a`]
+  for (const stack of names) await applied(apply([group(fresh('group'))], { stack }))
+  await applied(apply([role(fresh('role'))], { stack: `${word}-d` }))
+  const listed = async (query: string, by = on.admin) => {
+    const { json } = await answered(200, by.get(`/api/v3/blueprints/stacks/?search=${word}&${query}`))
+    const { pagination, results } = json as { pagination: { count: number }; results: { name: string }[] }
+    return [pagination.count, ...results.map(({ name }) => name.at(-1))]
+  }
+  expect(await listed('')).toEqual([4, 'a', 'b', 'c', 'd'])
+  expect(await listed('page_size=3&page=2')).toEqual([4, 'd'])
+  expect(await listed('ordering=-created_at&page_size=2')).toEqual([4, 'd', 'a'])
+  const reader = await on.make.user({ permissions: ['view_group'] })
+  expect(await listed('page_size=2', reader)).toEqual([3, 'a', 'b'])
+  expect(await listed('page_size=2&page=2', reader)).toEqual([3, 'c'])
+  await answered(400, get('/api/v3/blueprints/stacks/?ordering=size'))
+})
+
+test('callers see the objects that they may know, and let nothing go that they may not change', async () => {
+  const [stack, name, slug] = [fresh(), fresh('group'), fresh('app')]
+  await applied(apply([group(name), application(slug)], { stack, owner: 'team-a' }))
+  const reader = await on.make.user({ permissions: ['view_group'] })
+  const path = `/api/v3/blueprints/stacks/${stack}/`
+  const seen = (await answered(200, reader.get(path))).json as { size: number; members: (Member & { key: string })[] }
+  expect(seen).toMatchObject({ size: 1, members: [{ name }] })
+  const [member] = seen.members
+  await answered(403, reader.delete(`${path}members/${member?.model}/${member?.key}/`))
+  const blind = await on.make.user({ permissions: ['view_flow'] })
+  await answered(404, blind.get(path))
+})
+
+test('a token that is bound to a stack writes by its documents only, and makes no token without the bond', async () => {
+  const [stack, name] = [fresh(), fresh('group')]
+  const made = await answered(
+    201,
+    on.admin.post('/api/v3/core/tokens/', { identifier: fresh('token'), stacks: [stack] }),
+  )
+  const { identifier } = made.json as { identifier: string }
+  const { key } = (await answered(200, get(`/api/v3/core/tokens/${identifier}/view_key/`))).json as { key: string }
+  const bound = askAs(on.app, key)
+  await applied(bound.apply([group(name)], { stack }))
+  for (const refused of [
+    bound.apply([group(name)]),
+    bound.apply([group(name)], { stack: fresh() }),
+    bound.post('/api/v3/core/groups/', { name: fresh('group') }),
+  ])
+    expect((await answered(403, refused)).detail).toContain(stack)
+  await answered(400, on.admin.patch(`/api/v3/core/tokens/${identifier}/`, { stacks: [] }))
+  const [other, foreign] = [fresh(), fresh('foreign')]
+  await applied(apply([group(foreign)], { stack: other }))
+  const taking = bound.apply([group(foreign)], { stack, allow: 'takeover' })
+  expect((await answered(403, taking)).detail).toContain(`documents of stack "${stack}" only`)
+  expect(await namesIn(other)).toEqual([foreign])
+  const inner = fresh('inner')
+  await answered(201, bound.post('/api/v3/core/tokens/', { identifier: inner }))
+  expect((await on.db.token.findFirstOrThrow({ where: { identifier: inner } })).ceiling).toContain(`stack:${stack}`)
+})
+
+test('a token shows to what it is bound, by itself or by the one that made it; it makes none for another stack', async () => {
+  const [stack, other, identifier, inner] = [fresh(), fresh(), fresh('token'), fresh('inner')]
+  const path = '/api/v3/core/tokens/'
+  const body = { identifier, stacks: [stack], owners: ['team-b', 'team-a'] }
+  const made = await answered(201, on.admin.post(path, body))
+  expect(made.json).not.toHaveProperty('bound_to')
+  const { key } = (await answered(200, get(`${path}${identifier}/view_key/`))).json as { key: string }
+  const bound = askAs(on.app, key)
+  await answered(201, bound.post(path, { identifier: inner }))
+  for (const each of [identifier, inner]) {
+    const read = await answered(200, get(`${path}${each}/`))
+    expect(read.json).toMatchObject({ bound_to: { owners: ['team-a', 'team-b'], stacks: [stack] } })
+    expect((await get(`${path}?search=${each}`)).json).toEqual(expect.objectContaining({ results: [read.json] }))
+    // What was read can be sent back, under the tag of the read and under that of a write.
+    const changed = await answered(200, on.admin.patch(`${path}${each}/`, read.json as object, { ifMatch: read.etag }))
+    await answered(200, on.admin.patch(`${path}${each}/`, { description: 'd' }, { ifMatch: changed.etag }))
+  }
+  const refused = await answered(400, bound.post(path, { identifier: fresh(), stacks: [stack, other] }))
+  expect(refused.json).toMatchObject({
+    stacks: [`The token that makes it is bound to stack "${stack}": it makes none for "${other}".`],
+  })
+})
+
+test('a caller without the right to delete its objects leaves nothing over in a stack, and deletes nothing', async () => {
+  const [stack, name, mine] = [fresh(), fresh('group'), fresh('role')]
+  await applied(apply([group(name)], { stack }))
+  const other = await on.make.user({ permissions: ['add_role', 'change_role', 'view_group'] })
+  const refused = await answered(403, other.apply([role(mine)], { stack, allow: 'deletes=1' }))
+  expect(refused.detail).toContain(`that the submitter may not delete: group "${name}" (delete_group)`)
+  const { logs } = await applied(other.apply([role(mine)], { stack }))
+  expect(logs).toContain(
+    `group "${name}" stays in stack "${stack}": no entry names it, and the submitter may not delete it`,
+  )
+  const reviewed = await answered(200, other.plan([role(mine)], { stack }))
+  await applied(other.apply([role(mine)], { stack, ifMatch: reviewed.etag }))
+  expect(await stackOf(stack)).toMatchObject({ size: 2, left_over: 0 })
+  const blind = await on.make.user({ permissions: ['add_role', 'change_role'] })
+  expect((await answered(403, blind.apply([role(mine)], { stack, allow: 'deletes=1' }))).text).not.toContain(name)
+  expect((await applied(blind.apply([role(mine)], { stack }))).logs).toEqual([`role "${mine}" unchanged`])
+  expect(await namesIn(stack)).toEqual([name, mine].sort())
+})
