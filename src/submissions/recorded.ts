@@ -112,10 +112,9 @@ export async function withRecordedFields(
     const owners = seen.find((of) => of.model === model.name)?.owners ?? null
     const then = withoutAnothers(histories.changes.get(`${model.name} ${formerKey}`) ?? [], owners)
     const anew = key === null || key === formerKey ? undefined : (histories.changes.get(`${model.name} ${key}`) ?? [])
-    const isManaged = (field: string) =>
-      stack === null || key !== formerKey || managed.get(`${model.name} ${key}`)?.includes(field) === true
+    const own = stack === null ? undefined : (managed.get(`${model.name} ${key}`) ?? [])
     const names = { ...sent.identifiers, ...sent.attrs }
-    const { fields, others } = differing(each, names, isManaged, key === formerKey, then, anew)
+    const { fields, others } = differing(each, names, own, key === formerKey, then, anew)
     if (Object.keys(fields).length > 0) entries[entry] = { ...sent, attrs: { ...fields, ...sent.attrs } }
     return others.map((field) => `${model.displayName} "${name}": ${field}`)
   })
@@ -172,14 +171,14 @@ function withoutAnothers(rows: readonly Changes[], owners: readonly string[] | n
 /**
  * Parts the fields that differ, and that the document does not name: those that it can put back, and the others.
  *
- * @param isManaged whether a field of this name is put back
+ * @param managed the fields that the stack manages; undefined without one
  * @param isSameRow false for an object that is gone, or created anew
  * @param anew the changes of the latter
  */
 function differing(
   { model, present }: Named,
   sent: Values,
-  isManaged: (field: string) => boolean,
+  managed: readonly string[] | undefined,
   isSameRow: boolean,
   changes: readonly Changes[],
   anew: readonly Changes[] = [],
@@ -202,7 +201,8 @@ function differing(
         : !isSame(field, sides.safeParse(latest).data?.to ?? now, then)
       if (isOther) others.push(name)
     } else if (differs(field, now, then)) {
-      if ((isOfStack || isManaged(name)) && field.schema.safeParse(then).success) fields[name] = then
+      const isManaged = managed === undefined || !isSameRow || isOfStack || managed.includes(name)
+      if (isManaged && field.schema.safeParse(then).success) fields[name] = then
       else others.push(name)
     }
   }
@@ -255,5 +255,5 @@ const changesText = `WITH objects AS MATERIALIZED (
     (array_agg(coalesce(change, $4::jsonb) ORDER BY audit_pk DESC, position DESC) FILTER (WHERE NOT is_later AND is_known))[1] AS former,
     (array_agg(coalesce(change, $4::jsonb) ORDER BY audit_pk, position) FILTER (WHERE is_later))[1] AS next,
     (array_agg(change ORDER BY audit_pk DESC, position DESC))[1] AS latest,
-    coalesce(bool_or(is_later AND run_id IN (SELECT id FROM runs WHERE options->>'stack' = $5)), false) AS "isOfStack"
+    coalesce(bool_or(is_later AND EXISTS (SELECT FROM runs r WHERE r.id = run_id AND r.options->>'stack' = $5)), false) AS "isOfStack"
   FROM seen GROUP BY model, key, field HAVING bool_or(change IS NOT NULL) ORDER BY model, key, field`
