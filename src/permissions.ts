@@ -159,6 +159,17 @@ export const allowsFor = (actor: Actor, permission: Permission, owner: string | 
 export const allowsSome = (actor: Actor, permission: Permission): boolean =>
   allows(actor, permission) || ownersFor(actor, permission).length > 0
 
+/** Whether the actor has a permission for a row. @param owner its label, in a model that has labels */
+export const allowsRow = (
+  actor: Actor,
+  permission: Permission,
+  { isLabelled }: { readonly isLabelled?: boolean },
+  owner: unknown,
+): boolean =>
+  isLabelled === true
+    ? allowsFor(actor, permission, typeof owner === 'string' ? owner : null)
+    : allowsSome(actor, permission)
+
 /** The owners to which a permission of the actor is bound, sorted. */
 export const ownersFor = (actor: Actor, permission: Permission): string[] =>
   [...actor.permissions]

@@ -9,8 +9,7 @@ import { ambiguous, listAndOne } from '../lists/one.ts'
 import { stackList } from '../lists/stacks.ts'
 import type { Registry } from '../models/registry.ts'
 import { comparedName } from '../names.ts'
-import { stacksOf } from '../permissions.ts'
-import { allowsRow } from '../plan/effect.ts'
+import { allowsRow, stacksOf } from '../permissions.ts'
 import { readMembers, stackView } from '../views/stack.ts'
 
 /** GET /api/v3/blueprints/stacks/, GET /api/v3/blueprints/stacks/{name}/, DELETE .../members/{model}/{member}/ */

@@ -4,6 +4,7 @@ import {
   type Actor,
   allows,
   allowsFor,
+  allowsRow,
   allowsSome,
   isOfOthers,
   type Permission,
@@ -72,12 +73,6 @@ const allowsAll = (actor: Actor, permission: Permission, owners: Owners): boolea
  */
 export const mayKnow = (actor: Actor, model: Model, owner: unknown): boolean =>
   permissionsOf(model.resource).some((each) => allowsRow(actor, each, model, owner))
-
-/** Whether the actor has a permission for a row. @param owner its label, in a model that has labels */
-export const allowsRow = (actor: Actor, permission: Permission, { isLabelled }: Model, owner: unknown): boolean =>
-  isLabelled === true
-    ? allowsFor(actor, permission, typeof owner === 'string' ? owner : null)
-    : allowsSome(actor, permission)
 
 /**
  * A user needs no permission for rows that the user owns. A caller who impersonates the owner needs it: such a row

@@ -1,5 +1,5 @@
 import type { Model, ReferenceTarget } from '../models/define.ts'
-import { type Actor, allowsFor, allowsSome, isOfOthers } from '../permissions.ts'
+import { type Actor, allowsRow, allowsSome, isOfOthers } from '../permissions.ts'
 import { columnOf, isRowOf, type Row } from './statements.ts'
 import type { Step } from './step.ts'
 import type { World } from './world.ts'
@@ -64,7 +64,7 @@ export class Sight {
     const model = models.find((each) => isRowOf(each, row))
     if (models.length === 1 && model?.isLabelled !== true) return true
     if (model === undefined || this.actor === undefined) return false
-    return viewsRow(this.actor, model, row.owner)
+    return allowsRow(this.actor, `view_${model.resource}`, model, row.owner)
   }
 
   /** Whether the caller may view an existing row: by permission, as its owner, or because it is the caller itself. */
@@ -73,7 +73,7 @@ export class Sight {
     if (actor === undefined) return false
     const owner = model.owner === undefined ? undefined : row[columnOf(model, model.owner)]
     return (
-      viewsRow(actor, model, row.owner) ||
+      allowsRow(actor, `view_${model.resource}`, model, row.owner) ||
       isSelf(actor, model, { pk: row.pk }) ||
       (actor.pk !== null && !isOfOthers(actor) && owner === actor.pk)
     )
@@ -86,10 +86,6 @@ export class Sight {
     if (rename === 'old' && field !== undefined) this.#written.add(placeOf(model, { [field]: attrs.get(field) }))
   }
 }
-
-/** @param owner the label of a row. No right is bound to an owner in a model without labels */
-const viewsRow = (actor: Actor, { resource }: Model, owner: unknown): boolean =>
-  allowsFor(actor, `view_${resource}`, typeof owner === 'string' ? owner : null)
 
 /** Names of mere configuration are for all who may write a row that refers to it. */
 const areFree = (models: readonly Model[]): boolean => models.every(({ offersNames }) => offersNames === true)
