@@ -147,15 +147,19 @@ export function unknownName(what: string, name: string, known: Iterable<string>)
   return near === undefined ? `Unknown ${what}.` : `Unknown ${what}. Did you mean ${near}?`
 }
 
-/** The Levenshtein distance. */
+/** The Levenshtein distance, in which two letters in the wrong order are one mistake. */
 function editDistance(a: string, b: string): number {
   let previous = Array.from({ length: b.length + 1 }, (_, index) => index)
+  let before: readonly number[] = []
   for (let i = 0; i < a.length; i += 1) {
     const row = [i + 1]
     for (let j = 0; j < b.length; j += 1) {
       const replaced = (previous[j] ?? 0) + (a[i] === b[j] ? 0 : 1)
-      row.push(Math.min(replaced, (previous[j + 1] ?? 0) + 1, (row[j] ?? 0) + 1))
+      const isSwapped = i > 0 && j > 0 && a[i] === b[j - 1] && a[i - 1] === b[j]
+      const swapped = isSwapped ? (before[j - 1] ?? 0) + 1 : Number.POSITIVE_INFINITY
+      row.push(Math.min(replaced, swapped, (previous[j + 1] ?? 0) + 1, (row[j] ?? 0) + 1))
     }
+    before = previous
     previous = row
   }
   return previous[b.length] ?? 0

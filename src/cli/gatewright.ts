@@ -81,10 +81,7 @@ async function main(args: readonly string[]): Promise<number> {
   if (found === undefined) {
     // It is loaded for errors only.
     const { nearest } = await import('../messages.ts')
-    const all = Object.keys(commands)
-    const letters = (text: string) => [...text.slice(0, 100)].sort().join('')
-    // Of a short name, two letters in the wrong order are more than `nearest` takes for one.
-    const near = nearest(name.slice(0, 100), all) ?? all.find((each) => letters(each) === letters(name))
+    const near = nearest(name.slice(0, 100), Object.keys(commands))
     const next = near === undefined ? `\n\n${usage()}` : ` Did you mean ${near}?\n`
     process.stderr.write(`There is no command ${JSON.stringify(name)}.${next}`)
     return exitCodes.refused

@@ -110,7 +110,7 @@ function redactor(secrets: ReadonlySet<string>): (text: string) => string {
 
 /** @throws {UsageError} */
 export const writeOut = (file: string, text: string): void =>
-  attempt(`${file} cannot be written`, () => {
+  workOnFile(`${file} cannot be written`, () => {
     try {
       writeFileSync(file, text)
     } catch (error) {
@@ -118,8 +118,8 @@ export const writeOut = (file: string, text: string): void =>
     }
   })
 
-/** Works with files. @param what begins the message when it fails @throws {UsageError} */
-export function attempt(what: string, work: () => void): void {
+/** @param what begins the message when it fails @throws {UsageError} */
+export function workOnFile(what: string, work: () => void): void {
   try {
     work()
   } catch (error) {

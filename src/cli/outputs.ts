@@ -73,10 +73,13 @@ async function neededBy(client: Client, slug: string, of: Provider, withinMs: nu
   const changes = (await read(client, path, history, withinMs)).results.filter(
     (each) => each.model === model.name && each.key === String(of.pk),
   )
+  const runs = new Map<string, Promise<Run>>()
+  const runOf = (id: string) =>
+    runs.getOrInsertComputed(id, () => readRun(client, `/blueprints/runs/${id}/`, withinMs, true))
   const secrets = secret.map(async ({ name }): Promise<Needed> => {
     // The newest change decides: what an older one generated is another secret. Of some it is not known any more what they set.
     const id = changes.find(({ fields }) => fields === null || fields[name] === 'changed')?.run ?? null
-    const run = id === null ? null : await readRun(client, `/blueprints/runs/${id}/`, withinMs, true)
+    const run = id === null ? null : await runOf(id)
     const value = (run && generatedFor(run, of)[name]) ?? null
     return { name: variable(name), value, secret: true, readable: value !== null, why: whyOf(run, value !== null) }
   })

@@ -27,7 +27,9 @@ export function acceptOften(app: FastifyInstance): () => Promise<void> {
   app.addHook('preClose', async () => {
     closed = Promise.all(others.map((other) => new Promise((resolve) => other.close(resolve))))
   })
-  app.addHook('onClose', async () => void (await closed))
+  app.addHook('onClose', async () => {
+    await closed
+  })
   return async () => {
     const { address, port } = app.server.address() as AddressInfo
     for (let index = 1; index < sockets; index += 1) {

@@ -317,7 +317,9 @@ function checkTag(tag: KeyOf | Find | Named, field: Field, at: FieldPath, contex
   const { registry, errors } = context
   if (tag instanceof Named) {
     const error = nameError(tag)
-    return error === undefined ? tag : void errors.add(at, error.code, error.message)
+    if (error === undefined) return tag
+    errors.add(at, error.code, error.message)
+    return undefined
   }
   const target = field.reference === undefined ? undefined : registry.targets.get(field.reference.target)
   if (target === undefined) {

@@ -34,7 +34,10 @@ const isOld = 'created_at < now() - make_interval(hours => $1::integer)'
 
 const countRow = z.object({ count: z.int() })
 
-/** Deletes finished runs and audit rows that are too old, the oldest first, but for the runs to which a stack goes back. Several workers may do it at once. */
+/**
+ * Deletes finished runs and audit rows that are too old, the oldest first, but for the runs to which a stack goes back. Several
+ * workers may do it at once.
+ */
 export async function deleteOld(db: Db, { runDays, auditDays }: Retention): Promise<{ runs: number; audit: number }> {
   const runs = await inPortions(() =>
     execute(db, {

@@ -11,7 +11,7 @@ import { printExport } from '../export/print.ts'
 import { withRows } from '../export/read.ts'
 import { labelOf, naturalKey, type Row, targets } from '../export/rows.ts'
 import { filesOf } from '../inputs.ts'
-import { attempt, writeOut } from '../output.ts'
+import { workOnFile, writeOut } from '../output.ts'
 import { readOwner } from '../owners.ts'
 import { projectName } from '../project.ts'
 
@@ -85,7 +85,7 @@ async function toFolder(chosen: Chosen, directory: string): Promise<Written> {
   const written = new Set(files.map(({ path }) => join(directory, path)))
   for (const { path, text } of files) {
     const file = join(directory, path)
-    attempt(`${dirname(file)} cannot be made`, () => mkdirSync(dirname(file), { recursive: true }))
+    workOnFile(`${dirname(file)} cannot be made`, () => mkdirSync(dirname(file), { recursive: true }))
     writeOut(file, text)
   }
   const isProject = (path: string) => path === join(directory, projectName)
