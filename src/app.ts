@@ -5,6 +5,7 @@ import Fastify, { type FastifyBaseLogger, LogController } from 'fastify'
 import { applicationRoutes } from './api/applications.ts'
 import { blueprintRoutes } from './api/blueprints.ts'
 import { consentRoutes } from './api/consents.ts'
+import { consumerRoutes } from './api/consumers.ts'
 import { groupMemberRoutes } from './api/group-members.ts'
 import { groupRoutes } from './api/groups.ts'
 import { healthRoutes } from './api/health.ts'
@@ -154,6 +155,7 @@ export function buildApp({ submitter, inspect, queue, limits, retention, ...othe
       list(api, db, auditList(engine.registry))
       providerRoutes(api, db, engine.registry)
       storedRoutes(api, db, engine.registry)
+      consumerRoutes(api, { db, engine, waits })
       stackRoutes(api, db, engine.registry)
     },
     { prefix: apiPrefix },

@@ -21,10 +21,14 @@ export const specialPermissions = [
   'view_queue',
   'view_run',
   'view_token_key',
+  'record_sign_in',
 ] as const
 
 /** A permission's name: one of the special ones, or `<action>_<resource>` of a registered model. */
-export type Permission = (typeof specialPermissions)[number] | `${Action}_${string}`
+export type Permission = (typeof specialPermissions)[number] | `${Action}_${string}` | `read_${string}_secrets`
+
+/** The permission to read the secrets of rows, on the routes for consumers alone: no other permission implies it. */
+export const toReadSecrets = (resource: string) => `read_${resource}_secrets` as const
 
 /** The four permissions that every model has. */
 export const permissionsOf = (resource: string): Permission[] => crud.map((action) => `${action}_${resource}` as const)
@@ -40,6 +44,7 @@ export const hasOwner = (resource: string): boolean => resource === 'application
 
 const isForOwners = (permission: string): boolean => {
   const [, action = '', resource = ''] = /^([a-z]+)_(.*)$/.exec(permission) ?? []
+  if (action === 'read') return hasOwner(resource.replace(/_secrets$/, ''))
   return crud.some((each) => each === action) && hasOwner(resource)
 }
 

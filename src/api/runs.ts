@@ -3,10 +3,9 @@ import { z } from 'zod'
 import type { Db } from '../db/client.ts'
 import { inTime } from '../db/in-time.ts'
 import { Problem } from '../errors.ts'
-import { actorAgain } from '../http/access.ts'
+import { authenticateAgain } from '../http/access.ts'
 import type { Api } from '../http/api.ts'
-import { etagHeaders, hasTag, sendTagged } from '../http/etag.ts'
-import { noStore } from '../http/headers.ts'
+import { etagHeaders, hasTag, neverStored, sendTagged } from '../http/etag.ts'
 import { preferencesIn } from '../http/prefer.ts'
 import { queryBoolean } from '../http/query.ts'
 import { queryInteger, queryText } from '../lists/filters.ts'
@@ -95,7 +94,7 @@ export function runRoutes(app: Api, { db, engine, live, waits }: Parts): void {
         const standing = isWaiting ? await waits.standing(wanted.id) : undefined
         const text = await read()
         if (standing === undefined || !hasTag(request.headers['if-none-match'], text))
-          return sendTagged(reply, text, 'run', sentAs)
+          return sendTagged(reply, text, 'run', neverStored)
         // The state may be another one without a difference that is shown: the request waits on.
         const left = (until - performance.now()) / 1_000
         isWaiting = await waits.untilRunChanged(request, reply, standing, left)
@@ -107,24 +106,11 @@ export function runRoutes(app: Api, { db, engine, live, waits }: Parts): void {
   goneRoutes(app)
 }
 
-const sentAs = {
-  type: 'application/json; charset=utf-8',
-  headers: { 'cache-control': noStore, vary: 'Authorization, Impersonate-User' },
-}
-
 /** @returns how long the request is to wait; 0 when it does not say what it has */
 function secondsOf({ method, headers }: Pick<FastifyRequest, 'method' | 'headers'>): number {
   const wait = preferencesIn(headers.prefer).get('wait') ?? ''
   if (method === 'HEAD' || headers['if-none-match'] === undefined || !/^\d{1,9}$/.test(wait)) return 0
   return Math.min(Number(wait), longestWait)
-}
-
-/** A token may be gone, and rights may be others, since the request began to wait. @throws {Problem} */
-async function authenticateAgain(db: Db, request: FastifyRequest): Promise<void> {
-  const actor = await actorAgain(db, request)
-  if (actor === null)
-    throw new Problem('not_authenticated', 'The access token became invalid while the request waited.')
-  request.actor = actor
 }
 
 const whatInstead = {

@@ -16,6 +16,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The permission that the route requires. A server with a route without it does not start. */
     permission?: Access
+    /** Requests with this name are counted beside all others of the user. */
+    countedAs?: string
   }
   interface FastifyRequest {
     /** The effective user. It is set on every route but those for `anyone`. */
@@ -66,7 +68,7 @@ export function guardRoutes(app: FastifyInstance, db: Db, guard: Guard): void {
     }
     // The real user is set first, so that the log names the user of a request that is refused.
     request.actor = real
-    await guard.countRequest(request, reply, userOf(real))
+    await guard.countRequest(request, reply, `${request.routeOptions.config.countedAs ?? ''}${userOf(real)}`)
     request.actor = await impersonate(db, real, request.headers['impersonate-user'])
     if (permission !== undefined) requireAccess(request.actor, permission)
   })
@@ -109,25 +111,21 @@ export const denied = (needed: readonly Permission[]): Problem =>
   new Problem('permission_denied', `You lack the permission ${needed.join(' or ')}.`, { missing: needed })
 
 /**
- * The actor of a request with the rights of this moment, for an answer that lasts.
+ * Gives a request that has waited the rights of this moment: its token may be gone, and rights may be others.
  *
- * @returns null when its token does not authenticate any more, or it may not use the route
- * @throws {Problem} `unavailable` when the database does not answer
+ * @throws {Problem} also `unavailable` when the database does not answer
  */
-export async function actorAgain(db: Db, request: FastifyRequest): Promise<Actor | null> {
+export async function authenticateAgain(db: Db, request: FastifyRequest): Promise<void> {
   const { permission } = request.routeOptions.config
-  const secret = readToken(request)
-  if (secret === null || permission === undefined) return null
-  try {
-    const found = await inTime(actorOfToken(reader(db), { secret }))
-    const actor = found && (await impersonate(db, found.actor, request.headers['impersonate-user']))
-    if (actor !== null) requireAccess(actor, permission)
-    return actor
-  } catch (error) {
-    if (error instanceof Problem && error.code !== 'unavailable') return null
-    throw error
-  }
+  const found = await inTime(actorOfToken(reader(db), { secret: readToken(request) ?? '' }))
+  if (found === null)
+    throw new Problem('not_authenticated', 'The access token became invalid while the request waited.')
+  request.actor = await impersonate(db, found.actor, request.headers['impersonate-user'])
+  if (permission !== undefined) requireAccess(request.actor, permission)
 }
+
+/** The digest of the token of a request that has one. */
+export const tokenHash = (request: FastifyRequest): Buffer => sha256(readToken(request) ?? '')
 
 /** Simultaneous requests with the same token share one query. It starts when all of them have arrived. */
 function actorsByToken(db: Db): (secret: string) => Promise<Actor | null> {

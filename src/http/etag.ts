@@ -5,7 +5,7 @@ import { z } from 'zod'
 import type { Tx } from '../db/client.ts'
 import { Problem } from '../errors.ts'
 import { withExample } from '../example.ts'
-import type { Headers } from './headers.ts'
+import { type Headers, noStore } from './headers.ts'
 
 /** Entity tags of single objects: a client that has the current text of one need not get it again. */
 
@@ -89,6 +89,9 @@ const ofCaller = {
   type: 'application/json; charset=utf-8',
   headers: { 'cache-control': 'private, no-cache', vary: 'Authorization, Impersonate-User' },
 }
+
+/** No cache may keep it. */
+export const neverStored = { ...ofCaller, headers: { ...ofCaller.headers, 'cache-control': noStore } }
 
 /**
  * Answers with this text and its tag, or with 304 when `If-None-Match` has the tag. A text that is so long that it is streamed

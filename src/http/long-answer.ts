@@ -42,9 +42,9 @@ type Sending = {
 
 type Pieces = AsyncIterable<string>
 
-/** The text of a page, in pieces. @param source reads the streamed parts of results */
-export async function* pageText(source: Source, pagination: object, batches: AsyncIterable<readonly object[]>): Pieces {
-  yield `{"pagination":${JSON.stringify(pagination)},"results":[`
+/** The text of a page, in pieces. @param source reads the streamed parts of results @param head the members before them */
+export async function* pageText(source: Source, head: object, batches: AsyncIterable<readonly object[]>): Pieces {
+  yield `${JSON.stringify(head).slice(0, -1)},"results":[`
   let separator = ''
   for await (const results of batches)
     for (const result of results) {

@@ -3,6 +3,9 @@ import { type Bind, likeLiterally } from './filters.ts'
 import type { ListQuery, ListSpec } from './listed.ts'
 import { qualified } from './tables.ts'
 
+type Narrowed = Pick<ListSpec, 'search' | 'searchNeeds' | 'own' | 'always' | 'seen'> & {
+  readonly view: Pick<ListSpec['view'], 'model'>
+}
 type Narrowing = Pick<ListQuery, 'actor'> & Partial<Pick<ListQuery, 'filters' | 'terms'>>
 
 /**
@@ -11,7 +14,7 @@ type Narrowing = Pick<ListQuery, 'actor'> & Partial<Pick<ListQuery, 'filters' | 
  * @param isWalked whether rows are read one by one in an order, because many match
  */
 export function conditionsOf(
-  { view: { model }, search, searchNeeds, own, always, seen }: ListSpec,
+  { view: { model }, search, searchNeeds, own, always, seen }: Narrowed,
   { actor, filters = [], terms = [] }: Narrowing,
   bind: Bind,
   isWalked = false,

@@ -99,6 +99,17 @@ export const unique = <Field extends string>(field: Field, description?: string)
 const label = queryText().overwrite(comparedName).meta({ description: 'Managed under this label.' })
 export const hasOwner = compares('owner', '=', 'text', label)
 
+/** The fields of settings by which servers find a provider: a kind has one of them at most, and an index has all. */
+export const settingsKeys = ['issuer', 'base_dn', 'external_host'] as const
+const settingsKey = { sql: `coalesce(${settingsKeys.map((name) => `providers.settings->>'${name}'`).join(', ')})` }
+
+export const hasSettingsKey = (name: string) =>
+  narrows(
+    settingsKey,
+    queryText(2_000).meta({ description: `With this ${name}.` }),
+    (on, value, bind) => `${on} = ${bind(value)}`,
+  )
+
 /** A filter by the stack that has the object. @param key the type of its keys */
 export const isInStack = (resources: readonly string[] | string, key: 'uuid' | 'integer' = 'uuid') =>
   narrows(

@@ -58,7 +58,7 @@ export function list<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec
       const { count, isExact, unknown, keys } = await snapshot.read((tx) => find(tx, spec, asked))
       refuseUnknown(unknown, asked)
       const pagination = { ...toEnvelope(asked, count), ...(spec.count === 'capped' && { count_is_exact: isExact }) }
-      yield* pageText(snapshot, pagination, readRows(snapshot, db, { view: spec.view, keys, reading }))
+      yield* pageText(snapshot, { pagination }, readRows(snapshot, db, { view: spec.view, keys, reading }))
     }
     return answerOf(reply, snapshot, readPage())
   })

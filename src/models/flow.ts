@@ -24,5 +24,9 @@ export default defineModel({
     slug: slug(),
     title: shownLine().default(''),
     designation: oneOf(designations, 'FlowDesignation'),
+    asks_for_consent: z
+      .boolean()
+      .meta({ description: 'Whether the user is asked before a client gets a token: of an authorization flow.' })
+      .default(false),
   }),
 })

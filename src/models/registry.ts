@@ -1,4 +1,4 @@
-import { hasOwner, type Permission, permissionsOf, specialPermissions } from '../permissions.ts'
+import { hasOwner, type Permission, permissionsOf, specialPermissions, toReadSecrets } from '../permissions.ts'
 import application from './application.ts'
 import certificateKeyPair from './certificate-key-pair.ts'
 import type { Model, ReferenceTarget } from './define.ts'
@@ -42,10 +42,9 @@ export function loadRegistry(): Promise<Registry> {
 
 /** The registry of the given models. Roles may hold the permissions of these models. */
 export function buildRegistry(plain: readonly Model[], kinds: readonly ProviderModel[]): Registry {
-  const role = defineRole(
-    permissionsFor(['role', ...plain.map(({ resource }) => resource), ...kinds.map(({ resource }) => resource)]),
-  )
-  const models: readonly Model[] = [role, ...plain, ...kinds]
+  const others = [...plain, ...kinds]
+  const role = defineRole(permissionNames({ models: [{ resource: 'role', fields: new Map() }, ...others] }))
+  const models: readonly Model[] = [role, ...others]
   const byName = new Map<string, Model>()
   for (const model of models) {
     if (byName.has(model.name)) throw new Error(`Two models are called ${model.name}.`)
@@ -111,8 +110,17 @@ function checkReferences(model: Model, targets: ReadonlyMap<string, ReferenceTar
 }
 
 /** The closed list of permission names. */
-export const permissionNames = ({ models }: Pick<Registry, 'models'>): readonly Permission[] =>
-  permissionsFor(models.map(({ resource }) => resource))
-
-const permissionsFor = (resources: readonly string[]): Permission[] =>
-  [...specialPermissions, ...[...new Set(resources)].flatMap(permissionsOf)].sort()
+export const permissionNames = ({
+  models,
+}: {
+  readonly models: readonly Pick<Model, 'resource' | 'fields'>[]
+}): readonly Permission[] => {
+  const resources = [...new Set(models.map(({ resource }) => resource))]
+  // Secrets of users are for no other server.
+  const withSecrets = resources.filter((each) => hasOwner(each) || each === 'certificatekeypair')
+  return [
+    ...specialPermissions,
+    ...resources.flatMap(permissionsOf),
+    ...withSecrets.filter((each) => each !== 'application').map(toReadSecrets),
+  ].sort()
+}

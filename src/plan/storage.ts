@@ -29,6 +29,22 @@ export const toMaskedValues = (model: Model, row: Row): Values => ({
   ),
 })
 
+/** The values of a secret that are valid at this time, opened, each with its end: the newest one has none. */
+export function validSecrets(model: Model, row: Row, { name, storage }: Field, keyring: Keyring, now: Date) {
+  const open = (envelope: unknown, column: string) =>
+    typeof envelope === 'string'
+      ? [String(JSON.parse(keyring.open(envelope, sealedPlace(model, rowId(model, row), column))))]
+      : []
+  const [secrets, previous, until] = [object(row.secrets), previousOf(name), endOfOverlap(row, name)]
+  const isPast = typeof until !== 'string' || Date.parse(until) <= now.getTime()
+  const present =
+    storage.in === 'sealed' ? open(row[storage.column], storage.column) : open(secrets[name], `secrets.${name}`)
+  return [
+    ...present.map((value) => ({ value, until: null })),
+    ...(isPast ? [] : open(secrets[previous], `secrets.${previous}`).map((value) => ({ value, until }))),
+  ]
+}
+
 const overlapsOf = ({ fields }: Model): Field[] => [...fields.values()].filter(({ overlap }) => overlap)
 
 /** The stored time until which the earlier secret is valid; null without one. */

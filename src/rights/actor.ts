@@ -85,6 +85,22 @@ const byToken = (condition: string) => `SELECT t.pk AS "tokenPk", t.ceiling, u.p
   FROM tokens t JOIN users u ON u.pk = t.user_pk, LATERAL (${rightsOfUser('u.pk')}) rights
   WHERE ${condition} AND ${authenticates}`
 
+/** The rights of a user in one value, in SQL: null for one that is not active. */
+const heldBy = (user: string): string => `
+  (SELECT jsonb_build_array(superuser, ARRAY(SELECT DISTINCT unnest(permissions) ORDER BY 1))
+  FROM users held_by, LATERAL (${rightsOfUser(user)}) held WHERE held_by.pk = ${user} AND held_by.is_active)`
+
+/**
+ * Digests of the rights of callers, in SQL, in their order: null for a token that does not authenticate.
+ *
+ * @param tokens the digests of their tokens
+ * @param users the keys of their effective users
+ */
+export const rightsDigests = (tokens: string, users: string): string => `
+  SELECT (SELECT md5(concat(t.ceiling, ${heldBy('u.pk')}, CASE WHEN caller.user_pk <> u.pk THEN ${heldBy('caller.user_pk')} END))
+    FROM tokens t JOIN users u ON u.pk = t.user_pk WHERE t.key_hash = caller.token AND ${authenticates})
+  FROM unnest(${tokens}, ${users}) WITH ORDINALITY caller(token, user_pk, position) ORDER BY caller.position`
+
 const [byHash, byTokenPk] = [byToken('t.key_hash = $1'), byToken('t.pk = $1::uuid')]
 
 /** An active user, as the columns of an `actorRow`. @param value the column's value, in SQL */

@@ -114,6 +114,22 @@ const overlapsOf = (models: Registry['models']) =>
       }),
   )
 
+/** The days that consumers have to read changes. Those who come later read all configurations. */
+const changeDays = 8
+
+/** Deletes changes for consumers that are too old, and remembers that they are not known any more. */
+export const deleteOldChanges = (db: Db): Promise<number> =>
+  inPortions(() =>
+    execute(db, {
+      text: `WITH old AS (SELECT source, key, changed_in FROM (SELECT * FROM consumer_changes ORDER BY changed_in LIMIT ${portion}) first
+            WHERE at < now() - make_interval(days => $1::integer)),
+          since AS (UPDATE installation SET changes_since = greatest(changes_since, (SELECT max(changed_in) FROM old))
+            WHERE EXISTS (SELECT FROM old))
+        DELETE FROM consumer_changes c USING old WHERE (c.source, c.key, c.changed_in) = (old.source, old.key, old.changed_in)`,
+      values: [changeDays],
+    }),
+  )
+
 async function inPortions(deleteOne: () => Promise<number>): Promise<number> {
   let total = 0
   for (let done = 0; done < portionsAtOnce; done += 1) {
@@ -195,6 +211,7 @@ export const startRetention = (
       if (overlaps > 0) log.info({ overlaps }, 'secrets whose overlap had ended were deleted')
       const deleted = await deleteOld(db, retention)
       if (deleted.runs + deleted.audit > 0) log.info(deleted, 'old runs and audit rows were deleted')
+      await deleteOldChanges(db)
       return everyMs
     },
     (error) => {

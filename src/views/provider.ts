@@ -88,7 +88,7 @@ export const launchUrlOf = (row: ProviderRow, kinds: Registry['kinds']): string 
 
 const settingsOf = ({ settings }: ProviderRow) => (isObject(settings) ? settings : {})
 
-const fullSelect = {
+export const fullSelect = {
   ...providerSelect,
   ...originSelect,
   uuid: true,
@@ -112,6 +112,12 @@ const columns = {
   settings: 'settings',
   secrets: 'secrets',
 } satisfies Readonly<Record<string, keyof FullRow>>
+
+/** The row as the engine reads it. */
+export const rowOf = (row: FullRow) => ({
+  ...Object.fromEntries(Object.entries(columns).map(([column, field]) => [column, row[field]])),
+  pk: row.pk,
+})
 
 /** The members of a provider beside its fields. */
 const shown = providerSummary.pick({
@@ -178,6 +184,5 @@ function toProvider(row: FullRow, kinds: Registry['kinds'], actor: Actor): objec
   const model = kinds.get(row.kind)
   if (model === undefined) return summary
   const { pk, meta_model_name } = summary
-  const stored = Object.fromEntries(Object.entries(columns).map(([column, field]) => [column, row[field]]))
-  return { pk, ...toMaskedValues(model, { ...stored, pk }), ...shown.parse(summary), meta_model_name }
+  return { pk, ...toMaskedValues(model, rowOf(row)), ...shown.parse(summary), meta_model_name }
 }

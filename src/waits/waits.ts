@@ -3,24 +3,28 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Db } from '../db/client.ts'
 import { isConnectionLost } from '../db/errors.ts'
 import { Problem } from '../errors.ts'
+import { tokenHash } from '../http/access.ts'
 import type { RefusalCounts } from '../http/metrics.ts'
 import { Share, userOf } from '../http/shares.ts'
 import { causeOf, type Logger } from '../log.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
+import { type Caller, type Change, type Changes, mayConcern, readChanges } from './consumer-changes.ts'
 import { type Now, parseRevision, readNow, textOf } from './revision.ts'
 
-type WaitKind = 'run' | 'runs' | 'pages'
+type WaitKind = 'run' | 'runs' | 'pages' | 'consumers'
 
 /** The longest wait, in seconds. */
 export const longestWait = 30
 
 /** The limits on waiting requests, and the time between two questions for changes. Tests have others. */
 export const waitLimits = {
-  /** The most requests of one user, and of all in a process. The operators' pages have places of their own. */
+  /** The most requests of one user, and of all in a process. The operators' pages and consumers have places of their own. */
   user: 32,
   process: 256,
   pagesOfUser: 16,
   pagesOfProcess: 64,
+  consumersOfUser: 100,
+  consumersOfProcess: 1_000,
   everyMs: 1_000,
 }
 export type WaitLimits = typeof waitLimits
@@ -35,6 +39,17 @@ type Parts = {
 /** A waiter. `known` is the state of the run, or the digest of the revision. `resolve` gets the new one. */
 type Waiter = { readonly run?: string; readonly known: string; readonly resolve: (now?: Now) => void }
 
+/** A consumer that waits. `rights` is their digest. */
+type Follower = {
+  readonly caller: Caller
+  readonly rights: string | null
+  readonly concerns: (change: Change) => boolean
+  readonly resolve: () => void
+}
+
+/** The places of some kinds of waits. @property most in this process */
+type Places = { readonly share: Share; readonly most: number; readonly kinds: readonly WaitKind[] }
+
 /** The state of a run, as a text, in a snapshot. */
 type Standing = { readonly run: string; readonly known: string; readonly snapshot: string }
 
@@ -45,12 +60,13 @@ type Standing = { readonly run: string; readonly known: string; readonly snapsho
 export class Waits {
   readonly #parts: Parts
   readonly #limits: WaitLimits
-  readonly #open = { run: 0, runs: 0, pages: 0 }
-  readonly #ofApi: Share
-  readonly #ofPages: Share
+  readonly #open = { run: 0, runs: 0, pages: 0, consumers: 0 }
+  readonly #places: Readonly<Record<WaitKind, Places>>
   readonly #waiters = new Set<Waiter>()
-  /** The snapshot of the last question: the next one asks for changes since then. */
+  readonly #followers = new Set<Follower>()
+  /** The snapshots of the last questions: the next ones ask for changes since then. */
   #since: string | undefined
+  #followedSince: string | undefined
   #loop: Promise<void> | undefined
   readonly #closing = new AbortController()
 
@@ -65,8 +81,13 @@ export class Waits {
           return new Problem('too_many_requests', tooMany(max, 'of one user'), { retryAfterS: 1 })
         },
       })
-    this.#ofApi = shareOf(limits.user)
-    this.#ofPages = shareOf(limits.pagesOfUser)
+    const ofApi = { share: shareOf(limits.user), most: limits.process, kinds: ['run', 'runs'] } as const
+    this.#places = {
+      run: ofApi,
+      runs: ofApi,
+      pages: { share: shareOf(limits.pagesOfUser), most: limits.pagesOfProcess, kinds: ['pages'] },
+      consumers: { share: shareOf(limits.consumersOfUser), most: limits.consumersOfProcess, kinds: ['consumers'] },
+    }
     app.addHook('preClose', () => this.#close())
   }
 
@@ -122,6 +143,31 @@ export class Waits {
     return seconds > 0 ? this.#counted(request, reply, kind, wait) : wait()
   }
 
+  /** The changes for consumers since a snapshot, with the digest of the rights of the caller. @throws {Problem} */
+  readonly changes = (request: FastifyRequest, since: string | null): Promise<Changes> =>
+    readChanges(this.#parts.db, since, [callerOf(request)])
+
+  /**
+   * Waits until there is a change that concerns a consumer, or the rights of the request are others, time is up, the client is
+   * gone, or the server stops.
+   *
+   * @param standing the changes that the caller has read
+   * @throws {Problem} `too_many_requests` or `unavailable` when too many wait
+   */
+  untilConsumersChanged(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    { standing, concerns }: { readonly standing: Changes; readonly concerns: Follower['concerns'] },
+    seconds: number,
+  ): Promise<void> {
+    if (this.#followers.size === 0) this.#followedSince = standing.snapshot
+    const rights = standing.rights[0] ?? null
+    return this.#counted(request, reply, 'consumers', async (signal) => {
+      const follower = (resolve: () => void) => ({ caller: callerOf(request), rights, concerns, resolve })
+      await this.#until(this.#followers, follower, seconds, signal)
+    })
+  }
+
   /** Waits as one of the requests that count. @throws {Problem} */
   async #counted<Result>(
     request: FastifyRequest,
@@ -129,12 +175,10 @@ export class Waits {
     kind: WaitKind,
     wait: (signal: AbortSignal) => Promise<Result>,
   ): Promise<Result> {
-    const isPage = kind === 'pages'
-    const { run, runs, pages } = this.#open
-    const most = isPage ? this.#limits.pagesOfProcess : this.#limits.process
-    if ((isPage ? pages : run + runs) >= most)
+    const { share, most, kinds } = this.#places[kind]
+    if (kinds.reduce((sum, each) => sum + this.#open[each], 0) >= most)
       throw new Problem('unavailable', tooMany(most, 'in this process'), { retryAfterS: 10 })
-    const giveBack = await (isPage ? this.#ofPages : this.#ofApi).take(userOf(request.actor))
+    const giveBack = await share.take(userOf(request.actor))
     const gone = new AbortController()
     const leave = () => gone.abort()
     reply.raw.once('close', leave)
@@ -151,45 +195,52 @@ export class Waits {
   }
 
   /** @returns the new state, once it is another one */
-  async #wait(
+  #wait(
     waiting: Omit<Waiter, 'resolve'>,
     snapshot: string,
     seconds: number,
     signal: AbortSignal,
   ): Promise<Now | undefined> {
-    if (this.#closing.signal.aborted || signal.aborted) return undefined
-    const { promise, resolve } = Promise.withResolvers<Now | undefined>()
-    const waiter: Waiter = { ...waiting, resolve }
     if (this.#waiters.size === 0) this.#since = snapshot
-    this.#waiters.add(waiter)
+    return this.#until<Waiter, Now>(this.#waiters, (resolve) => ({ ...waiting, resolve }), seconds, signal)
+  }
+
+  async #until<Each, Result>(
+    all: Set<Each>,
+    make: (resolve: (result?: Result) => void) => Each,
+    seconds: number,
+    signal: AbortSignal,
+  ): Promise<Result | undefined> {
+    if (this.#closing.signal.aborted || signal.aborted) return undefined
+    const { promise, resolve } = Promise.withResolvers<Result | undefined>()
+    const waiter = make(resolve)
+    all.add(waiter)
     this.#loop ??= this.#work()
     const timer = setTimeout(resolve, 1_000 * seconds, undefined)
     signal.addEventListener('abort', () => resolve(undefined), { once: true })
-    const now = await promise
+    const result = await promise
     clearTimeout(timer)
-    this.#waiters.delete(waiter)
-    return now
+    all.delete(waiter)
+    return result
   }
 
   async #work(): Promise<void> {
     const { signal } = this.#closing
-    while (this.#waiters.size > 0) {
+    const isNeeded = () => this.#waiters.size + this.#followers.size > 0
+    while (isNeeded()) {
       await delay(this.#limits.everyMs, undefined, { ref: false, signal }).catch(() => {})
       if (signal.aborted) break
-      if (this.#waiters.size > 0) await this.#ask()
+      await Promise.all([
+        this.#waiters.size > 0 && this.#asked(() => this.#ask()),
+        this.#followers.size > 0 && this.#asked(() => this.#askChanges()),
+      ])
     }
     this.#loop = undefined
   }
 
-  async #ask(): Promise<void> {
-    const runs = new Set([...this.#waiters].flatMap(({ run }) => run ?? []))
+  async #asked(ask: () => Promise<void>): Promise<void> {
     try {
-      const now = await readNow(this.#parts, this.#since ?? null, [...runs])
-      this.#since = now.snapshot
-      for (const { run, known, resolve } of this.#waiters) {
-        if (run === undefined ? now.isChanged || now.digest !== known : runs.has(run) && standingIn(now, run) !== known)
-          resolve(now)
-      }
+      await ask()
     } catch (error) {
       if (error instanceof Problem || isConnectionLost(error))
         this.#parts.log.debug({ cause: causeOf(error) }, 'cannot ask what has changed')
@@ -197,13 +248,34 @@ export class Waits {
     }
   }
 
+  async #ask(): Promise<void> {
+    const runs = new Set([...this.#waiters].flatMap(({ run }) => run ?? []))
+    const now = await readNow(this.#parts, this.#since ?? null, [...runs])
+    this.#since = now.snapshot
+    for (const { run, known, resolve } of this.#waiters) {
+      if (run === undefined ? now.isChanged || now.digest !== known : runs.has(run) && standingIn(now, run) !== known)
+        resolve(now)
+    }
+  }
+
+  async #askChanges(): Promise<void> {
+    const asked = [...this.#followers]
+    const callers = asked.map(({ caller }) => caller)
+    const changes = await readChanges(this.#parts.db, this.#followedSince ?? null, callers)
+    this.#followedSince = changes.snapshot
+    for (const [index, { rights, concerns, resolve }] of asked.entries())
+      if (changes.rights[index] !== rights || mayConcern(changes, concerns)) resolve()
+  }
+
   /** Ends all waits. */
   async #close(): Promise<void> {
     this.#closing.abort()
-    for (const { resolve } of this.#waiters) resolve()
+    for (const { resolve } of [...this.#waiters, ...this.#followers]) resolve()
     await this.#loop
   }
 }
+
+const callerOf = (request: FastifyRequest): Caller => ({ token: tokenHash(request), user: request.actor.pk ?? 0 })
 
 /** The state of a run: '' when it is gone. */
 const standingIn = ({ runs }: Now, run: string): string => runs.get(run) ?? ''

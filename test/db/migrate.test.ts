@@ -136,7 +136,10 @@ describe('a migration that replaces others', () => {
 
   test('is in the folder, and what it replaces is not, and is replaced once', async () => {
     const known = await migrationNames()
-    const replaced = (await Promise.all(known.map((name) => replacedNames(name)))).flat(2)
+    // Ways to one state may share a name; two migrations may not.
+    const replaced = (await Promise.all(known.map((name) => replacedNames(name)))).flatMap((ways) => [
+      ...new Set(ways.flat()),
+    ])
     expect(replaced.length).toBeGreaterThan(0)
     expect(new Set([...known, ...replaced]).size).toBe(known.length + replaced.length)
   })

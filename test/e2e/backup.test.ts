@@ -148,7 +148,7 @@ describe('restored without its key', () => {
   test('every row is there', async () => {
     const [before, after] = [await inside(first, tablesOf), await inside(dataDir, tablesOf)]
     // The heartbeat of the service that was stopped.
-    expect(after).toEqual({ ...before, queue_heartbeats: [], worker_formats: [] })
+    expect(after).toEqual({ ...before, queue_heartbeats: [], worker_formats: [], consumer_changes: [] })
     expect(after.applications).toHaveLength(applied)
   })
 

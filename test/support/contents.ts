@@ -84,7 +84,7 @@ export const tablesOf = (url: string): Promise<Record<string, string[]>> =>
     const all: Record<string, string[]> = {}
     for (const { name } of names) {
       const found = await client.query<{ row: string }>(
-        `SELECT (to_jsonb(t) - '{changed_in,recorded_in}'::text[])::text AS row FROM "${name}" t ORDER BY 1`,
+        `SELECT (to_jsonb(t) - '{changed_in,recorded_in,changes_since}'::text[])::text AS row FROM "${name}" t ORDER BY 1`,
       )
       all[name] = found.rows.map(({ row }) => row)
     }

@@ -1,0 +1,204 @@
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { z } from 'zod'
+import { attempt } from '../attempt.ts'
+import type { Tx } from '../db/client.ts'
+import type { Prisma } from '../db/generated/client.ts'
+import type { Keyring } from '../db/seal.ts'
+import { withExample } from '../example.ts'
+import { isObject } from '../json-object.ts'
+import type { Field } from '../models/define.ts'
+import type { ProviderModel } from '../models/provider.ts'
+import { type Actor, allowsFor, toReadSecrets } from '../permissions.ts'
+import { keysOf, toMaskedValues, validSecrets } from '../plan/storage.ts'
+import { fullSelect, rowOf } from './provider.ts'
+import { schemaName } from './schema-names.ts'
+import { inOrder, type Reading, type View } from './view.ts'
+
+/**
+ * The configuration of a provider for the server that uses it: secrets opened, references as objects. A caller without the right
+ * to the secrets of a row gets null in their place (docs/adr/0140-consumers-read-configurations.md).
+ */
+
+/** The values of a secret that are valid now, the newest first. */
+const secretValues = z
+  .array(
+    z.object({
+      value: z.string().meta({ description: 'The secret.' }),
+      until: z.iso.datetime().nullable().meta({ description: 'Until when it is valid; null: until it is replaced.' }),
+    }),
+  )
+  .nullable()
+  .meta({
+    id: 'SecretValues',
+    description:
+      'Each value that is valid now. Empty: it has none. Null: the caller lacks the permission to read it. Never compare a client with null.',
+  })
+
+const flow = z
+  .object({
+    slug: z.string(),
+    name: z.string(),
+    title: z.string(),
+    designation: z.string(),
+    asks_for_consent: z.boolean().meta({ description: 'Whether the user is asked before a client gets a token.' }),
+  })
+  .meta({ id: 'ConsumedFlow' })
+
+const mapping = z
+  .object({
+    name: z.string(),
+    managed: z.string().nullable(),
+    scope_name: z.string().meta({ description: 'The scope by which clients ask for it; empty: it always applies.' }),
+    expression: z.string().meta({ description: 'A function body of `user` and `provider`. Run it in a sandbox.' }),
+    language: z.literal('javascript').meta({ type: 'string', const: undefined, examples: ['javascript'] }),
+  })
+  .meta({ id: 'ConsumedMapping' })
+
+const jwk = z.record(z.string(), z.unknown())
+
+const keyPair = z
+  .object({
+    name: z.string(),
+    certificate_data: z.string(),
+    jwk: jwk.nullable().meta({ description: 'The public key, as a JWK; null for a type that JWK does not have.' }),
+    private_jwk: jwk.nullable().meta({
+      description: 'The private key. Null: there is none, or the caller lacks `read_certificatekeypair_secrets`.',
+    }),
+  })
+  .meta({ id: 'ConsumedKeyPair' })
+
+const application = z
+  .object({
+    slug: withExample(z.string(), 'grafana'),
+    name: withExample(z.string(), 'Grafana'),
+    group: z.string(),
+    launch_url: z.string(),
+    owner: z.string().nullable(),
+  })
+  .meta({ id: 'ConsumedApplication' })
+
+const ofTarget = { flow, propertymapping: mapping, certificatekeypair: keyPair } as const
+type Target = keyof typeof ofTarget
+const targetOf = ({ reference }: Field): Target | undefined =>
+  (Object.keys(ofTarget) as Target[]).find((target) => target === reference?.target)
+
+const schemaOfField = (field: Field): z.ZodType => {
+  const target = targetOf(field)
+  if (field.secret) return secretValues
+  if (target === undefined) return field.schema
+  return field.reference?.many ? z.array(ofTarget[target]) : ofTarget[target].nullable()
+}
+
+type Objects = Readonly<Record<Target, ReadonlyMap<string, unknown>>>
+
+/** @param keyring opens secrets */
+export function consumerView(model: ProviderModel, keyring: Keyring) {
+  const fields = [...model.fields.values()]
+  const schema = z
+    .object({
+      pk: z.int(),
+      owner: z.string().nullable(),
+      ...Object.fromEntries(fields.map((field) => [field.name, schemaOfField(field)])),
+      application: application.nullable().meta({ description: 'The application that users open with it.' }),
+      backchannel_application: application.nullable().meta({ description: 'The application that it serves beside.' }),
+    })
+    .meta({ id: schemaName(`consumed_${model.provider.kind}_provider`), description: model.provider.verboseName })
+  return {
+    model: 'Provider',
+    schema,
+    async *read(tx: Tx, keys: readonly number[], { actor }: Reading) {
+      const where = { pk: { in: [...keys] } }
+      const found = await tx.provider.findMany({ where, select: consumedSelect, relationLoadStrategy: 'join' })
+      const rows = inOrder(keys, found, ({ pk }) => pk)
+      const objects = await readObjects(tx, model, rows, actor, keyring)
+      yield rows.map((row) => toConfiguration(model, row, objects, actor, keyring))
+    },
+  } satisfies View<'Provider'>
+}
+
+const applicationSelect = {
+  select: { slug: true, name: true, group: true, metaLaunchUrl: true, owner: true },
+} satisfies Prisma.ApplicationDefaultArgs
+
+const consumedSelect = {
+  ...fullSelect,
+  application: applicationSelect,
+  backchannel: { select: { application: applicationSelect } },
+} satisfies Prisma.ProviderSelect
+
+type Row = Prisma.ProviderGetPayload<{ select: typeof consumedSelect }>
+type ApplicationRow = Prisma.ApplicationGetPayload<typeof applicationSelect>
+
+async function readObjects(
+  tx: Tx,
+  model: ProviderModel,
+  rows: readonly Row[],
+  actor: Actor,
+  keyring: Keyring,
+): Promise<Objects> {
+  const keys = (target: Target) => [
+    ...new Set(
+      [...model.fields.values()]
+        .filter((field) => targetOf(field) === target)
+        .flatMap(({ name }) => rows.flatMap((row) => keysOf(toMaskedValues(model, rowOf(row))[name]).map(String))),
+    ),
+  ]
+  const of = (target: Target) => ({ where: { pk: { in: keys(target) } } })
+  const [flows, mappings, pairs] = [
+    await tx.flow.findMany(of('flow')),
+    await tx.propertyMapping.findMany(of('propertymapping')),
+    await tx.certificateKeyPair.findMany(of('certificatekeypair')),
+  ]
+  const byKey = <Found extends { readonly pk: string }>(found: readonly Found[], show: (row: Found) => unknown) =>
+    new Map(found.map((row) => [row.pk, show(row)]))
+  const mayRead = allowsFor(actor, toReadSecrets('certificatekeypair'), null)
+  return {
+    flow: byKey(flows, ({ slug, name, title, designation, asksForConsent: asks_for_consent }) => {
+      return { slug, name, title, designation, asks_for_consent }
+    }),
+    propertymapping: byKey(mappings, ({ name, managed, scopeName: scope_name, expression }) => {
+      return { name, managed, scope_name, expression, language: 'javascript' }
+    }),
+    certificatekeypair: byKey(pairs, ({ pk, name, certificateData, sealedKey }) => {
+      const place = { table: 'certificate_key_pairs', row: pk, column: 'sealed_key' }
+      const key = mayRead && sealedKey !== null ? String(JSON.parse(keyring.open(sealedKey, place))) : null
+      return {
+        name,
+        certificate_data: certificateData,
+        jwk: jwkOf(attempt(() => new X509Certificate(certificateData).publicKey)),
+        private_jwk: jwkOf(key === null ? undefined : attempt(() => createPrivateKey(key))),
+      }
+    }),
+  }
+}
+
+const jwkOf = (key: KeyObject | undefined) => (key && attempt(() => key.export({ format: 'jwk' }))) ?? null
+
+function toConfiguration(model: ProviderModel, row: Row, objects: Objects, actor: Actor, keyring: Keyring): object {
+  const stored = rowOf(row)
+  const isOpened = allowsFor(actor, toReadSecrets(model.resource), row.owner)
+  const [values, now] = [toMaskedValues(model, stored), new Date()]
+  const shown = (field: Field): unknown => {
+    const { [field.name]: value } = values
+    const target = targetOf(field)
+    if (field.secret) return isOpened ? validSecrets(model, stored, field, keyring, now) : null
+    if (target === undefined) return value
+    const found = keysOf(value).flatMap((key) => objects[target].get(String(key)) ?? [])
+    return field.reference?.many ? found : (found[0] ?? null)
+  }
+  return {
+    pk: row.pk,
+    owner: row.owner,
+    ...Object.fromEntries([...model.fields.values()].map((field) => [field.name, shown(field)])),
+    application: row.application && toApplication(row.application, row, model),
+    backchannel_application: row.backchannel && toApplication(row.backchannel.application, row, model),
+  }
+}
+
+const toApplication = (app: ApplicationRow, { settings }: Row, { provider }: ProviderModel) => ({
+  slug: app.slug,
+  name: app.name,
+  group: app.group,
+  launch_url: app.metaLaunchUrl || (provider.launchUrl(isObject(settings) ? settings : {}) ?? ''),
+  owner: app.owner,
+})
