@@ -14,6 +14,7 @@ export const specialPermissions = [
   'enable_group_superuser',
   'impersonate',
   'manage_queue',
+  'record_sign_in',
   'rename_group',
   'rename_user',
   'roll_back_run',
@@ -21,14 +22,15 @@ export const specialPermissions = [
   'view_queue',
   'view_run',
   'view_token_key',
-  'record_sign_in',
 ] as const
 
-/** A permission's name: one of the special ones, or `<action>_<resource>` of a registered model. */
+/** A permission's name: one of the special ones, `<action>_<resource>` of a registered model, or one to read its secrets. */
 export type Permission = (typeof specialPermissions)[number] | `${Action}_${string}` | `read_${string}_secrets`
 
 /** The permission to read the secrets of rows, on the routes for consumers alone: no other permission implies it. */
 export const toReadSecrets = (resource: string) => `read_${resource}_secrets` as const
+
+export const isToReadSecrets = (right: Right): boolean => right.startsWith('read_')
 
 /** The four permissions that every model has. */
 export const permissionsOf = (resource: string): Permission[] => crud.map((action) => `${action}_${resource}` as const)
@@ -39,14 +41,11 @@ export const permissionsOf = (resource: string): Permission[] => crud.map((actio
  */
 export type Right = string
 
-/** The resources whose rows have an owner: the registry compares this with the models. `role_rights` in SQL says the same. */
-export const hasOwner = (resource: string): boolean => resource === 'application' || resource.endsWith('provider')
+/** The permissions whose rows have an owner. `role_rights` in SQL says the same. */
+const ofOwners = /^((view|add|change|delete)_(application|.*provider)|read_.*provider_secrets)$/s
 
-const isForOwners = (permission: string): boolean => {
-  const [, action = '', resource = ''] = /^([a-z]+)_(.*)$/.exec(permission) ?? []
-  if (action === 'read') return hasOwner(resource.replace(/_secrets$/, ''))
-  return crud.some((each) => each === action) && hasOwner(resource)
-}
+/** The resources whose rows have an owner: the registry compares this with the models. */
+export const hasOwner = (resource: string): boolean => ofOwners.test(`view_${resource}`)
 
 /** A right without its owner. */
 export const permissionOf = (right: Right): string => right.split('@', 1).join()
@@ -64,7 +63,7 @@ export const ownerOf = (right: Right): string | null => {
  */
 export const rightsOf = (permissions: Iterable<string>, owners: readonly string[]): Right[] =>
   [...permissions].flatMap((permission) =>
-    owners.length === 0 || !isForOwners(permission) ? permission : owners.map((owner) => `${permission}@${owner}`),
+    owners.length === 0 || !ofOwners.test(permission) ? permission : owners.map((owner) => `${permission}@${owner}`),
   )
 
 /** Whether rights include another one: a permission for all owners includes it for each. */
@@ -159,6 +158,10 @@ export const mayWriteAnything = ({ isSuperuser, permissions }: Actor): boolean =
 /** Whether the actor has a permission for the rows of an owner. @param owner null for rows without one */
 export const allowsFor = (actor: Actor, permission: Permission, owner: string | null): boolean =>
   allows(actor, permission) || (owner !== null && actor.permissions.has(`${permission}@${owner}`))
+
+/** Whether the actor may read the secrets of a row. They outlast an impersonation: the real user has to have the right, too. */
+export const mayReadSecrets = (actor: Actor, resource: string, owner: string | null): boolean =>
+  [actor, actor.impersonator ?? actor].every((each) => allowsFor(each, toReadSecrets(resource), owner))
 
 /** Whether the actor has a permission for the rows of at least one owner. */
 export const allowsSome = (actor: Actor, permission: Permission): boolean =>

@@ -43,7 +43,7 @@ export function loadRegistry(): Promise<Registry> {
 /** The registry of the given models. Roles may hold the permissions of these models. */
 export function buildRegistry(plain: readonly Model[], kinds: readonly ProviderModel[]): Registry {
   const others = [...plain, ...kinds]
-  const role = defineRole(permissionNames({ models: [{ resource: 'role', fields: new Map() }, ...others] }))
+  const role = defineRole(permissionsFor(['role', ...others.map(({ resource }) => resource)]))
   const models: readonly Model[] = [role, ...others]
   const byName = new Map<string, Model>()
   for (const model of models) {
@@ -110,17 +110,14 @@ function checkReferences(model: Model, targets: ReadonlyMap<string, ReferenceTar
 }
 
 /** The closed list of permission names. */
-export const permissionNames = ({
-  models,
-}: {
-  readonly models: readonly Pick<Model, 'resource' | 'fields'>[]
-}): readonly Permission[] => {
-  const resources = [...new Set(models.map(({ resource }) => resource))]
-  // Secrets of users are for no other server.
-  const withSecrets = resources.filter((each) => hasOwner(each) || each === 'certificatekeypair')
-  return [
-    ...specialPermissions,
-    ...resources.flatMap(permissionsOf),
-    ...withSecrets.filter((each) => each !== 'application').map(toReadSecrets),
-  ].sort()
+export const permissionNames = ({ models }: Pick<Registry, 'models'>): readonly Permission[] =>
+  permissionsFor(models.map(({ resource }) => resource))
+
+/** Secrets of users are for no other server. */
+const hasSecrets = (resource: string): boolean => resource === 'certificatekeypair' || resource.endsWith('provider')
+
+const permissionsFor = (all: readonly string[]): Permission[] => {
+  const resources = [...new Set(all)]
+  const toRead = resources.filter(hasSecrets).map(toReadSecrets)
+  return [...specialPermissions, ...resources.flatMap(permissionsOf), ...toRead].sort()
 }

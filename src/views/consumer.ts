@@ -8,7 +8,7 @@ import { withExample } from '../example.ts'
 import { isObject } from '../json-object.ts'
 import type { Field } from '../models/define.ts'
 import type { ProviderModel } from '../models/provider.ts'
-import { type Actor, allowsFor, toReadSecrets } from '../permissions.ts'
+import { type Actor, mayReadSecrets } from '../permissions.ts'
 import { keysOf, toMaskedValues, validSecrets } from '../plan/storage.ts'
 import { fullSelect, rowOf } from './provider.ts'
 import { schemaName } from './schema-names.ts'
@@ -151,7 +151,7 @@ async function readObjects(
   ]
   const byKey = <Found extends { readonly pk: string }>(found: readonly Found[], show: (row: Found) => unknown) =>
     new Map(found.map((row) => [row.pk, show(row)]))
-  const mayRead = allowsFor(actor, toReadSecrets('certificatekeypair'), null)
+  const mayRead = mayReadSecrets(actor, 'certificatekeypair', null)
   return {
     flow: byKey(flows, ({ slug, name, title, designation, asksForConsent: asks_for_consent }) => {
       return { slug, name, title, designation, asks_for_consent }
@@ -176,7 +176,7 @@ const jwkOf = (key: KeyObject | undefined) => (key && attempt(() => key.export({
 
 function toConfiguration(model: ProviderModel, row: Row, objects: Objects, actor: Actor, keyring: Keyring): object {
   const stored = rowOf(row)
-  const isOpened = allowsFor(actor, toReadSecrets(model.resource), row.owner)
+  const isOpened = mayReadSecrets(actor, model.resource, row.owner)
   const [values, now] = [toMaskedValues(model, stored), new Date()]
   const shown = (field: Field): unknown => {
     const { [field.name]: value } = values

@@ -20,7 +20,7 @@ describe('state present', () => {
         model: 'service_flows.flow',
         key: created?.pk,
         action: 'create',
-        fields: ['name', 'slug', 'title', 'designation'],
+        fields: ['name', 'slug', 'title', 'designation', 'asks_for_consent'],
         object: {
           ...{ name, was: null, owner: null, change: 0 },
           fields: {
@@ -28,6 +28,7 @@ describe('state present', () => {
             slug: { from: null, to: name },
             title: { from: null, to: '' },
             designation: { from: null, to: 'authorization' },
+            asks_for_consent: { from: null, to: false },
           },
         },
       },

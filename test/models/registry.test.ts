@@ -30,7 +30,7 @@ test('every reference has a target, and a backchannel provider is of a backchann
   })
 })
 
-test('permissions are a closed list: four for each resource, and the special ones', () => {
+test('permissions are a closed list: four for each resource, one to read the secrets of some, and the special ones', () => {
   const names = permissionNames(registry)
   expect(names).toEqual([...new Set(names)].sort())
   expect(names).toEqual(
@@ -41,10 +41,15 @@ test('permissions are a closed list: four for each resource, and the special one
       'view_token',
       'view_userconsent',
       'assign_role',
+      'record_sign_in',
       'view_run',
     ]),
   )
-  expect(names).toHaveLength(13 + 4 * registry.models.length)
+  const toRead = names.filter((each) => each.startsWith('read_'))
+  expect(toRead).toEqual(
+    [...kinds.map((kind) => `${kind}provider`), 'certificatekeypair'].map((each) => `read_${each}_secrets`).sort(),
+  )
+  expect(names).toHaveLength(14 + 4 * registry.models.length + toRead.length)
 })
 
 const declaration: ModelDeclaration = {

@@ -34,7 +34,7 @@ describe('an update writes only what changed', () => {
   test('a setting: the others are kept, sent or not', async () => {
     await there.apply([oauth2(name, { sub_mode: 'user_id', issuer_mode: 'global' })])
     const before = await provider()
-    expect(await written([oauth2(name, { sub_mode: 'user_uuid' })])).toEqual(['providers'])
+    expect(await written([oauth2(name, { sub_mode: 'user_uuid' })])).toEqual(['consumer_changes', 'providers'])
     const after = await provider()
     expect(after.settings).toEqual({ ...before.settings, sub_mode: 'user_uuid' })
     expect({ ...after, settings: {} }).toEqual({ ...before, settings: {} })
@@ -128,7 +128,7 @@ describe('references in settings are stored as foreign keys too', () => {
 
   test('not when another field changes', async () => {
     await there.apply([oauth2(name, { property_mappings: [first] })])
-    expect(await written([oauth2(name, { sub_mode: 'user_id' })])).toEqual(['providers'])
+    expect(await written([oauth2(name, { sub_mode: 'user_id' })])).toEqual(['consumer_changes', 'providers'])
   })
 
   test('a group that a setting names', async () => {
@@ -163,7 +163,10 @@ describe('secrets', () => {
       })
     await there.apply([workspace({ a: { b: [1, { c: null }], d: 'é\n"' } })])
     expect(await written([workspace({ a: { d: 'é\n"', b: [1, { c: null }] } })])).toEqual([])
-    expect(await written([workspace({ a: { b: [1, { c: false }], d: 'é\n"' } })])).toEqual(['providers'])
+    expect(await written([workspace({ a: { b: [1, { c: false }], d: 'é\n"' } })])).toEqual([
+      'consumer_changes',
+      'providers',
+    ])
   })
 
   test('in a column are sealed too, and an empty one stays empty', async () => {

@@ -15,7 +15,7 @@ export const everything = 'everything'
 /** What a role gives: permissions for applications and providers hold for rows of its owners only. */
 export const boundTo = (permissions: readonly string[], owners: readonly string[]): string[] =>
   permissions.flatMap((each) =>
-    owners.length > 0 && /^(view|add|change|delete)_(application|\w+provider)$/.test(each)
+    owners.length > 0 && /^((view|add|change|delete)_(application|\w+provider)|read_\w+provider_secrets)$/.test(each)
       ? owners.map((owner) => `${each}@${owner}`)
       : [each],
   )

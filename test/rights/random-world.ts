@@ -38,9 +38,10 @@ const structure = [
 const links = ['assign_role', 'add_user_to_group', 'enable_group_superuser', 'disable_group_superuser']
 const powers = [...structure, 'change_role', 'delete_role', ...links]
 const tokens = ['add_token', 'change_token', 'delete_token', 'view_token_key']
-const objects = ['application', 'scimprovider'].flatMap((each) =>
+const crud = ['application', 'scimprovider'].flatMap((each) =>
   ['view', 'add', 'change', 'delete'].map((action) => `${action}_${each}`),
 )
+const objects = [...crud, 'read_scimprovider_secrets']
 
 const all = [...powers, ...tokens, ...objects, 'impersonate']
 const but = (...lacked: readonly string[]) => all.filter((power) => !lacked.includes(power))
@@ -58,7 +59,10 @@ const bounds: readonly (readonly string[])[] = [[], ['team-one'], ['team-two', '
 export const labels = [null, 'team-one', 'team-two', 'team-three'] as const
 
 /** Permissions that some delegates lack, or all. */
-export const treasures = ['view_user', 'view_group', 'view_role', 'view_token', 'impersonate', 'change_application']
+export const treasures = [
+  ...['view_user', 'view_group', 'view_role', 'view_token', 'impersonate', 'change_application'],
+  ...['read_scimprovider_secrets', 'record_sign_in'],
+]
 
 type Start = {
   readonly permissions: readonly string[]

@@ -139,6 +139,7 @@ test('what the key does not open is cleared, and all other columns stay', async 
     'application_states',
     'audit_rows',
     'certificate_key_pairs',
+    'consumer_changes',
     'idempotency_keys',
     'installation',
     'providers',

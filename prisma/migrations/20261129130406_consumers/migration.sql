@@ -49,6 +49,8 @@ CREATE FUNCTION "record_consumer_changes"("providers_changed" integer[]) RETURNS
     FROM public."providers" p WHERE p."pk" = ANY ("providers_changed") ORDER BY p."pk"
     ON CONFLICT ("source", "key") DO UPDATE SET "changed_in" = DEFAULT, "at" = DEFAULT,
       "owners" = ARRAY(SELECT unnest("consumer_changes"."owners") UNION SELECT unnest(excluded."owners") ORDER BY 1)
+      -- One transaction writes it once.
+      WHERE "consumer_changes"."changed_in" <> excluded."changed_in" OR NOT excluded."owners" <@ "consumer_changes"."owners"
 $$;
 
 CREATE FUNCTION "keep_provider_changes"() RETURNS trigger

@@ -67,7 +67,7 @@ const one = async ({ path }: Listed, name: string, query = '') => {
 }
 
 test('each is read as it was sent, and as its list has it', async () => {
-  expect(await one(flows, 'twice')).toEqual({ pk: expect.any(String), ...flow })
+  expect(await one(flows, 'twice')).toEqual({ pk: expect.any(String), asks_for_consent: false, ...flow })
   expect(await one(mappings, mapping.name)).toEqual({ pk: expect.any(String), ...mapping })
   expect(await one(roles, role.name)).toEqual({ pk: expect.any(String), owners: [], ...role })
   expect((await read(flows, { slug: 'twice' })).results).toEqual([await one(flows, 'twice')])
