@@ -1,12 +1,21 @@
 import { documentLimits } from '../document/document.ts'
 import type { FieldPath } from '../errors.ts'
 import { expiresOf } from '../models/overlap.ts'
-import { type Actor, allows, allowsSome, permissionsOf, rightName } from '../permissions.ts'
+import {
+  type Actor,
+  allows,
+  allowsSome,
+  ownerOf,
+  permissionOf,
+  permissionsOf,
+  type Right,
+  rightName,
+} from '../permissions.ts'
 import type { LabelledRow } from '../plan/claims.ts'
 import { type Effect, isOwn, mayKnow, verbOf } from '../plan/effect.ts'
 import type { Conditions, Mode } from '../plan/engine.ts'
 import { nameSent, skippedLine } from '../plan/step.ts'
-import type { Gains, NewSuperusers } from '../rights/gains.ts'
+import type { Gains, ToldGains } from '../rights/gains.ts'
 import { ownersText } from '../rights/policy.ts'
 import { type Difference, differences, type Sides } from '../sides.ts'
 import type { Finding, Given, Objection, Skipped } from './finding.ts'
@@ -155,14 +164,16 @@ function anothers({ effect, ownership, label }: Extract<Objection, { is: 'owned'
 /** The most rights of a user that are listed. */
 const maxRights = 5
 
+function firstRights(rights: readonly Right[], nameOf: (right: Right) => string): string {
+  const more = rights.length - maxRights
+  return `${rights.slice(0, maxRights).map(nameOf).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+}
+
 /** Names of users are shown to actors who may view them. */
 function gainsText({ users, total }: Gains, actor: Actor, gain: string): string {
   const what = `${total === 1 ? '1 user' : `${total} users`} whom the request does not name ${gain} rights`
   if (!allows(actor, 'view_user')) return what
-  const each = users.map(({ username, rights }) => {
-    const more = rights.length - maxRights
-    return `${username} (${rights.slice(0, maxRights).map(rightName).join(', ')}${more > 0 ? ` and ${more} more` : ''})`
-  })
+  const each = users.map(({ username, rights }) => `${username} (${firstRights(rights, rightName)})`)
   const more = total - users.length
   return `${what}: ${each.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
 }
@@ -174,17 +185,32 @@ export function gainsLine({ gains }: Given, actor: Actor, { mode, allow }: Condi
   return allow.grants ? text : `${text}. Apply it with Gatewright-Allow: grants, or with If-Match and this plan`
 }
 
-/** The lines of the log about users who become superusers. */
-export function superuserLines(found: NewSuperusers | null, actor: Actor): string[] {
-  const { users, total } = found ?? { users: [], total: 0 }
-  const named = allows(actor, 'view_user') ? users : []
+const told = {
+  superuser: ['becomes a superuser', 'become superusers'],
+  secrets: ['gets the right to read secrets', 'get the right to read secrets'],
+} as const
+
+/** The lines of the log about users who become superusers, or may read secrets. */
+export function toldLines({ is, users, total }: ToldGains, actor: Actor): string[] {
   const by = (group: string) => (allows(actor, 'view_group') ? ` (by group ${JSON.stringify(group)})` : '')
+  const [one, many] = told[is]
+  const named = allows(actor, 'view_user') ? users : []
   const more = total - named.length
-  const others = `${more}${named.length > 0 ? ' more' : ''} ${more === 1 ? 'user becomes a superuser' : 'users become superusers'}`
   return [
-    ...named.map(({ username, group }) => `user ${JSON.stringify(username)} becomes a superuser${by(group)}`),
-    ...(more > 0 ? [others] : []),
+    ...named.map(({ username, group, rights = [] }) => {
+      const which = group === undefined ? ` of ${firstRights(rights, rowsWithSecrets)}` : by(group)
+      return `user ${JSON.stringify(username)} ${one}${which}`
+    }),
+    ...(more > 0 ? [`${more}${named.length > 0 ? ' more' : ''} ${more === 1 ? `user ${one}` : `users ${many}`}`] : []),
   ]
+}
+
+/** The rows whose secrets a right opens. */
+function rowsWithSecrets(right: Right): string {
+  const [, resource = ''] = /^read_(.*)_secrets$/.exec(permissionOf(right)) ?? []
+  const rows = resource === 'certificatekeypair' ? 'certificate key pairs' : resource.replace(/provider$/, ' providers')
+  const owner = ownerOf(right)
+  return `${rows}${owner === null ? '' : ` of owner ${JSON.stringify(owner)}`}`
 }
 
 /** Names are shown to actors who may know the rows. */

@@ -23,10 +23,17 @@ export const superuserStatement = (usernames: readonly string[]): Statement => (
   values: [usernames],
 })
 
-/** Whether any of these groups makes its members superusers. */
-export const makesSuperusers = (groups: readonly string[]): Statement => ({
-  text: `SELECT a.group_pk FROM group_ancestors a JOIN groups g ON g.pk = a.ancestor_pk
-    WHERE g.is_superuser AND a.group_pk = ANY($1::uuid[]) LIMIT 1`,
+/** Rights of which a document says in a sentence of its own who gets them: patterns of their names. */
+export const toldRights = { superuser: '^superuser$', secrets: '^read_' } as const
+
+export const toldRow = z.object({ superuser: z.boolean(), secrets: z.boolean() })
+
+/** Which of those rights any of these groups gives, as it is in the database. */
+export const toldStatement = (groups: readonly string[]): Statement => ({
+  text: `SELECT coalesce(bool_or(g.is_superuser), false) AS superuser, coalesce(bool_or(EXISTS (
+      SELECT FROM group_roles gr JOIN roles r ON r.pk = gr.role_pk, unnest(r.permissions) p
+      WHERE gr.group_pk = g.pk AND p ~ '${toldRights.secrets}')), false) AS secrets
+    FROM group_ancestors a JOIN groups g ON g.pk = a.ancestor_pk WHERE a.group_pk = ANY($1::uuid[])`,
   values: [groups],
 })
 
@@ -195,7 +202,7 @@ const text = `WITH RECURSIVE
         SELECT DISTINCT r FROM gift_set g, unnest(g.rights) r WHERE g.number = ANY (d.sets) AND NOT EXISTS (
           SELECT FROM had_set h WHERE h.number = ANY (d.sets)
             AND h.rights && ARRAY[r, split_part(r, '@', 1), 'superuser']) ORDER BY r) AS gained) g
-    WHERE gained <> '{}' AND (NOT $10::boolean OR 'superuser' = ANY (gained))),
+    WHERE EXISTS (SELECT FROM unnest(gained) g WHERE g ~ $10)),
   gaining AS (SELECT u.user_pk, a.kind FROM per_user u JOIN alike a USING (sets)),
   gained AS (SELECT DISTINCT kind, gained FROM alike),
   summed AS (
@@ -220,13 +227,14 @@ const sides = (before: readonly object[], after: readonly object[]): string =>
 
 /**
  * @param isReviewed whether a digest over all users is needed
+ * @param pattern of the rights of which users gain at least one
  * @returns rows of `gainRow`: the first users by name, each with the number of all of them and that digest
  */
 export const gainStatement = (
   { before, after, joined, left }: RightsDelta,
   { keys, names }: NamedUsers,
   isReviewed: boolean,
-  superusersOnly = false,
+  pattern = '',
 ): Statement => ({
   text,
   values: [
@@ -239,7 +247,7 @@ export const gainStatement = (
     [...keys],
     [...names],
     isReviewed,
-    superusersOnly,
+    pattern,
     fewUsers,
   ],
 })

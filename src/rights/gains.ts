@@ -1,8 +1,7 @@
-import { z } from 'zod'
 import type { EngineReader } from '../db/engine-tx.ts'
 import { Find } from '../document/document.ts'
 import { comparedName } from '../names.ts'
-import { covers, rightsOf } from '../permissions.ts'
+import { covers, isToReadSecrets, type Right, rightsOf } from '../permissions.ts'
 import { itemsOf } from '../plan/list-edit.ts'
 import { Named } from '../plan/named.ts'
 import type { Key, Row } from '../plan/statements.ts'
@@ -13,12 +12,14 @@ import {
   gainRow,
   gainStatement,
   type Membership,
-  makesSuperusers,
   type NamedUsers,
   type RightsDelta,
   type RoleState,
   superuserRow,
   superuserStatement,
+  toldRights,
+  toldRow,
+  toldStatement,
 } from './gains-sql.ts'
 import { numbers, texts } from './policies.ts'
 
@@ -68,15 +69,16 @@ export async function gainsOf(
   return { users, total: first.total, digest: first.digest }
 }
 
-/** Users who become superusers, each with the group that makes them so: the first by name, and the number of all. */
-export type NewSuperusers = { readonly users: readonly z.output<typeof superuserRow>[]; readonly total: number }
+/** Users who get rights of which a document says in sentences of its own who gets them. */
+export type ToldGains = {
+  readonly is: keyof typeof toldRights
+  /** The first by name; superusers with the group that makes them so. */
+  readonly users: readonly { readonly username: string; readonly rights?: readonly Right[]; readonly group?: string }[]
+  readonly total: number
+}
 
-/**
- * The users who become superusers by the document, including those whom it names.
- *
- * @returns null when there are none
- */
-export async function newSuperusers(reader: EngineReader, world: World): Promise<NewSuperusers | null> {
+/** The users who become superusers by the document, or may read secrets by it, including those whom it names. */
+export async function toldGains(reader: EngineReader, world: World): Promise<ToldGains[]> {
   const members = deltaOf(world)
   // An inactive user has no rights.
   const ofUsers = movesOf(
@@ -86,14 +88,25 @@ export async function newSuperusers(reader: EngineReader, world: World): Promise
   )
   const joined = [...members.joined, ...ofUsers.joined]
   const delta = { ...members, joined, left: [...members.left, ...ofUsers.left] }
-  if (!mayGive(delta)) return null
+  if (!mayGive(delta)) return []
   const groups = [...joined.map(({ group }) => group), ...delta.after.groups.map(({ pk }) => pk)]
-  if ((await reader.query(z.object({ group_pk: z.string() }), makesSuperusers(groups))).length === 0) return null
-  const rows = await reader.query(gainRow, gainStatement(delta, { keys: new Set(), names: new Set() }, false, true))
-  const [first] = rows
-  if (first === undefined) return null
-  const users = await reader.query(superuserRow, superuserStatement(rows.map(({ username }) => username)))
-  return { users, total: first.total }
+  const [given] = await reader.query(toldRow, toldStatement(groups))
+  const gaining = async (is: ToldGains['is']): Promise<ToldGains[]> => {
+    const nobody = { keys: new Set<number>(), names: new Set<string>() }
+    const rows = await reader.query(gainRow, gainStatement(delta, nobody, false, toldRights[is]))
+    const [first] = rows
+    if (first === undefined) return []
+    const users =
+      is === 'secrets'
+        ? rows.map(({ username, gained }) => ({ username, rights: gained.filter(isToReadSecrets) }))
+        : await reader.query(superuserRow, superuserStatement(rows.map(({ username }) => username)))
+    return [{ is, users, total: first.total }]
+  }
+  const isInRole = delta.after.roles.some(({ permissions }) => permissions.some(isToReadSecrets))
+  return [
+    ...(given?.superuser ? await gaining('superuser') : []),
+    ...(given?.secrets || isInRole ? await gaining('secrets') : []),
+  ]
 }
 
 /** The rows of a model that entries name, on both sides of the document: several entries may write one row. */

@@ -1,6 +1,19 @@
 import { describe, expect, test } from 'vitest'
 import { answered } from '../support/asker.ts'
-import { type Asker, type AskOptions, applied, installation, name, sql, rows as statement } from '../support/kit.ts'
+import {
+  type Asker,
+  type AskOptions,
+  aGroup,
+  applied,
+  aRole,
+  aUser,
+  type Entry,
+  installation,
+  kinds,
+  name,
+  sql,
+  rows as statement,
+} from '../support/kit.ts'
 
 /** What gives rights reaches only the users whom a request names. The whole rule is tested in test/rights/gains.test.ts. */
 
@@ -178,5 +191,84 @@ describe('a document by which a user becomes a superuser says so', () => {
     expect(found).toHaveLength(11)
     expect(found.at(-1)).toBe('2 more users become superusers')
     for (const line of found.slice(0, 10)) expect(line).toMatch(/^user ".+" becomes a superuser \(by group ".+"\)$/)
+  })
+})
+
+describe('a document that gives the right to read secrets says so in a sentence of its own', () => {
+  const lines = async (entries: readonly Entry[], query = '', as = there.admin) => {
+    const answer = await as.apply(entries, { name, query, allow: 'grants' })
+    expect(answer).toMatchObject({ status: 200 })
+    return answer.logs.filter((line) => line.includes('the right to read secrets'))
+  }
+  const gets = (username: string, of: string) => `user "${username}" gets the right to read secrets of ${of}`
+  const secrets = ['read_oauth2provider_secrets', 'read_certificatekeypair_secrets']
+  const role = (permissions: readonly string[], owners: readonly string[] = []) => aRole(name, { permissions, owners })
+  const inGroup = (attrs: object) => aGroup(name, { roles: [name], ...attrs })
+
+  test('by a role, to users whom it names and to others, in a plan and once', async () => {
+    const [amira, bela] = [await there.make.user(), await there.make.user()]
+    const both = [amira, bela].sort((one, other) => (one.username < other.username ? -1 : 1))
+    const document = [role(secrets, ['team-a', 'team-b']), inGroup({ users: [amira.pk, bela.pk] })]
+    const rows = 'certificate key pairs, oauth2 providers of owner "team-a", oauth2 providers of owner "team-b"'
+    const said = both.map(({ username }) => gets(username, rows))
+    expect(await lines(document, 'dry_run=true')).toEqual(said)
+    expect(await lines(document)).toEqual(said)
+    expect(await lines(document)).toEqual([])
+    // What it gives to all owners is new to them, and what they lose is no gain.
+    expect(await lines([role(['read_oauth2provider_secrets'])])).toEqual(
+      both.map(({ username }) => gets(username, 'oauth2 providers')),
+    )
+    expect(await lines([role(['read_oauth2provider_secrets'], ['team-c'])])).toEqual([])
+    expect(await lines([role(['view_oauth2provider', 'record_sign_in'])])).toEqual([])
+  })
+
+  test('by the groups of a user, by a parent, and by being active again', async () => {
+    const amira = await there.make.user()
+    const said = [gets(amira.username, 'scim providers')]
+    await lines([role(['read_scimprovider_secrets']), inGroup({})])
+    const user = (attrs: object) => aUser(amira.username, { ...attrs })
+    expect(await lines([user({ groups: [name] })])).toEqual(said)
+    expect(await lines([user({ is_active: false })])).toEqual([])
+    expect(await lines([user({ is_active: true })])).toEqual(said)
+    const bela = await there.make.user()
+    const below: Entry = { model: 'service_core.group', identifiers: { pk: bela.group }, attrs: { parent: name } }
+    expect(await lines([below])).toEqual([gets(bela.username, 'scim providers')])
+  })
+
+  test('to a superuser, who has it, it gives nothing', async () => {
+    const root = await there.make.user({ superuser: true })
+    expect(await lines([role(secrets), inGroup({ users: [root.pk] })])).toEqual([])
+  })
+
+  test('beside the sentence about who becomes a superuser', async () => {
+    const amira = await there.make.user()
+    const answer = await there.admin.apply([role(secrets), inGroup({ users: [amira.pk], is_superuser: true })], {
+      name,
+    })
+    expect(answer.logs.slice(-2)).toEqual([
+      `user "${amira.username}" becomes a superuser (by group "${name}")`,
+      gets(amira.username, 'certificate key pairs, oauth2 providers'),
+    ])
+  })
+
+  test('with the first ten users, and the first five rights of each', async () => {
+    const users = await Promise.all(Array.from({ length: 12 }, () => there.make.user()))
+    const all = kinds.map((kind) => `read_${kind}provider_secrets`)
+    const found = await lines([role(all), inGroup({ users: users.map(({ pk }) => pk) })])
+    expect(found).toHaveLength(11)
+    expect(found.at(-1)).toBe('2 more users get the right to read secrets')
+    const first = [...kinds]
+      .sort()
+      .slice(0, 5)
+      .map((kind) => `${kind} providers`)
+    for (const line of found.slice(0, 10))
+      expect(line).toMatch(new RegExp(`^user ".+" gets .+ of ${first.join(', ')} and 4 more$`))
+  })
+
+  test('without names to callers who may not view users', async () => {
+    const permissions = [...secrets, 'add_role', 'add_group', 'assign_role', 'add_user_to_group']
+    const [ada, amira] = [await there.make.user({ permissions }), await there.make.user()]
+    const document = [role(secrets), inGroup({ users: [amira.pk] })]
+    expect(await lines(document, '', ada)).toEqual(['1 user gets the right to read secrets'])
   })
 })
