@@ -23,7 +23,7 @@ export const errorCodes = {
   duplicate_id: 'Two entries have the same `id`.',
   not_an_identifier: 'The field stands in `identifiers`, and no row can be found by it.',
   not_stored: 'The field is always null in answers, and takes nothing else.',
-  masked_secret: 'The value is the mask that answers show for a secret.',
+  masked_secret: 'The value keeps the stored secret, and there is none.',
   unknown_entry: '`!KeyOf` names no other entry, or one that leaves no row.',
   circle: 'Entries refer to each other in a circle, so that none can be the first.',
   wrong_reference:

@@ -245,7 +245,8 @@ export function linesOf(finding: Finding | Skipped, mode: Mode): string[] {
     const { entry = 0, model, identifiers } = finding.step
     return [skippedLine(entry, model.displayName, [...identifiers.values()], finding.step.isLeft)]
   }
-  const done = finding.cause === 'taken' ? [] : [whatWasDone(finding, mode), ...shortSecrets(finding)]
+  const done =
+    finding.cause === 'taken' ? [] : [whatWasDone(finding, mode), ...shortSecrets(finding), ...masksSent(finding)]
   return [...done, ...ownerNote(finding)]
 }
 
@@ -310,6 +311,13 @@ function shortSecrets(finding: Finding): string[] {
     return [`warning: the sent ${name} of ${rowName(finding)} has fewer than ${minSecret} characters`]
   })
 }
+
+/** A line for each secret that stays because an older client sent its mask. */
+const masksSent = (finding: Finding): string[] =>
+  (finding.step.state === 'absent' ? [] : finding.masks).map(
+    (name) =>
+      `warning: the sent ${name} of ${rowName(finding)} is the mask of older versions, and the secret stays: send {"set": true}`,
+  )
 
 const maxShownFields = 20
 

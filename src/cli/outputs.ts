@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import { readWritten } from '../document/yaml.ts'
-import { hidden } from '../hidden.ts'
 import type { Field } from '../models/define.ts'
 import { loadRegistry } from '../models/registry.ts'
 import { type Client, read } from './client.ts'
@@ -67,7 +66,7 @@ async function neededBy(client: Client, slug: string, of: Provider, withinMs: nu
     const isNeeded = typeof value === 'string' && value !== '' && value !== field.initial && isOfApplication(field)
     return isNeeded ? [{ name: variable(field.name), value, secret: false, readable: true, why: null }] : []
   })
-  const secret = fields.filter((field) => field.secret && of[field.name] === hidden)
+  const secret = fields.filter((field) => field.secret && (of[field.name] ?? null) !== null)
   if (secret.length === 0) return plain
   const path = `/core/applications/${encodeURIComponent(slug)}/history/?page_size=100`
   const changes = (await read(client, path, history, withinMs)).results.filter(

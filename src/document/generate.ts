@@ -1,3 +1,5 @@
+import { z } from 'zod'
+import { hidden } from '../hidden.ts'
 import { isObject, type JsonObject } from '../json-object.ts'
 import { overlap } from '../models/overlap.ts'
 
@@ -8,6 +10,17 @@ export const generateForm = { generate: true } as const
 
 export const isGenerate = (value: unknown): boolean =>
   isObject(value) && value.generate === true && Object.keys(value).length === 1
+
+/** A secret in answers. It is no text, so that no program takes it for the secret; sent back, it keeps what is stored. */
+export const keptForm = { set: true } as const
+
+export const secretIsSet = z.strictObject({ set: z.literal(keptForm.set) }).meta({
+  id: 'SecretIsSet',
+  description: 'A secret that is stored, and not shown. Sent back, it stays as it is.',
+})
+
+/** Whether a value keeps the stored secret. The version 0.2.0 showed a text in its place. */
+export const isKept = (value: unknown): boolean => value === hidden || secretIsSet.safeParse(value).success
 
 /** A secret with the time for which the one before it stays valid: `{"value": "...", "overlap": "hours=24"}`. */
 export const isWithOverlap = (value: unknown): value is JsonObject => isObject(value) && Object.hasOwn(value, 'overlap')

@@ -1,8 +1,6 @@
 import type { Registry } from '../models/registry.ts'
 import type { Blueprint } from './document.ts'
-import { isForNew, isGenerate, isOverlap, isWithOverlap } from './generate.ts'
-
-export const masked = '********'
+import { isForNew, isGenerate, isOverlap, isWithOverlap, keptForm } from './generate.ts'
 
 /** @returns a copy of the document with the value of every secret field masked */
 export function mask(blueprint: Blueprint, registry: Registry): Blueprint {
@@ -17,10 +15,10 @@ export function mask(blueprint: Blueprint, registry: Registry): Blueprint {
     }
     const maskedValue = (name: string, value: unknown) => {
       const field = model?.fields.get(name)
-      if (field?.secret === true && isForNew(value)) return { create: value.create === null ? null : masked }
-      if (field?.overlap !== true || !isWithOverlap(value) || !isOverlap(value.overlap)) return masked
+      if (field?.secret === true && isForNew(value)) return { create: value.create === null ? null : keptForm }
+      if (field?.overlap !== true || !isWithOverlap(value) || !isOverlap(value.overlap)) return keptForm
       const { overlap, ...asked } = value
-      return { ...(isGenerate(asked) ? asked : { value: masked }), overlap }
+      return { ...(isGenerate(asked) ? asked : { value: keptForm }), overlap }
     }
     const attrs = Object.entries(entry.attrs).map(([name, value]) => [
       name,

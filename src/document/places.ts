@@ -1,8 +1,8 @@
 import { EVENT_ID } from 'js-yaml'
 import type { FieldError, FieldPath, Place } from '../errors.ts'
+import { hidden } from '../hidden.ts'
 import { isObject } from '../json-object.ts'
 import type { Registry } from '../models/registry.ts'
-import { masked } from './mask.ts'
 import { nodesOf, placesIn } from './nodes.ts'
 import { lookAt, type VisibilityOf } from './visibility.ts'
 
@@ -131,6 +131,6 @@ const maxRead = 10_000
 /** The line that starts at an offset, with its hidden parts masked. */
 const lineFrom = (covered: string, start: number): string =>
   (/^[^\r\n]*/.exec(covered.slice(start, start + maxRead))?.[0] ?? '')
-    .replace(/\0+/g, masked)
+    .replace(/\0+/g, hidden)
     .slice(0, maxSource)
     .toWellFormed()

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { blueprintForm, wasMeaning } from '../document/form.ts'
+import { secretIsSet } from '../document/generate.ts'
 import { isObject, type JsonObject } from '../json-object.ts'
 import type { Model } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
@@ -37,6 +38,7 @@ export const customTags: readonly string[] = [
 export function fileSchema(registry: Registry): JsonObject {
   const $defs = {
     ...Object.fromEntries(registry.models.flatMap((model) => definitionsOf(registry, model))),
+    ...z.toJSONSchema(secretIsSet, conversion).$defs,
     entry: entryOf(registry),
     blueprint: blueprintOf(),
     submission: submissionOf(registry),
@@ -65,7 +67,7 @@ const either = (condition: JsonObject, [then, otherwise]: readonly [JsonObject, 
   ])
 
 function toJson(schema: z.ZodType): JsonObject {
-  const { $schema, ...json } = z.toJSONSchema(schema, { ...conversion, io: 'input' })
+  const { $schema, $defs, ...json } = z.toJSONSchema(schema, { ...conversion, io: 'input' })
   return json
 }
 

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
-import { generateForm } from '../document/generate.ts'
+import { generateForm, secretIsSet } from '../document/generate.ts'
 import type { Field, ReferenceTarget } from '../models/define.ts'
 import { textLimits } from '../models/fields.ts'
 
 /**
  * The forms that the engine takes beside the stored one: names of rows, null for a default, a request for a new value, a secret
- * for a new row only. Items to add to a list and to remove stand in its description: generated clients make a type of a union, in
+ * for a new row only, the one that is stored. Items to add to a list and to remove stand in its description: generated clients make a type of a union, in
  * which a list is no list.
  */
 
@@ -21,8 +21,8 @@ export function sentForms(
   const others = [
     ...(generate === undefined ? [] : [z.strictObject({ generate: z.literal(generateForm.generate), ...overlapped })]),
     ...(overlap ? [z.strictObject({ value: schema, overlap: overlapTime })] : []),
-    // An object with any members allows this form already: generators make no type of a union of both.
-    ...(secret && !schema.safeParse({ create: {} }).success ? [z.strictObject({ create: schema })] : []),
+    // An object with any members allows these forms already: generators make no type of a union of both.
+    ...(secret && !schema.safeParse({ create: {} }).success ? [z.strictObject({ create: schema }), secretIsSet] : []),
     ...(initial === undefined || schema.safeParse(null).success ? [] : [z.null()]),
   ]
   return others.length === 0 ? stored : z.union([stored, ...others])

@@ -78,7 +78,8 @@ function schemaOf({ targets }: Registry, { owner }: Model, field: Field, use: Us
     generate && '`{"generate": true}` makes a new one at each apply.',
     overlap && 'With `"overlap": "hours=24"` beside it, or beside `"value"`, the one before stays valid for that time.',
     secret && '`{"create": ...}` sets it for a new row only.',
-    secret && 'Stored encrypted. Answers mask it.',
+    secret && '`{"set": true}`, which answers show, keeps it.',
+    secret && 'Stored encrypted.',
   ].filter((note) => typeof note === 'string')
   const note = { ...(notes.length > 0 && { description: notes.join(' ') }), ...(secret && { writeOnly: true }) }
   return (isNew && required && name !== owner ? schema : schema.optional()).meta(note)

@@ -1,7 +1,6 @@
 import type { z } from 'zod'
 import { type Blueprint, type Entry, type Find, KeyOf } from '../document/document.ts'
-import { isForNew, isGenerate, isOverlap, isUnset, isWithOverlap } from '../document/generate.ts'
-import { masked } from '../document/mask.ts'
+import { isForNew, isGenerate, isKept, isOverlap, isUnset, isWithOverlap } from '../document/generate.ts'
 import { ErrorList, type ErrorSink, type FieldPath } from '../errors.ts'
 import type { JsonObject } from '../json-object.ts'
 import { addIssues, unknownName } from '../messages.ts'
@@ -20,7 +19,7 @@ import { refusePlaceholders } from './placeholders.ts'
 import { wasOf } from './rename.ts'
 import { withDefaults } from './reset.ts'
 import { RowsNamed } from './rows-named.ts'
-import { ForNew, generateNew } from './secret-forms.ts'
+import { ForNew, generateNew, keptSecret, unsetSecret } from './secret-forms.ts'
 import { type Step, skippedLine } from './step.ts'
 import { unknownModel } from './unknown-model.ts'
 
@@ -233,15 +232,18 @@ function checkAttribute(sent: unknown, field: Field, context: Context): unknown 
       checkTagged(list, { ...field, name: word }, checkValue, { ...context, path: at }),
     )
   }
-  if (field.secret && isForNew(sent))
-    return isUnset(sent.create)
-      ? new ForNew(undefined, sent.create.env)
-      : new ForNew(checkSent(sent.create, field, context))
+  if (field.secret && isForNew(sent)) {
+    if (isUnset(sent.create)) return unsetSecret(sent.create.env)
+    const value = checkSent(sent.create, field, context)
+    return value instanceof ForNew ? value : new ForNew(value)
+  }
   if (field.overlap && isWithOverlap(sent)) return checkOverlap(sent, field, context)
   return generate !== undefined && isGenerate(sent) ? generateNew : checkSent(sent, field, context)
 }
 
 function checkSent(sent: unknown, field: Field, context: Context): unknown {
+  // The object of a secret may be sent as its text.
+  if (field.secret && (isKept(sent) || isKept(field.schema.safeParse(sent).data))) return keptSecret(field, sent)
   const at = [...context.path, field.name]
   return refusePlaceholders(sent, field, at, context.errors) ? undefined : checkValue(sent, field, context)
 }
@@ -268,14 +270,6 @@ function checkValue(sent: unknown, field: Field, context: Context): unknown {
   const at = [...path, field.name]
   const target = registry.targets.get(field.reference?.target ?? '')
   const value = withNames(sent, target)
-  if (field.secret && value === masked) {
-    errors.add(
-      at,
-      'masked_secret',
-      'This is the mask that answers show for a secret: leave this field out to keep the secret.',
-    )
-    return undefined
-  }
   if (isTag(value) && !(value instanceof Named && field.reference?.many === true))
     return checkTag(value, field, at, context)
   if (Array.isArray(value) && value.some(isTag) && field.reference?.many !== false) {

@@ -31,6 +31,8 @@ export type Effect = Diff & {
   readonly isHidden: boolean
   /** Existing rows that the entry's row claims and did not claim before. Nothing else changes in them. */
   readonly takes: readonly Effect[]
+  /** The secrets that the entry keeps by the mask of older clients. */
+  readonly masks: readonly string[]
 }
 
 /** @returns the permission that the effect's action needs */

@@ -14,6 +14,7 @@ import { Named } from './named.ts'
 import { findAny } from './references.ts'
 import { checkNeeds, checkReferrers, holderLooks } from './referrers.ts'
 import type { Resolved, Resolver } from './resolve.ts'
+import { ForNew } from './secret-forms.ts'
 import { isRowOf, type Key, labelColumn, linksOf, type Row } from './statements.ts'
 import type { Step } from './step.ts'
 import { keysOf, storedKeys } from './storage.ts'
@@ -68,10 +69,10 @@ export async function inspect(context: Context, asked: Step): Promise<Effect> {
   const { world } = resolver
   const { model } = asked
   const seen = await resolver.walk(() => see(context, asked))
-  const { rows, step, row, values, sent, errors, isForeign, label, takes } = seen
+  const { rows, step, row, values, sent, errors, isForeign, label, takes, masks } = seen
   const isHidden = row !== undefined && !resolver.views(model, row)
   const pk = chosenKey(seen)
-  const base = { step, row, sent, isForeign, label, errors, takes, pk, isHidden }
+  const base = { step, row, sent, isForeign, label, errors, takes, masks, pk, isHidden }
   if (rows.length > 1) return { ...base, ...noChange }
   const comparison = !isHidden ? 'open' : isReviewed ? 'blind' : 'hidden'
   const own = isForeign ? undefined : row
@@ -93,7 +94,7 @@ export async function inspect(context: Context, asked: Step): Promise<Effect> {
 
 /** An entry and its row, as far as they are loaded. It asks for the rest. */
 type Seen = Entry &
-  Pick<Effect, 'isForeign' | 'label' | 'takes'> & {
+  Pick<Effect, 'isForeign' | 'label' | 'takes' | 'masks'> & {
     /** The rows that the identifiers find, two at most: more than one is an error. */
     readonly rows: readonly Row[]
     readonly identifiers: ReadonlyMap<string, unknown>
@@ -123,8 +124,11 @@ function see({ resolver, isReviewed }: Context, asked: Step): Seen {
   checkReferences({ ...entry, step: asked })
   if (!isAmbiguous) checkUnique(entry)
   checkLimit(entry)
+  const masks = [...values].flatMap(([name, value]) =>
+    value instanceof ForNew && value.keeps === 'mask' ? [name] : [],
+  )
   const label = labelOf({ ...entry, step: asked, row: own }, identifiers.get('pk'))
-  return { ...entry, rows, identifiers, isForeign, label, takes: takenBy({ ...entry, row: own }) }
+  return { ...entry, rows, identifiers, isForeign, label, takes: takenBy({ ...entry, row: own }), masks }
 }
 
 /** The row with the links that the entry needs. Others may be very many, and are kept: a plan has the digest of all. */
@@ -179,7 +183,7 @@ function takenBy({ resolver, step: { model, path, owner }, row, sent }: Entry): 
       const own = owner === undefined ? {} : { owner }
       const step: Step = { id: undefined, model: of, state: 'present', identifiers, attrs: new Map(), path, ...own }
       const isHidden = !resolver.views(of, claimed)
-      const none = { sent: new Map(), isForeign: false, errors: new ErrorList(), takes: [], pk: undefined }
+      const none = { sent: new Map(), isForeign: false, errors: new ErrorList(), takes: [], masks: [], pk: undefined }
       const label = String(claimed[labelColumn(of)])
       taken.push({ ...noChange, ...none, action: 'unchanged', step, row: claimed, label, isHidden })
     }

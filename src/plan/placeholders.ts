@@ -1,6 +1,7 @@
 import { isFromCaller } from '../document/generate.ts'
 import { isTag } from '../document/tags.ts'
 import type { ErrorSink, FieldPath } from '../errors.ts'
+import { hidden } from '../hidden.ts'
 import { isObject } from '../json-object.ts'
 import type { Field } from '../models/define.ts'
 import { hasPlaceholder, isPlaceholder } from '../models/placeholder.ts'
@@ -28,7 +29,7 @@ export function refusePlaceholders(sent: unknown, field: Field, at: FieldPath, e
   }
   const visit = (value: unknown, path: FieldPath): void => {
     if (typeof value === 'string') {
-      if (field.secret ? isPlaceholder(value) : !field.isFree && hasPlaceholder(value))
+      if (field.secret ? isPlaceholder(value) || value === hidden : !field.isFree && hasPlaceholder(value))
         refuse(path, field.secret ? messages.secret : messages.text)
     } else if (Array.isArray(value)) {
       for (const [index, item] of value.entries()) visit(item, [...path, index])

@@ -1,4 +1,5 @@
-import type { ErrorSink } from '../errors.ts'
+import type { ErrorSink, FieldError } from '../errors.ts'
+import { hidden } from '../hidden.ts'
 import type { Field, Values } from '../models/define.ts'
 import type { Row } from './statements.ts'
 import type { Step } from './step.ts'
@@ -11,14 +12,27 @@ export const generateNew = Symbol('generate')
 
 /** A value for a new row only. */
 export class ForNew {
-  /** The value; undefined when it has errors. */
+  /** The value; undefined when there is none, and when it has errors. */
   readonly value: unknown
-  /** The variable of the caller that should have the value, and is not set. */
-  readonly unset: string | undefined
-  constructor(value: unknown, unset?: string) {
+  /** The error of a row without the secret, where there is no value. */
+  readonly missing: Pick<FieldError, 'code' | 'message'> | undefined
+  /** The form that asks to keep the secret; `mask`: that of older clients. */
+  readonly keeps: 'set' | 'mask' | undefined
+  constructor(value: unknown, missing?: ForNew['missing'], keeps?: ForNew['keeps']) {
     this.value = value
-    this.unset = unset
+    this.missing = missing
+    this.keeps = keeps
   }
+}
+
+/** The variable of the caller that should have the value is not set. */
+export const unsetSecret = (env: string): ForNew =>
+  new ForNew(undefined, { code: 'required', message: `${env} is not set, and there is no value that could stay.` })
+
+/** The secret stays as it is (`isKept`). */
+export function keptSecret({ required }: Field, sent: unknown): ForNew {
+  const message = `There is no secret to keep: send one${required ? '' : ', or leave this field out'}.`
+  return new ForNew(undefined, { code: 'masked_secret', message }, sent === hidden ? 'mask' : 'set')
 }
 
 /** Whether a new row has this secret, and this one lost it with its SECRET_KEY (`runs/forget.ts`). */
@@ -32,16 +46,17 @@ export function sentFor(
   values: ReadonlyMap<string, unknown>,
   errors: ErrorSink,
 ): Map<string, unknown> {
-  const takes = (name: string) => {
-    const field = model.fields.get(name)
-    return row === undefined || (field !== undefined && isMissing(field, toMaskedValues(model, row)))
+  const takes = (name: string, { keeps }: ForNew) => {
+    const [field, stored] = [model.fields.get(name), row && toMaskedValues(model, row)]
+    if (stored === undefined || field === undefined) return true
+    return keeps === undefined ? isMissing(field, stored) : stored[name] === null
   }
   return new Map(
     [...values].flatMap(([name, value]): [string, unknown][] => {
       if (!(value instanceof ForNew)) return [[name, value]]
-      if (!takes(name)) return []
-      if (value.unset !== undefined && state !== 'absent')
-        errors.add([...path, name], 'required', `${value.unset} is not set, and there is no value that could stay.`)
+      if (!takes(name, value)) return []
+      if (value.missing !== undefined && state !== 'absent')
+        errors.add([...path, name], value.missing.code, value.missing.message)
       return [[name, value.value]]
     }),
   )

@@ -1,5 +1,5 @@
 import type { Keyring, SealedPlace } from '../db/seal.ts'
-import { masked } from '../document/mask.ts'
+import { keptForm } from '../document/generate.ts'
 import { isObject, type JsonObject } from '../json-object.ts'
 import type { Creator, Field, Model, Values } from '../models/define.ts'
 import { expiresOf, previousOf } from '../models/overlap.ts'
@@ -20,10 +20,10 @@ export function toValues(model: Model, row: Row, keyring: Keyring): Values {
 
 /** @returns the values of all fields, with secrets masked, and earlier secrets in their overlaps: nothing is opened */
 export const toMaskedValues = (model: Model, row: Row): Values => ({
-  ...valuesOf(model, row, () => masked),
+  ...valuesOf(model, row, () => keptForm),
   ...Object.fromEntries(
     overlapsOf(model).flatMap(({ name }) => [
-      [previousOf(name), typeof object(row.secrets)[previousOf(name)] === 'string' ? masked : null],
+      [previousOf(name), typeof object(row.secrets)[previousOf(name)] === 'string' ? keptForm : null],
       [expiresOf(name), endOfOverlap(row, name)],
     ]),
   ),

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Tx } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
-import { masked } from '../document/mask.ts'
+import { secretIsSet } from '../document/generate.ts'
 import type { Field, Model } from '../models/define.ts'
 import { expiresOf, previousOf } from '../models/overlap.ts'
 import type { Registry } from '../models/registry.ts'
@@ -15,12 +15,7 @@ import { columnName, inOrder, type View } from './view.ts'
  * without code of its own. No secret is opened.
  */
 
-const secret = z
-  .literal(masked)
-  // Generators make an enum with null in it of a text that is always the same, or null, and TypeScript refuses that.
-  .meta({ type: 'string', const: undefined, enum: undefined, examples: [masked] })
-  .nullable()
-  .meta({ description: 'Masked (`********`); null when there is none. Leave it out when you send the object back.' })
+const secret = secretIsSet.nullable().meta({ description: 'Whether it is set: null when there is none.' })
 
 export const fieldSchemas = ({ fields }: Model): Record<string, z.ZodType> =>
   Object.fromEntries(
@@ -32,7 +27,7 @@ export const fieldSchemas = ({ fields }: Model): Record<string, z.ZodType> =>
 
 /** The fields of a secret that may stay valid beside the one that replaced it. */
 const overlapSchemas = ({ name }: Field): Record<string, z.ZodType> => ({
-  [previousOf(name)]: secret.meta({ description: `The \`${name}\` before, masked; null when there is none.` }),
+  [previousOf(name)]: secret.meta({ description: `The \`${name}\` before: null when there is none.` }),
   [expiresOf(name)]: z.iso
     .datetime()
     .nullable()

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type Blueprint, KeyOf } from '../../src/document/document.ts'
-import { mask, masked } from '../../src/document/mask.ts'
+import { keptForm as masked } from '../../src/document/generate.ts'
+import { mask } from '../../src/document/mask.ts'
 import { print } from '../../src/document/yaml.ts'
 import { loadRegistry } from '../../src/models/registry.ts'
 import { example, kinds } from '../support/examples.ts'

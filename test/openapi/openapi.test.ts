@@ -164,6 +164,7 @@ test('describes the bodies that the engine validates', async () => {
           { required: ['generate'] },
           { required: ['value', 'overlap'], properties: { value: { type: 'string', maxLength: 255 } } },
           { required: ['create'], properties: { create: { type: 'string', maxLength: 255 } } },
+          { $ref: '#/components/schemas/SecretIsSet' },
         ],
         writeOnly: true,
       },
@@ -181,6 +182,10 @@ test('describes the bodies that the engine validates', async () => {
       },
       authentication_flow: { type: ['string', 'null'], maxLength: 255 },
     },
+  })
+  expect(schemas.SecretIsSet).toEqual({
+    ...{ type: 'object', required: ['set'], additionalProperties: false, description: expect.any(String) },
+    properties: { set: { type: 'boolean', enum: [true] } },
   })
   expect(schemas.ChangeGroup).not.toHaveProperty('required')
   expect(schemas.CreateGroup).toMatchObject({ required: ['name'] })

@@ -1,5 +1,4 @@
 import { Find, KeyOf } from '../../document/document.ts'
-import { masked } from '../../document/mask.ts'
 import { Expression } from '../../document/tags.ts'
 import type { Field, Model, Values } from '../../models/define.ts'
 import { dependenciesFirst } from '../../plan/dependencies-first.ts'
@@ -150,9 +149,8 @@ function toEnv({ name, mayBeEmpty, field }: Variable) {
 }
 
 /** The value of a field without a secret. A row of an earlier version may lack it: it has its default now. */
-function plainValue(values: Values, { name, schema, initial, secret }: Field): unknown {
+function plainValue(values: Values, { name, schema, initial }: Field): unknown {
   const value = values[name] ?? null
-  if (secret && value === masked) return undefined
   return value !== null || schema.safeParse(null).success ? value : initial
 }
 

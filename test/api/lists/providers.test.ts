@@ -9,7 +9,7 @@ import { column, type Listed, read, testPages, testRefusals, testStatements } fr
 
 /** GET /api/v3/providers/all/, GET /api/v3/providers/{kind}/, and one of them by name. */
 
-const masked = '********'
+const masked = { set: true }
 const registry = await loadRegistry()
 const views = providerViews(registry.kinds)
 const all: Listed = { path: '/api/v3/providers/all/', by: () => on.admin, view: views.all.schema }
@@ -28,9 +28,9 @@ const modelOf = ({ provider_model }: Body): Model => registry.byName(provider_mo
 const application = registry.byName('service_core.application') ?? expect.fail()
 const isSecret = (model: Model, name: string) => model.fields.get(name)?.secret === true
 
-/** What was read, without what a PUT does not take: secrets, which are masked, and read-only fields. */
+/** What was read, without its read-only fields. */
 const sendable = (model: Model, found: object) =>
-  Object.fromEntries(Object.entries(found).filter(([name]) => model.fields.has(name) && !isSecret(model, name)))
+  Object.fromEntries(Object.entries(found).filter(([name]) => model.fields.has(name)))
 
 const bodyOf = async (path: string) => {
   const { json } = await answered(200, on.admin.get(`/api/v3${path}`))
@@ -62,24 +62,25 @@ describe.each(kinds)('%s', (kind) => {
     expect(
       await put({ app: sendable(application, foundApp), provider_model, provider: sendable(model, found) }),
     ).toEqual(unchanged)
-    const withReadOnly = Object.entries(found).filter(([name]) => !isSecret(model, name))
-    expect(await put({ app: foundApp, provider_model, provider: Object.fromEntries(withReadOnly) })).toEqual(unchanged)
+    expect(await put({ app: foundApp, provider_model, provider: found })).toEqual(unchanged)
   })
 
-  test('a PUT of what was read with its masks is a 400 that names the secrets, and keeps them', async () => {
+  test('a PUT of its secrets as the mask of 0.2.0 warns of each, and keeps them', async () => {
     const { app, provider_model, provider } = await example(kind)
     const model = modelOf({ app, provider_model, provider })
     const secrets = [...model.fields.values()].filter(({ secret }) => secret).map(({ name }) => name)
     const stored = () => on.db.provider.findUniqueOrThrow({ where: { name: String(provider.name) } })
     const before = await stored()
-    const found = await bodyOf(`/providers/${kind}/${provider.name}/`)
-    const answer = await on.admin.put(applyPath, { app, provider_model, provider: found })
-    if (secrets.length === 0) expect(answer.status).toBe(200)
-    else
-      expect(answer).toMatchObject({
-        status: 400,
-        json: { provider: Object.fromEntries(secrets.map((name) => [name, [expect.stringContaining('the mask')]])) },
-      })
+    const masks = Object.fromEntries(secrets.map((name) => [name, '********']))
+    const unchanged = (what: string, name: unknown) => `${what} "${name}" unchanged`
+    expect(await put({ app, provider_model, provider: { ...provider, ...masks } })).toEqual([
+      unchanged(model.displayName, provider.name),
+      ...secrets.map(
+        (name) =>
+          `warning: the sent ${name} of ${model.displayName} "${provider.name}" is the mask of older versions, and the secret stays: send {"set": true}`,
+      ),
+      unchanged('application', app.slug),
+    ])
     expect(await stored()).toEqual(before)
   })
 

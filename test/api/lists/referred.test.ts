@@ -91,7 +91,7 @@ test('of a key pair, the certificate is shown and the key is masked', async () =
   const found = await one(keyPairs, 'pair/ü')
   const { sealedKey } = await on.db.certificateKeyPair.findUniqueOrThrow({ where: { name: 'pair/ü' } })
   expect(found).toEqual({
-    ...{ pk: expect.any(String), name: 'pair/ü', key_data: '********' },
+    ...{ pk: expect.any(String), name: 'pair/ü', key_data: { set: true } },
     certificate_data: expect.stringContaining('-----BEGIN CERTIFICATE-----'),
   })
   const { text } = await on.admin.get(keyPairs.path)
@@ -105,13 +105,10 @@ test('of a key pair, the certificate is shown and the key is masked', async () =
 test('a document of what was read changes nothing', async () => {
   const found = await Promise.all([one(flows, 'twice'), one(mappings, mapping.name), one(roles, role.name)])
   const pair = await one(keyPairs, 'pair/ü')
-  const { key_data: _masked, ...shown } = pair
   const models = [entries[0], entries[1], entries[3], entries[2]]
-  const again = [...found, shown].map((attrs, index) => ({ ...models[index], attrs }))
+  const again = [...found, pair].map((attrs, index) => ({ ...models[index], attrs }))
   const { logs } = await apply(again)
   expect(logs.map((line: string) => line.split(' ').at(-1))).toEqual(again.map(() => 'unchanged'))
-  const masked = await apply([{ ...entries[2], attrs: pair }])
-  expect(masked).toMatchObject({ entries: { 0: { key_data: [expect.stringContaining('the mask')] } } })
 })
 
 describe('a property mapping', () => {

@@ -182,7 +182,7 @@ async function shipped(): Promise<void> {
   const keyPair: Schemas['ReadCertificatekeypair'] = await must(
     client.GET('/api/v3/crypto/certificatekeypairs/{name}/', { params: { path: { name: keyPairs[0]?.name ?? '' } } }),
   )
-  hold('a private key is masked', keyPair.key_data === '********' && keyPair.certificate_data.includes('CERTIFICATE'))
+  hold('a private key is masked', keyPair.key_data?.set === true && keyPair.certificate_data.includes('CERTIFICATE'))
 
   const { results: roles } = await must(client.GET('/api/v3/rbac/roles/'))
   const role: Schemas['ReadRole'] = await must(
@@ -238,7 +238,7 @@ async function providers(slug: string): Promise<void> {
   const oauth2: Schemas['ReadOauth2Provider'] = await must(
     client.GET('/api/v3/providers/oauth2/{name}/', { params: { path: { name: slug } } }),
   )
-  hold('its secret is masked', oauth2.client_secret === '********' && oauth2.redirect_uris.length === 1)
+  hold('its secret is masked', oauth2.client_secret?.set === true && oauth2.redirect_uris.length === 1)
   const any = await must(client.GET('/api/v3/providers/all/{name}/', { params: { path: { name: slug } } }))
   hold(
     'it is the same among all kinds',
