@@ -49,6 +49,7 @@ const wide = [
   'test/dashboard/sizes.test.ts',
   'test/models/all-names.test.ts',
   'test/simulation/simulation.test.ts',
+  'test/waits/consumers.test.ts',
 ]
 
 /** Where the product's own limit on answers of the database would measure the machine. */

@@ -2,17 +2,13 @@ import { hash } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import { auditValues } from '../apply/audit.ts'
 import { type Db, type Tx, transaction } from '../db/client.ts'
-import { inTime } from '../db/in-time.ts'
-import { execute, query, unprepared, Values } from '../db/raw.ts'
 import { openSnapshot } from '../db/snapshot.ts'
 import { ErrorList } from '../errors.ts'
 import { authenticateAgain } from '../http/access.ts'
 import type { Api } from '../http/api.ts'
 import { etagHeaders, neverStored, sendTagged } from '../http/etag.ts'
 import { answerOf, pageText } from '../http/long-answer.ts'
-import { conditionsOf, ofKinds } from '../lists/conditions.ts'
 import * as filter from '../lists/filters.ts'
 import { readRows } from '../lists/list.ts'
 import { usualPageSize } from '../lists/listed.ts'
@@ -22,8 +18,15 @@ import { type Actor, ownersWith, permissionOf, toReadSecrets } from '../permissi
 import type { Engine } from '../plan/engine.ts'
 import { consumerView } from '../views/consumer.ts'
 import { readUidOf } from '../views/uid.ts'
-import { type Change, changedSince, mayConcern, mostChanges } from '../waits/consumer-changes.ts'
-import { longestRevision, parseRevision, type Revision, textOf } from '../waits/revision.ts'
+import {
+  type Asked,
+  type Change,
+  findConfigurations,
+  mayConcern,
+  mostChanges,
+  recordRead,
+} from '../waits/consumer-changes.ts'
+import { longestRevision, parseRevision, textOf } from '../waits/revision.ts'
 import { longestWait, type Waits } from '../waits/waits.ts'
 
 /**
@@ -81,47 +84,31 @@ function consumerRoute(app: Api, kind: string, model: ProviderModel, { db, engin
     },
   }
 
-  const find = (tx: Tx, actor: Actor, { sent, after, size, since }: Asked) => {
-    const values = new Values()
-    const narrowed = Object.entries(filters)
-      .filter(([name]) => sent[name] !== undefined)
-      .map(([name, each]) => ({ name, filter: each, value: sent[name] }))
-    const spec = { view, search: '', seen: ofKinds({ [kind]: permission }) }
-    const shown = ['true', ...conditionsOf(spec, { actor, filters: narrowed }, values.bind)].join(' AND ')
-    const ofKind = `kind = ${values.bind(kind)}`
-    const [owners, from] = [values.bind(ownersWith(actor, permission)), values.bind(since ?? null)]
-    const isChanged = since === undefined ? 'true' : 'providers.pk IN (SELECT pk FROM changed_providers)'
-    return query(tx, foundRow, {
-      ...unprepared({
-        text: `WITH since AS MATERIALIZED (SELECT ${from}::text::pg_snapshot AS at), changed AS MATERIALIZED (${changedSince}),
-            changed_providers AS MATERIALIZED (${providersOfChanges} LIMIT ${mostChanges + 1})
-          SELECT ARRAY(SELECT pk FROM providers WHERE ${ofKind} AND ${shown} AND ${isChanged} AND pk > ${values.bind(after)}
-              ORDER BY pk LIMIT ${values.bind(size + 1)}) AS keys,
-            ARRAY(SELECT key::integer FROM changed WHERE source = 'provider' AND ${ofKind}
-                AND (${owners}::text[] IS NULL OR owners && ${owners}::text[])
-                AND NOT EXISTS (SELECT FROM providers WHERE pk = key::integer AND ${shown})
-              ORDER BY 1 LIMIT ${mostChanges + 1}) AS gone,
-            (SELECT count(*)::integer FROM changed_providers) AS changed`,
-        values: values.list,
-      }),
-    }).then(([found = { keys: [], gone: [], changed: 0 }]) => found)
-  }
-
   /** @returns null when nothing of what has changed concerns the caller */
   async function read(request: FastifyRequest, reply: FastifyReply, revision: string, asked: Asked): Promise<Answer> {
     const { actor } = request
-    const found = await transaction(db, (tx) => find(tx, actor, asked), { isolationLevel: 'RepeatableRead' })
-    const isReset = asked.since === undefined
-    if (!isReset && Math.max(found.changed, found.gone.length) > mostChanges)
-      return read(request, reply, revision, { sent: {}, after: 0, size: usualPageSize })
-    if (!isReset && found.keys.length + found.gone.length === 0) return null
+    const find = (wanted: Asked) => (tx: Tx) => findConfigurations(tx, { kind, permission, filters }, actor, wanted)
+    if (asked.since !== undefined) {
+      const { keys, gone } = await transaction(db, find(asked))
+      if (keys.length + gone.length === 0) return null
+    }
+    // A request that waited takes its share only now: it may have waited for others.
     if (Object.hasOwn(request.query as object, 'wait')) await request.takeShare(reply)
-    const keys = found.keys.slice(0, asked.size)
-    const next = found.keys.length > keys.length ? (keys.at(-1) ?? 0) : 0
-    const members = { revision, reset: isReset, deleted: found.gone.map((pk) => ({ pk })), next }
     const snapshot = openSnapshot(db, { plans: 'auto' })
-    const reading = { uidOf: await readUidOf(db), related: true, actor }
-    return answerOf(reply, snapshot, pageText(snapshot, members, readRows(snapshot, db, { view, keys, reading })))
+    async function* page(): AsyncIterable<string> {
+      let [wanted, found] = [asked, await snapshot.read(find(asked))]
+      if (wanted.since !== undefined && Math.max(found.changed, found.gone.length) > mostChanges) {
+        wanted = { sent: {}, after: 0, size: usualPageSize }
+        found = await snapshot.read(find(wanted))
+      }
+      const keys = found.keys.slice(0, wanted.size)
+      const next = found.keys.length > keys.length ? (keys.at(-1) ?? 0) : 0
+      const deleted = found.gone.map((pk) => ({ pk }))
+      const members = { revision, reset: wanted.since === undefined, deleted, next }
+      const reading = { uidOf: await readUidOf(db), related: true, actor }
+      yield* pageText(snapshot, members, readRows(snapshot, db, { view, keys, reading }))
+    }
+    return answerOf(reply, snapshot, page())
   }
 
   app.get(`/consumers/${kind}/`, { config, schema }, async (request, reply) => {
@@ -129,7 +116,7 @@ function consumerRoute(app: Api, kind: string, model: ProviderModel, { db, engin
     refuseBeside(since, Object.keys(sent), after)
     const until = performance.now() + (request.method === 'HEAD' ? 0 : wait * 1_000)
     const revisionBefore = since === undefined ? undefined : parseRevision(since)
-    await recordRead(db, request, kind, revisionBefore)
+    await recordRead(db, request, kind, revisionBefore?.snapshot)
     for (let known = revisionBefore; ; ) {
       const owners = ownersWith(request.actor, permission)
       const concerns = (change: Change) =>
@@ -158,14 +145,6 @@ function consumerRoute(app: Api, kind: string, model: ProviderModel, { db, engin
 }
 
 type Answer = string | Readable | null
-
-/** @property sent filters by their names @property after the key behind which the page begins @property since a snapshot */
-type Asked = {
-  readonly sent: Readonly<Record<string, unknown>>
-  readonly after: number
-  readonly size: number
-  readonly since?: string | undefined
-}
 
 const parameters = {
   after: filter
@@ -199,16 +178,6 @@ const head = {
   next: z.int().meta({ description: 'Send it as `after` for the next page; 0: there is none.' }),
 }
 
-const foundRow = z.object({ keys: z.array(z.int()), gone: z.array(z.int()), changed: z.int() })
-
-/** The providers that a change concerns, in SQL: those that changed, and those that refer to what changed. */
-const providersOfChanges = `SELECT DISTINCT pk FROM (
-    SELECT key::integer AS pk FROM changed WHERE source = 'provider'
-    UNION ALL SELECT p.pk FROM changed c, LATERAL (SELECT pk FROM providers
-      WHERE c.key::uuid IN (authentication_flow, authorization_flow, invalidation_flow) OFFSET 0) p WHERE c.source = 'flow'
-    UNION ALL SELECT r.pk FROM changed c, LATERAL (SELECT provider_pk AS pk FROM provider_references
-      WHERE c.key::uuid IN (flow_pk, property_mapping_pk, certificate_key_pair_pk) OFFSET 0) r WHERE c.source <> 'provider') touched`
-
 /** Changes are those of all configurations: a filter would not say what leaves it. @throws {Problem} */
 function refuseBeside(since: string | undefined, names: readonly string[], after: number): void {
   const errors = new ErrorList()
@@ -218,28 +187,11 @@ function refuseBeside(since: string | undefined, names: readonly string[], after
 }
 
 /** A caller with other rights, and one of another database, has to read all anew. */
-function digestOf({ isSuperuser, permissions }: Actor, needed: readonly string[], place: readonly string[]): string {
+function digestOf(actor: Actor, needed: readonly string[], place: readonly string[]): string {
   const names = [...needed, toReadSecrets('certificatekeypair')]
-  const rights = [...permissions].filter((right) => names.includes(permissionOf(right))).sort()
-  return hash('sha256', JSON.stringify([isSuperuser, rights, place]), 'base64url').slice(0, 11)
-}
-
-/** Records when a consumer last read, and what it has; with an audit row for the first read of each day (UTC). */
-async function recordRead(db: Db, request: FastifyRequest, kind: string, known: Revision | undefined): Promise<void> {
-  const { actor, id } = request
-  const changes = [{ model: 'consumer', key: kind, action: 'read', fields: [] }] as const
-  const row = auditValues({ actor, action: 'read_configurations', changes, requestId: id })
-  const read = execute(db, {
-    text: `WITH noted AS (
-        INSERT INTO consumers AS c (user_pk, kind, revision, seen_at, day, reads)
-        VALUES ($10::integer, $11, $12::text, now(), (now() AT TIME ZONE 'UTC')::date, 1)
-        ON CONFLICT (user_pk, kind) DO UPDATE SET revision = coalesce(excluded.revision, c.revision), seen_at = now(),
-          day = excluded.day, reads = CASE WHEN c.day = excluded.day THEN c.reads + 1 ELSE 1 END
-        WHERE c.seen_at IS NULL OR c.seen_at < now() - interval '1 second' OR c.revision IS DISTINCT FROM coalesce(excluded.revision, c.revision)
-        RETURNING reads)
-      INSERT INTO audit_rows (${row.columns}) SELECT $1::integer, $2, $3::integer, $4, $5, $6::jsonb, $7::text[], $8, $9::uuid
-        FROM noted WHERE reads = 1`,
-    values: [...row.values, actor.pk, kind, known?.snapshot ?? null],
-  })
-  await inTime(read)
+  const rights = [actor, actor.impersonator].map((each) => [
+    each?.isSuperuser,
+    [...(each?.permissions ?? [])].filter((right) => names.includes(permissionOf(right))).sort(),
+  ])
+  return hash('sha256', JSON.stringify([rights, place]), 'base64url').slice(0, 11)
 }

@@ -129,7 +129,7 @@ function gauges({ db, queue, inspect, waits }: ScrapeSources, metrics: Metrics):
   const waiting = labelled(
     'waits',
     'kind',
-    'Requests that wait for a change in this process: of one run, of the list of runs, of a page.',
+    'Requests that wait for a change in this process: of one run, of the list of runs, of a page, of configurations.',
   )
 
   const readDatabase = probe(() =>

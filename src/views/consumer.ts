@@ -1,4 +1,4 @@
-import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { createPrivateKey, hash, type KeyObject, X509Certificate } from 'node:crypto'
 import { z } from 'zod'
 import { attempt } from '../attempt.ts'
 import type { Tx } from '../db/client.ts'
@@ -31,7 +31,7 @@ const secretValues = z
   .meta({
     id: 'SecretValues',
     description:
-      'Each value that is valid now. Empty: it has none. Null: the caller lacks the permission to read it. Never compare a client with null.',
+      'Each value that is valid now. Empty: it has none. Null: the caller lacks the permission to read it, or it was sealed with another SECRET_KEY. Never compare a client with null.',
   })
 
 const flow = z
@@ -60,7 +60,9 @@ const keyPair = z
   .object({
     name: z.string(),
     certificate_data: z.string(),
-    jwk: jwk.nullable().meta({ description: 'The public key, as a JWK; null for a type that JWK does not have.' }),
+    jwks: z
+      .object({ keys: z.array(jwk) })
+      .meta({ description: 'The public key, as a JWK set: empty for a type that JWK does not have.' }),
     private_jwk: jwk.nullable().meta({
       description: 'The private key. Null: there is none, or the caller lacks `read_certificatekeypair_secrets`.',
     }),
@@ -161,18 +163,27 @@ async function readObjects(
     }),
     certificatekeypair: byKey(pairs, ({ pk, name, certificateData, sealedKey }) => {
       const place = { table: 'certificate_key_pairs', row: pk, column: 'sealed_key' }
-      const key = mayRead && sealedKey !== null ? String(JSON.parse(keyring.open(sealedKey, place))) : null
+      const key = mayRead && sealedKey !== null ? attempt(() => JSON.parse(keyring.open(sealedKey, place))) : undefined
       return {
         name,
         certificate_data: certificateData,
-        jwk: jwkOf(attempt(() => new X509Certificate(certificateData).publicKey)),
-        private_jwk: jwkOf(key === null ? undefined : attempt(() => createPrivateKey(key))),
+        jwks: {
+          keys: [jwkOf(attempt(() => new X509Certificate(certificateData).publicKey))].filter((each) => each !== null),
+        },
+        private_jwk: jwkOf(attempt(() => createPrivateKey(String(key)))),
       }
     }),
   }
 }
 
-const jwkOf = (key: KeyObject | undefined) => (key && attempt(() => key.export({ format: 'jwk' }))) ?? null
+/** A key with its thumbprint as `kid` (RFC 7638); null for a type that JWK does not have. */
+function jwkOf(key: KeyObject | undefined): object | null {
+  const exported = key && attempt(() => key.export({ format: 'jwk' }))
+  if (exported === undefined) return null
+  const { crv, e, kty, n, x, y } = exported
+  const kid = hash('sha256', JSON.stringify({ crv, e, kty, n, x, y }), 'base64url')
+  return { ...exported, kid }
+}
 
 function toConfiguration(model: ProviderModel, row: Row, objects: Objects, actor: Actor, keyring: Keyring): object {
   const stored = rowOf(row)
@@ -181,7 +192,7 @@ function toConfiguration(model: ProviderModel, row: Row, objects: Objects, actor
   const shown = (field: Field): unknown => {
     const { [field.name]: value } = values
     const target = targetOf(field)
-    if (field.secret) return isOpened ? validSecrets(model, stored, field, keyring, now) : null
+    if (field.secret) return (isOpened && attempt(() => validSecrets(model, stored, field, keyring, now))) || null
     if (target === undefined) return value
     const found = keysOf(value).flatMap((key) => objects[target].get(String(key)) ?? [])
     return field.reference?.many ? found : (found[0] ?? null)

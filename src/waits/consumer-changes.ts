@@ -1,11 +1,15 @@
 import { z } from 'zod'
-import type { Db } from '../db/client.ts'
+import { auditValues } from '../apply/audit.ts'
+import type { Db, Tx } from '../db/client.ts'
 import { inTime } from '../db/in-time.ts'
-import { query } from '../db/raw.ts'
+import { execute, query, unprepared, Values } from '../db/raw.ts'
+import { conditionsOf, ofKinds } from '../lists/conditions.ts'
+import type { Filter } from '../lists/filters.ts'
+import { type Actor, ownersWith } from '../permissions.ts'
 import { rightsDigests } from '../rights/actor.ts'
 
 /**
- * What has changed for consumers of configurations (docs/adr/0140-consumers-follow-by-snapshots.md). A revision of theirs is the
+ * What has changed for consumers of configurations (docs/adr/0140-consumers-read-configurations.md). A revision of theirs is the
  * snapshot of PostgreSQL, cut behind the last change: it stays the same until the next one, and is the same in every process.
  */
 
@@ -36,7 +40,7 @@ export const mayConcern = ({ isKnown, changes }: Changes, concerns: (change: Cha
   !isKnown || changes.length > mostChanges || changes.some(concerns)
 
 /** The rows that changed since a snapshot, in SQL. @param since the snapshot, as a row `since` with the column `at` */
-export const changedSince = `SELECT c.* FROM consumer_changes c, since
+const changedSince = `SELECT c.* FROM consumer_changes c, since
   WHERE c.changed_in >= pg_snapshot_xmin(since.at)::text::bigint AND NOT pg_visible_in_snapshot(c.changed_in::text::xid8, since.at)`
 
 const text = `WITH since AS MATERIALIZED (SELECT $1::text::pg_snapshot AS at),
@@ -64,4 +68,90 @@ export async function readChanges(db: Db, since: string | null, callers: readonl
   const [found] = await inTime(query(db, row, { text, values }))
   if (found === undefined) throw new Error('a statement that always has a row had none')
   return found
+}
+
+/** The configurations of a kind, as a route declares them. */
+type Listed = {
+  readonly kind: string
+  readonly permission: `view_${string}`
+  readonly filters: Readonly<Record<string, Filter>>
+}
+
+/** @property sent values of filters @property after the key behind which the page begins @property since a snapshot */
+export type Asked = {
+  readonly sent: Readonly<Record<string, unknown>>
+  readonly after: number
+  readonly size: number
+  readonly since?: string | undefined
+}
+
+/** @property changed how many were changed, up to one more than `mostChanges` @property gone those that the caller has to forget */
+const foundRow = z.object({ keys: z.array(z.int()), gone: z.array(z.int()), changed: z.int() })
+
+/** The providers that a change concerns, in SQL: those that changed, and those that refer to what changed. */
+const providersOfChanges = `SELECT DISTINCT pk FROM (
+    SELECT key::integer AS pk FROM changed WHERE source = 'provider'
+    UNION ALL SELECT p.pk FROM changed c, LATERAL (SELECT pk FROM providers
+      WHERE c.key::uuid IN (authentication_flow, authorization_flow, invalidation_flow) OFFSET 0) p WHERE c.source = 'flow'
+    UNION ALL SELECT r.pk FROM changed c, LATERAL (SELECT provider_pk AS pk FROM provider_references
+      WHERE c.key::uuid IN (flow_pk, property_mapping_pk, certificate_key_pair_pk) OFFSET 0) r WHERE c.source <> 'provider') touched`
+
+/** Finds the keys of a page, or of what has changed: one more than asked for, when there are more. */
+export async function findConfigurations(
+  tx: Tx,
+  { kind, permission, filters }: Listed,
+  actor: Actor,
+  { sent, after, size, since }: Asked,
+): Promise<z.output<typeof foundRow>> {
+  const values = new Values()
+  const narrowed = Object.entries(filters).flatMap(([name, filter]) =>
+    sent[name] === undefined ? [] : [{ name, filter, value: sent[name] }],
+  )
+  const spec = { view: { model: 'Provider' }, search: '', seen: ofKinds({ [kind]: permission }) } as const
+  const shown = ['true', ...conditionsOf(spec, { actor, filters: narrowed }, values.bind)].join(' AND ')
+  const ofKind = `kind = ${values.bind(kind)}`
+  const [owners, from] = [values.bind(ownersWith(actor, permission)), values.bind(since ?? null)]
+  const isChanged = since === undefined ? 'true' : 'pk IN (SELECT pk FROM changed_providers)'
+  const text = `WITH since AS MATERIALIZED (SELECT ${from}::text::pg_snapshot AS at), changed AS MATERIALIZED (${changedSince}),
+      changed_providers AS MATERIALIZED (${providersOfChanges} LIMIT ${mostChanges + 1})
+    SELECT ARRAY(SELECT pk FROM providers WHERE ${ofKind} AND ${shown} AND ${isChanged} AND pk > ${values.bind(after)}
+        ORDER BY pk LIMIT ${values.bind(size + 1)}) AS keys,
+      ARRAY(SELECT key::integer FROM changed WHERE source = 'provider' AND ${ofKind}
+          AND (${owners}::text[] IS NULL OR owners && ${owners}::text[])
+          AND NOT EXISTS (SELECT FROM providers WHERE pk = key::integer AND ${shown})
+        ORDER BY 1 LIMIT ${mostChanges + 1}) AS gone,
+      (SELECT count(*)::integer FROM changed_providers) AS changed`
+  const [found] = await query(tx, foundRow, unprepared({ text, values: values.list }))
+  if (found === undefined) throw new Error('a statement that always has a row had none')
+  return found
+}
+
+type Reader = { readonly actor: Actor; readonly id: string }
+
+/**
+ * Records when a consumer last read, and what it has; with an audit row for the first read of each day (UTC).
+ *
+ * @param snapshot that of the revision that it sent
+ */
+export async function recordRead(
+  db: Db,
+  { actor, id }: Reader,
+  kind: string,
+  snapshot: string | undefined,
+): Promise<void> {
+  const changes = [{ model: 'consumer', key: kind, action: 'read', fields: [] }] as const
+  const row = auditValues({ actor, action: 'read_configurations', changes, requestId: id })
+  const read = execute(db, {
+    text: `WITH noted AS (
+        INSERT INTO consumers AS c (user_pk, kind, revision, seen_at, day, reads)
+        VALUES ($10::integer, $11, $12::text, now(), (now() AT TIME ZONE 'UTC')::date, 1)
+        ON CONFLICT (user_pk, kind) DO UPDATE SET revision = coalesce(excluded.revision, c.revision), seen_at = now(),
+          day = excluded.day, reads = CASE WHEN c.day = excluded.day THEN c.reads + 1 ELSE 1 END
+        WHERE c.seen_at IS NULL OR c.seen_at < now() - interval '1 second' OR c.revision IS DISTINCT FROM coalesce(excluded.revision, c.revision)
+        RETURNING reads)
+      INSERT INTO audit_rows (${row.columns}) SELECT $1::integer, $2, $3::integer, $4, $5, $6::jsonb, $7::text[], $8, $9::uuid
+        FROM noted WHERE reads = 1`,
+    values: [...row.values, actor.pk, kind, snapshot ?? null],
+  })
+  await inTime(read)
 }
