@@ -6,8 +6,8 @@ import { textLimits } from '../models/fields.ts'
 
 /**
  * The forms that the engine takes beside the stored one: names of rows, null for a default, a request for a new value, a secret
- * for a new row only, the one that is stored. Items to add to a list and to remove stand in its description: generated clients make a type of a union, in
- * which a list is no list.
+ * for a new row only, the secret that is stored. Items to add to a list and to remove stand in its description: generated clients
+ * make a type of a union, in which a list is no list.
  */
 
 /** @param target the model to which the field refers */

@@ -242,10 +242,11 @@ function checkAttribute(sent: unknown, field: Field, context: Context): unknown 
 }
 
 function checkSent(sent: unknown, field: Field, context: Context): unknown {
-  // The object of a secret may be sent as its text.
-  if (field.secret && (isKept(sent) || isKept(field.schema.safeParse(sent).data))) return keptSecret(field, sent)
+  if (field.secret && isKept(sent)) return keptSecret(field, sent)
   const at = [...context.path, field.name]
-  return refusePlaceholders(sent, field, at, context.errors) ? undefined : checkValue(sent, field, context)
+  const checked = refusePlaceholders(sent, field, at, context.errors) ? undefined : checkValue(sent, field, context)
+  // The object of a secret may be sent as its text.
+  return field.secret && isKept(checked) ? keptSecret(field, checked) : checked
 }
 
 /** Checks `{"generate": true, "overlap": "hours=24"}` or `{"value": "...", "overlap": "hours=24"}`. */

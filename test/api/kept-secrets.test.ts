@@ -101,6 +101,18 @@ describe('of an object that is there', () => {
     }
   })
 
+  test('a caller who may not view it keeps it, too, and guesses nothing', async () => {
+    const writer = await there.make.user({ permissions: ['change_oauth2provider'] })
+    const ofAnother = `provider oauth2 "${name}" was made by another user`
+    for (const [sent, more] of [
+      [kept, []],
+      [mask, [warning()]],
+    ] as const)
+      for (const ask of [writer.apply, writer.plan])
+        expect(await ask(entry(sent))).toMatchObject({ status: 200, logs: [unchanged(), ...more, ofAnother] })
+    expect(await secret()).toBe(first)
+  })
+
   test('a former secret stays valid', async () => {
     await applied(put({ value: 'the second secret of the client', overlap: 'hours=24' }))
     const before = await read()

@@ -89,6 +89,8 @@ test('takes what the program takes beside the usual form', () => {
     'version: 1\nentries:\n  - !If [true, { model: service_core.group, identifiers: { name: a } }]\n',
     'version: 1\nentries:\n  - model: service_core.group\n    state: !If [!Context x, present, absent]\n    identifiers: { name: !Env NAME }\n    attrs: { is_superuser: !Env SUPER, users: !Context users, parent: !Find [service_core.group, [name, b]] }\n',
     'version: 1\nentries:\n  - model: service_providers_oauth2.oauth2provider\n    identifiers: { name: a }\n    attrs: { client_secret: { create: !Env SECRET }, client_id: { generate: true }, client_type: !If [a, public, confidential] }\n',
+    'version: 1\nentries:\n  - { model: service_providers_scim.scimprovider, identifiers: { name: a }, attrs: { token: { set: true } } }\n',
+    'version: 1\nentries:\n  - { model: service_providers_rac.racprovider, identifiers: { name: a }, attrs: { settings: { set: true } } }\n',
     'version: 1\nentries:\n  - { model: service_core.user, identifiers: { pk: 3 }, attrs: { pk: 3, is_active: true } }\n',
     'version: 1\nentries:\n  - model: service_providers_radius.radiusprovider\n    identifiers: { name: a }\n    attrs: { shared_secret: { env: NAME } }\n',
     'version: 1\nentries:\n  - model: service_providers_scim.scimprovider\n    identifiers: { name: a }\n    attrs: { token: { file: secrets/token } }\n',
