@@ -38,7 +38,7 @@ const random = [
   'test/api/{groups-write,plans,plans-again,transactional-random,writes-random}.test.ts',
   'test/apply/{sets,write}.test.ts',
   'test/document/yaml.test.ts',
-  'test/rights/{gains,last-superuser}.test.ts',
+  'test/rights/{gains,last-superuser,secrets}.test.ts',
 ]
 
 /** All rights by every kind of caller, very many rows, slow readers, all characters: minutes of requests that are alike. */

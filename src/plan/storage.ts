@@ -1,5 +1,6 @@
 import type { Keyring, SealedPlace } from '../db/seal.ts'
 import { keptForm } from '../document/generate.ts'
+import { hidden } from '../hidden.ts'
 import { isObject, type JsonObject } from '../json-object.ts'
 import type { Creator, Field, Model, Values } from '../models/define.ts'
 import { expiresOf, previousOf } from '../models/overlap.ts'
@@ -29,20 +30,23 @@ export const toMaskedValues = (model: Model, row: Row): Values => ({
   ),
 })
 
-/** The values of a secret that are valid at this time, opened, each with its end: the newest one has none. */
+/**
+ * The values of a secret that are valid at this time, opened, each with its end: the newest one has none. Versions before 0.2.0
+ * stored the mask of a value that was sent back: it is no secret.
+ */
 export function validSecrets(model: Model, row: Row, { name, storage }: Field, keyring: Keyring, now: Date) {
-  const open = (envelope: unknown, column: string) =>
-    typeof envelope === 'string'
-      ? [String(JSON.parse(keyring.open(envelope, sealedPlace(model, rowId(model, row), column))))]
-      : []
+  const open = (envelope: unknown, column: string, until: unknown): { value: unknown; until: unknown }[] => {
+    if (typeof envelope !== 'string') return []
+    const value: unknown = JSON.parse(keyring.open(envelope, sealedPlace(model, rowId(model, row), column)))
+    return value === hidden ? [] : [{ value, until }]
+  }
   const [secrets, previous, until] = [object(row.secrets), previousOf(name), endOfOverlap(row, name)]
   const isPast = typeof until !== 'string' || Date.parse(until) <= now.getTime()
   const present =
-    storage.in === 'sealed' ? open(row[storage.column], storage.column) : open(secrets[name], `secrets.${name}`)
-  return [
-    ...present.map((value) => ({ value, until: null })),
-    ...(isPast ? [] : open(secrets[previous], `secrets.${previous}`).map((value) => ({ value, until }))),
-  ]
+    storage.in === 'sealed'
+      ? open(row[storage.column], storage.column, null)
+      : open(secrets[name], `secrets.${name}`, null)
+  return isPast ? present : [...present, ...open(secrets[previous], `secrets.${previous}`, until)]
 }
 
 const overlapsOf = ({ fields }: Model): Field[] => [...fields.values()].filter(({ overlap }) => overlap)

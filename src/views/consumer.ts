@@ -20,19 +20,22 @@ import { inOrder, type Reading, type View } from './view.ts'
  */
 
 /** The values of a secret that are valid now, the newest first. */
-const secretValues = z
-  .array(
-    z.object({
-      value: z.string().meta({ description: 'The secret.' }),
-      until: z.iso.datetime().nullable().meta({ description: 'Until when it is valid; null: until it is replaced.' }),
-    }),
-  )
-  .nullable()
-  .meta({
-    id: 'SecretValues',
-    description:
-      'Each value that is valid now. Empty: it has none. Null: the caller lacks the permission to read it, or it was sealed with another SECRET_KEY. Never compare a client with null.',
-  })
+const secretOf = (value: z.ZodType, id: string) =>
+  z
+    .array(
+      z.object({
+        value: value.meta({ description: 'The secret.' }),
+        until: z.iso.datetime().nullable().meta({ description: 'Until when it is valid; null: until it is replaced.' }),
+      }),
+    )
+    .nullable()
+    .meta({
+      id,
+      description:
+        'Each value that is valid now. Empty: it has none. Null: the caller lacks the permission to read it, or it was sealed with another SECRET_KEY. Never compare a client with null.',
+    })
+const secretText = secretOf(z.string(), 'SecretValues')
+const secretObject = secretOf(z.record(z.string(), z.unknown()), 'SecretObjects')
 
 const flow = z
   .object({
@@ -86,7 +89,7 @@ const targetOf = ({ reference }: Field): Target | undefined =>
 
 const schemaOfField = (field: Field): z.ZodType => {
   const target = targetOf(field)
-  if (field.secret) return secretValues
+  if (field.secret) return field.schema.safeParse({}).success ? secretObject : secretText
   if (target === undefined) return field.schema
   return field.reference?.many ? z.array(ofTarget[target]) : ofTarget[target].nullable()
 }

@@ -118,6 +118,15 @@ test('a backchannel provider has its application, too', async () => {
   })
 })
 
+test('a mask that an old version stored is no secret', async () => {
+  await applied(there.admin.submit('oauth2', name))
+  const { pk } = await there.db.provider.findUniqueOrThrow({ where: { name } })
+  const place = { table: 'providers', row: pk, column: 'secrets.client_secret' }
+  const secrets = { client_secret: there.engine.keyring.seal(JSON.stringify('********'), place) }
+  await there.db.provider.update({ where: { pk }, data: { secrets } })
+  expect((await read('oauth2', name)).client_secret).toEqual([])
+})
+
 test('a secret that no key opens is null, and the rest of the page is there', async () => {
   await applied(there.admin.submit('oauth2', name))
   await there.db
