@@ -120,8 +120,8 @@ test('a backchannel provider has its application, too', async () => {
 
 test('a mask that an old version stored is no secret', async () => {
   await applied(there.admin.submit('oauth2', name))
-  const { pk } = await there.db.provider.findUniqueOrThrow({ where: { name } })
-  const place = { table: 'providers', row: pk, column: 'secrets.client_secret' }
+  const { pk, uuid } = await there.db.provider.findUniqueOrThrow({ where: { name } })
+  const place = { table: 'providers', row: uuid, column: 'secrets.client_secret' }
   const secrets = { client_secret: there.engine.keyring.seal(JSON.stringify('********'), place) }
   await there.db.provider.update({ where: { pk }, data: { secrets } })
   expect((await read('oauth2', name)).client_secret).toEqual([])
