@@ -5,6 +5,7 @@ import Fastify, { type FastifyBaseLogger, LogController } from 'fastify'
 import { applicationRoutes } from './api/applications.ts'
 import { blueprintRoutes } from './api/blueprints.ts'
 import { consentRoutes } from './api/consents.ts'
+import { consumerActRoutes } from './api/consumer-acts.ts'
 import { consumerRoutes } from './api/consumers.ts'
 import { groupMemberRoutes } from './api/group-members.ts'
 import { groupRoutes } from './api/groups.ts'
@@ -156,6 +157,7 @@ export function buildApp({ submitter, inspect, queue, limits, retention, ...othe
       providerRoutes(api, db, engine.registry)
       storedRoutes(api, db, engine.registry)
       consumerRoutes(api, { db, engine, waits })
+      consumerActRoutes(api, db, engine.registry)
       stackRoutes(api, db, engine.registry)
     },
     { prefix: apiPrefix },

@@ -153,7 +153,7 @@ export const mayNameUser = (actor: Actor, pk: number | null): boolean =>
 
 /** Whether the actor may write anything beside own tokens, which every user may write. */
 export const mayWriteAnything = ({ isSuperuser, permissions }: Actor): boolean =>
-  isSuperuser || [...permissions].some((permission) => /^(add|change|delete)_/.test(permission))
+  isSuperuser || [...permissions].some((permission) => /^(add|change|delete|record)_/.test(permission))
 
 /** Whether the actor has a permission for the rows of an owner. @param owner null for rows without one */
 export const allowsFor = (actor: Actor, permission: Permission, owner: string | null): boolean =>

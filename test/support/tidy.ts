@@ -215,6 +215,7 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/runs/since-plan.ts': 'the last recorded change of each object of a document, in the transaction of the engine',
   'src/submissions/recorded.ts': 'a history is a view, read by the index of audit rows',
   'src/runs/at-work.ts': 'PostgreSQL knows whose transaction has a lock, and what it waits for',
+  'src/api/consumer-acts.ts': 'a thousand rows by names, in one statement that says which name nothing',
   'src/views/me.ts': 'each ancestor once, with settings only where an index has them',
   'src/views/stack.ts': 'members with the names of their objects, which any table may have',
   'src/views/repair.ts': 'the earliest of several later rows for each of many',

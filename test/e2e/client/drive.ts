@@ -161,6 +161,20 @@ async function devicesAndConsents(slug: string): Promise<void> {
     'no user has consented to it',
     consents.results.every(({ application }) => application.slug !== slug),
   )
+  const { client_id = '' } = await must(
+    client.GET('/api/v3/providers/oauth2/{name}/', { params: { path: { name: slug } } }),
+  )
+  const told = await must(
+    client.POST('/api/v3/consumers/oauth2/consents/', {
+      body: { consents: [{ user: user.username, client_id, permissions: 'openid' }] },
+    }),
+  )
+  const users = [
+    { user: user.pk, last_login: '2026-01-01T00:00:00Z' },
+    { user: `no-${suffix}`, last_login: '2026-01-01T00:00:00Z' },
+  ]
+  const logins = await must(client.PATCH('/api/v3/consumers/users/', { body: { users } }))
+  hold('a consent and a login are recorded', told.recorded === 1 && logins.unknown[0] === 1)
 }
 
 async function shipped(): Promise<void> {
