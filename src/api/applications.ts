@@ -9,6 +9,7 @@ import { matchHeaders, preconditionOf } from '../http/etag.ts'
 import { flag, once } from '../http/query.ts'
 import { applicationState, compared, readStates, toState } from '../lists/application-states.ts'
 import { applicationList } from '../lists/applications.ts'
+import { consumer, readConsumers } from '../lists/consumers.ts'
 import { queryInteger, queryText } from '../lists/filters.ts'
 import { listAndOne, tagsOf } from '../lists/one.ts'
 import { runList } from '../lists/runs.ts'
@@ -43,6 +44,10 @@ const history = z
     state: applicationState
       .nullable()
       .meta({ description: 'Null when there is no application of this slug or key now.' }),
+    consumers: z.array(consumer).meta({
+      description:
+        'The servers that read its provider, for callers who may view that: those that registered an issuer, or follow changes.',
+    }),
     changed_outside: z.boolean().nullable().meta({
       description:
         'Whether the application of `state`, or its provider, is not as its recorded changes left it: changed or deleted past the service. When `state` is null: whether one that had the slug is. Compared are the fields whose changes are known, but for secrets and lists of references. Null when none is known, as when their runs are no longer kept.',
@@ -107,8 +112,8 @@ export function applicationRoutes(app: Api, db: Db, engine: Engine): void {
         permission: 'view_application',
         document: {
           alsoNeeds: [
-            ...needsOfKinds(registry, 'view', 'for changes of its provider'),
-            { permission: 'view_user', when: 'to see who made the changes of others' },
+            ...needsOfKinds(registry, 'view', 'for changes of its provider, and who reads it'),
+            { permission: 'view_user', when: 'to see who made the changes of others, and which users read it' },
             { permission: 'view_run', when: "to get the runs of others' changes" },
           ],
         },
@@ -146,6 +151,7 @@ export function applicationRoutes(app: Api, db: Db, engine: Engine): void {
         next,
         results: found.entries.map(({ entry }) => entry),
         state: state === undefined ? null : toState(compared(state, standing)),
+        consumers: state === undefined ? [] : await inTime(readConsumers(db, registry, actor, state.pk)),
         changed_outside: isOutside(standing),
       }
     },

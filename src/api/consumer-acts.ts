@@ -3,16 +3,20 @@ import { type AuditedChange, auditRow } from '../apply/audit.ts'
 import { retrying } from '../db/backoff.ts'
 import { type Db, type Tx, transaction } from '../db/client.ts'
 import { brokenConstraint, isCollision, statementProblem } from '../db/errors.ts'
-import { query } from '../db/raw.ts'
+import { query, type Statement } from '../db/raw.ts'
 import { Problem } from '../errors.ts'
 import { withExample } from '../example.ts'
+import { requireAccess } from '../http/access.ts'
 import type { Api } from '../http/api.ts'
-import { dateTime, int32, line, shownLine } from '../models/fields.ts'
+import { dateTime, follow, int32, line, shownLine, shownOnly, text } from '../models/fields.ts'
+import type { ProviderModel } from '../models/provider.ts'
 import type { Registry } from '../models/registry.ts'
+import { anyUrl } from '../models/urls.ts'
 import { type Actor, ownersWith, stacksOf } from '../permissions.ts'
 
 /**
- * POST /api/v3/consumers/oauth2/consents/, PATCH /api/v3/consumers/users/: what servers that sign users in tell back. A request says
+ * PUT /api/v3/consumers/self/: where applications find a server that signs users in.
+ * POST /api/v3/consumers/oauth2/consents/, PATCH /api/v3/consumers/users/: what such servers tell back. A request says
  * the same again as often as it likes. What names nothing is left out, and the answer lists it: the rest is recorded.
  */
 
@@ -61,50 +65,89 @@ const logins = z
   })
   .meta({ id: 'SentLogins' })
 
-/** Users by username or key, in SQL: `$1` and `$2` are lists of as many as there are items. */
-const userKey = `coalesce((SELECT u.pk FROM users u WHERE u.username = s.username), (SELECT u.pk FROM users u WHERE u.pk = s.key))`
-const usersOf = (sent: readonly { readonly user: string | number }[]) => [
-  sent.map(({ user }) => (typeof user === 'string' ? user : null)),
-  sent.map(({ user }) => (typeof user === 'string' ? null : user)),
-]
+/** What was sent, with the keys of its users, in SQL; `n` counts from 1. @param members of an item, with their types */
+const sentItems = (members: string, columns: string) => `sent AS MATERIALIZED (
+    SELECT s.n, CASE jsonb_typeof(s.who) WHEN 'string' THEN (SELECT pk FROM users WHERE username = s.who #>> '{}')
+        ELSE (SELECT pk FROM users WHERE pk = s.who::integer) END AS user_pk, ${columns}
+      FROM ROWS FROM (jsonb_to_recordset($1::jsonb) AS ("user" jsonb, ${members})) WITH ORDINALITY
+        AS s (who, ${members.replaceAll(/ \w+(?=,|$)/g, '')}, n))`
 
 const unknownIn = (condition: string) =>
-  `ARRAY(SELECT s.n::integer - 1 FROM sent s WHERE ${condition} ORDER BY s.n) AS unknown`
-const unknownRow = z.object({ unknown: z.array(z.int()) })
-const consentRow = unknownRow.extend({
-  written: z.array(z.object({ key: z.int(), action: z.enum(['create', 'update']) })),
-})
+  `ARRAY(SELECT n::integer - 1 FROM sent WHERE ${condition} ORDER BY n) AS unknown`
 
-/** Writes consents, in the order of their keys: two requests never wait for each other. The last of one user counts. */
-const consentsText = `WITH sent AS MATERIALIZED (
-    SELECT s.*, ${userKey} AS user_pk, (SELECT a.pk FROM providers p JOIN applications a ON a.provider_pk = p.pk
-        WHERE p.oauth2_client_id = s.client_id AND p.kind = $6 AND ($7::text[] IS NULL OR p.owner = ANY($7::text[]))) AS application_pk
-      FROM unnest($1::text[], $2::integer[], $3::text[], $4::text[], $5::text[]::timestamptz[]) WITH ORDINALITY
-        AS s (username, key, client_id, permissions, expires, n)
-  ), written AS (
+const change = z.object({ key: z.int(), action: z.enum(['create', 'update']) })
+const row = z.object({ unknown: z.array(z.int()), written: z.array(change).nullable() })
+
+/** Writes consents in the order of their keys: two requests never wait for each other. Of those of one key, the last counts. */
+const consentsText = `WITH ${sentItems(
+  'client_id text, permissions text, expires timestamptz',
+  `permissions, expires, (SELECT a.pk FROM providers p JOIN applications a ON a.provider_pk = p.pk
+        WHERE p.oauth2_client_id = s.client_id AND p.kind = $2 AND ($3::text[] IS NULL OR p.owner = ANY($3::text[]))) AS application_pk`,
+)}, written AS (
     INSERT INTO user_consents (user_pk, application_pk, permissions, expires, expiring)
       SELECT DISTINCT ON (user_pk, application_pk, permissions) user_pk, application_pk, permissions, expires, expires IS NOT NULL
         FROM sent WHERE user_pk IS NOT NULL AND application_pk IS NOT NULL ORDER BY user_pk, application_pk, permissions, n DESC
       ON CONFLICT (user_pk, application_pk, permissions) DO UPDATE SET expires = excluded.expires, expiring = excluded.expiring
         WHERE (user_consents.expires, user_consents.expiring) IS DISTINCT FROM (excluded.expires, excluded.expiring)
       RETURNING pk, xmax = 0 AS is_new
-  ) SELECT ${unknownIn('s.user_pk IS NULL OR s.application_pk IS NULL')}, coalesce((SELECT jsonb_agg(jsonb_build_object(
-      'key', pk, 'action', CASE WHEN is_new THEN 'create' ELSE 'update' END) ORDER BY pk) FROM written), '[]') AS written`
+  ) SELECT ${unknownIn('user_pk IS NULL OR application_pk IS NULL')}, (SELECT jsonb_agg(jsonb_build_object(
+      'key', pk, 'action', CASE WHEN is_new THEN 'create' ELSE 'update' END) ORDER BY pk) FROM written) AS written`
 
 /** Locks the users in the order of their keys. */
-const loginsText = `WITH sent AS MATERIALIZED (
-    SELECT s.n, ${userKey} AS pk, least(s.at, now()) AS at
-      FROM unnest($1::text[], $2::integer[], $3::text[]::timestamptz[]) WITH ORDINALITY AS s (username, key, at, n)
-  ), newer AS MATERIALIZED (
-    SELECT u.pk, n.at FROM (SELECT pk, max(at) AS at FROM sent GROUP BY pk) n JOIN users u ON u.pk = n.pk
-      WHERE u.last_login IS NULL OR u.last_login < n.at ORDER BY u.pk FOR NO KEY UPDATE OF u
+const loginsText = `WITH ${sentItems('last_login timestamptz', 'least(s.last_login, now()) AS at')}, newer AS MATERIALIZED (
+    SELECT u.pk, s.at FROM (SELECT user_pk, max(at) AS at FROM sent GROUP BY user_pk) s JOIN users u ON u.pk = s.user_pk
+      WHERE u.last_login IS NULL OR u.last_login < s.at ORDER BY u.pk FOR NO KEY UPDATE OF u
   ), written AS (
     UPDATE users u SET last_login = greatest(u.last_login, newer.at) FROM newer WHERE u.pk = newer.pk
-  ) SELECT ${unknownIn('s.pk IS NULL')}`
+  ) SELECT ${unknownIn('user_pk IS NULL')}, NULL::jsonb AS written`
+
+const isOfClients = (model: ProviderModel) => model.unique.includes('client_id')
 
 export function consumerActRoutes(app: Api, db: Db, { kinds }: Registry): void {
+  const kind = z
+    .enum([...kinds.keys()])
+    .meta({ title: 'ProviderKind', description: 'Of the providers that it serves.' })
+  const self = z
+    .object({ issuer: withExample(follow(shownOnly, text(anyUrl)), 'https://id.example.com'), kind })
+    .meta({ id: 'ConsumerSelf' })
+  const usual = [...kinds].find(([, model]) => isOfClients(model))?.[0] ?? ''
+
+  app.put(
+    '/consumers/self/',
+    {
+      config: {
+        permission: 'record_sign_in',
+        document: {
+          alsoNeeds: [...kinds].map(([kind, { resource }]) => ({
+            permission: `view_${resource}`,
+            when: `for ${kind}`,
+          })),
+        },
+      },
+      schema: {
+        summary: 'Say where applications find this server',
+        description: 'The user of the token has one issuer for each kind. `gatewright env` prints it.',
+        body: z.strictObject({ ...self.shape, kind: kind.default(usual) }).meta({ id: 'SentConsumerSelf' }),
+        response: { 200: self },
+      },
+    },
+    async ({ body, actor, id: requestId }) => {
+      const { pk: userPk } = requireUnbound(actor)
+      const { issuer, kind } = body
+      requireAccess(actor, `view_${kinds.get(kind)?.resource}`)
+      await transaction(db, async (tx) => {
+        const where = { userPk_kind: { userPk, kind } }
+        if ((await tx.consumer.findUnique({ where }))?.issuer === issuer) return
+        await tx.consumer.upsert({ where, create: { userPk, kind, issuer }, update: { issuer } })
+        const change = { model: 'consumer', key: kind, action: 'update', fields: ['issuer'] } as const
+        await tx.auditRow.create({ data: auditRow({ actor, action: 'set_issuer', changes: [change], requestId }) })
+      })
+      return body
+    },
+  )
+
   for (const [kind, model] of kinds) {
-    if (!model.unique.includes('client_id')) continue
+    if (!isOfClients(model)) continue
     const toView = `view_${model.resource}` as const
     app.post(
       `/consumers/${kind}/consents/`,
@@ -120,20 +163,8 @@ export function consumerActRoutes(app: Api, db: Db, { kinds }: Registry): void {
           response: { 200: recorded },
         },
       },
-      async ({ body: { consents: sent }, actor, id: requestId }) => {
-        const values = [
-          ...usersOf(sent),
-          ...[sent.map((each) => each.client_id), sent.map((each) => each.permissions)],
-          ...[sent.map((each) => each.expires), kind, ownersWith(actor, toView)],
-        ]
-        return record(db, actor, sent.length, async (tx) => {
-          const [row] = await query(tx, consentRow, { text: consentsText, values })
-          const changes = (row?.written ?? []).map((each): AuditedChange => ({ ...each, ...changeOf[each.action] }))
-          if (changes.length > 0)
-            await tx.auditRow.create({ data: auditRow({ actor, action: 'record_consents', changes, requestId }) })
-          return row?.unknown
-        })
-      },
+      async ({ body: { consents: sent }, actor, id }) =>
+        record(db, actor, id, sent, { text: consentsText, values: [kind, ownersWith(actor, toView)] }),
     )
   }
 
@@ -148,13 +179,7 @@ export function consumerActRoutes(app: Api, db: Db, { kinds }: Registry): void {
         response: { 200: recorded },
       },
     },
-    async ({ body: { users: sent }, actor }) => {
-      const values = [...usersOf(sent), sent.map(({ last_login }) => last_login)]
-      return record(db, actor, sent.length, async (tx) => {
-        const [row] = await query(tx, unknownRow, { text: loginsText, values })
-        return row?.unknown
-      })
-    },
+    async ({ body: { users: sent }, actor, id }) => record(db, actor, id, sent, { text: loginsText, values: [] }),
   )
 }
 
@@ -163,16 +188,27 @@ const changeOf = {
   update: { model: 'service_core.userconsent', fields: ['expires', 'expiring'] },
 } as const
 
-/** @param write returns the indexes of what names nothing */
-async function record(db: Db, actor: Actor, sent: number, write: (tx: Tx) => Promise<readonly number[] | undefined>) {
-  if (stacksOf(actor) !== null)
-    throw new Problem('permission_denied', 'The token is bound to stacks: it writes by documents only.')
+/** @param statement its first value is what was sent */
+async function record(db: Db, actor: Actor, requestId: string, sent: readonly object[], { text, values }: Statement) {
+  requireUnbound(actor)
+  const write = async (tx: Tx) => {
+    const [found] = await query(tx, row, { text, values: [JSON.stringify(sent), ...values] })
+    const { unknown = [], written } = found ?? {}
+    const changes = (written ?? []).map((each): AuditedChange => ({ ...each, ...changeOf[each.action] }))
+    if (changes.length > 0)
+      await tx.auditRow.create({ data: auditRow({ actor, action: 'record_consents', changes, requestId }) })
+    return { recorded: sent.length - unknown.length, unknown }
+  }
   // A user or an application may be deleted meanwhile.
   const canRetry = (error: unknown) => isCollision(error) || brokenConstraint(error)?.kind === 'reference'
   try {
-    const unknown = await retrying(() => transaction(db, write), { max: 5, stepMs: 5, canRetry })
-    return { recorded: sent - (unknown?.length ?? 0), unknown: [...(unknown ?? [])] }
+    return await retrying(() => transaction(db, write), { max: 5, stepMs: 5, canRetry })
   } catch (error) {
     throw statementProblem(error)
   }
+}
+
+function requireUnbound({ pk, ...actor }: Actor): { pk: number } {
+  if (pk !== null && stacksOf(actor) === null) return { pk }
+  throw new Problem('permission_denied', 'The token is bound to stacks: it writes by documents only.')
 }

@@ -53,7 +53,7 @@ export function providerRoutes(app: Api, db: Db, { kinds }: Registry): void {
     order: { name: 'name', kind: 'kind', pk: 'pk' },
     filters: {
       ...filtersOf([...kinds.values()]),
-      kind: filter.isOneOf('kind', 'text', [first, ...others], 'Of this kind.'),
+      kind: filter.isOneOf('kind', 'text', [first, ...others], 'Of this kind.', 'ProviderKind'),
     },
   }
   listAndOne(app, db, all, { ...byName, summary: 'Read a provider of any kind', displayName: 'provider' })

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { readWritten } from '../document/yaml.ts'
 import type { Field } from '../models/define.ts'
 import { loadRegistry } from '../models/registry.ts'
-import { type Client, read } from './client.ts'
+import { type Client, read, readAnswer, sendUntilAnswered } from './client.ts'
 import { UsageError } from './exit.ts'
 import { entriesOf } from './places.ts'
 import { type Run, readRun } from './runs.ts'
@@ -35,12 +35,15 @@ const provider = z.looseObject({
 
 type Provider = z.output<typeof provider>
 
-/** @returns also what it needs; nothing without a provider @throws {UsageError} when there is no such application */
-export async function readApplication(client: Client, slug: string, withinMs: number) {
+/**
+ * @param opens whether secrets are read that the caller may read: each day on which a user does is on record
+ * @returns also what it needs; nothing without a provider @throws {UsageError} when there is no such application
+ */
+export async function readApplication(client: Client, slug: string, withinMs: number, opens = false) {
   const found = await read(client, `/core/applications/${encodeURIComponent(slug)}/`, application, withinMs)
   if (found.provider === null) return { application: found, provider: null, needed: [] }
   const of = await read(client, `/providers/all/${found.provider}/`, provider, withinMs)
-  return { application: found, provider: of, needed: await neededBy(client, slug, of, withinMs) }
+  return { application: found, provider: of, needed: await neededBy(client, slug, of, withinMs, opens) }
 }
 
 const change = z.object({
@@ -49,11 +52,19 @@ const change = z.object({
   fields: z.record(z.string(), z.unknown()).nullable(),
   run: z.string().nullable(),
 })
-const history = z.object({ results: z.array(change) })
+/** A service before 0.3.0 names no consumers. */
+const consumers = z.array(z.object({ issuer: z.string().nullable() })).default([])
+const history = z.object({ results: z.array(change), consumers })
 
 /** What the application needs, by names of variables: `GRAFANA_CLIENT_ID`. */
-async function neededBy(client: Client, slug: string, of: Provider, withinMs: number): Promise<Needed[]> {
-  const model = (await loadRegistry()).byName(of.meta_model_name)
+async function neededBy(
+  client: Client,
+  slug: string,
+  of: Provider,
+  withinMs: number,
+  opens: boolean,
+): Promise<Needed[]> {
+  const model = [...(await loadRegistry()).kinds.values()].find(({ name }) => name === of.meta_model_name)
   if (model === undefined) throw new UsageError(`This version does not know ${of.meta_model_name}: use a newer one.`)
   const variable = (field: string) =>
     `${slug}_${field}`
@@ -66,16 +77,20 @@ async function neededBy(client: Client, slug: string, of: Provider, withinMs: nu
     const isNeeded = typeof value === 'string' && value !== '' && value !== field.initial && isOfApplication(field)
     return isNeeded ? [{ name: variable(field.name), value, secret: false, readable: true, why: null }] : []
   })
+  const path = `/core/applications/${encodeURIComponent(slug)}/history/?page_size=100`
+  const recorded = await read(client, path, history, withinMs)
+  if (!model.fields.has('issuer')) plain.unshift(...issuerOf(recorded, variable('issuer')))
   const secret = fields.filter((field) => field.secret && (of[field.name] ?? null) !== null)
   if (secret.length === 0) return plain
-  const path = `/core/applications/${encodeURIComponent(slug)}/history/?page_size=100`
-  const changes = (await read(client, path, history, withinMs)).results.filter(
-    (each) => each.model === model.name && each.key === String(of.pk),
-  )
+  const opened = opens ? await readOpened(client, model.provider.kind, of.pk, withinMs) : {}
+  const changes = recorded.results.filter((each) => each.model === model.name && each.key === String(of.pk))
   const runs = new Map<string, Promise<Run>>()
   const runOf = (id: string) =>
     runs.getOrInsertComputed(id, () => readRun(client, `/blueprints/runs/${id}/`, withinMs, true))
   const secrets = secret.map(async ({ name }): Promise<Needed> => {
+    const [newest] = secretValues.safeParse(opened[name]).data ?? []
+    if (newest !== undefined)
+      return { name: variable(name), value: newest.value, secret: true, readable: true, why: null }
     // The newest change decides: what an older one generated is another secret. Of some it is not known any more what they set.
     const id = changes.find(({ fields }) => fields === null || fields[name] === 'changed')?.run ?? null
     const run = id === null ? null : await runOf(id)
@@ -83,6 +98,30 @@ async function neededBy(client: Client, slug: string, of: Provider, withinMs: nu
     return { name: variable(name), value, secret: true, readable: value !== null, why: whyOf(run, value !== null) }
   })
   return [...plain, ...(await Promise.all(secrets))]
+}
+
+/** Where users sign in: nothing where no server has said so. */
+function issuerOf({ consumers }: z.output<typeof history>, name: string): Needed[] {
+  const [issuer, ...others] = new Set(consumers.flatMap(({ issuer }) => issuer ?? []))
+  if (issuer === undefined) return []
+  const of = { name, secret: false }
+  if (others.length === 0) return [{ ...of, value: issuer, readable: true, why: null }]
+  const why = `several servers sign users in: ${[issuer, ...others].sort().join(', ')}`
+  return [{ ...of, value: null, readable: false, why }]
+}
+
+const secretValues = z.array(z.object({ value: z.string() }))
+const configurations = z.object({ results: z.array(z.record(z.string(), z.unknown())) })
+
+/** The configuration with opened secrets. @returns nothing from a service that has none for the caller, or that is older */
+async function readOpened(
+  client: Client,
+  kind: string,
+  pk: number,
+  withinMs: number,
+): Promise<Record<string, unknown>> {
+  const answer = await sendUntilAnswered(client, 'GET', `/consumers/${kind}/?pk=${pk}`, withinMs)
+  return [403, 404].includes(answer.status) ? {} : (readAnswer(client, answer, configurations).results[0] ?? {})
 }
 
 /** Key pairs are named by their keys; flows and mappings are of the service. */

@@ -26,7 +26,7 @@ export function parseRevision(text: string): Revision | undefined {
   const [min = 0n, max = 0n, ...open] = snapshot.split(/[:,]/).filter(Boolean).map(BigInt)
   const numbers = [min - 1n, ...open, max]
   const isInOrder = numbers.every((each, index) => index === 0 || each > (numbers[index - 1] ?? 0n))
-  return isInOrder && max <= 2n ** 62n ? { snapshot, digest } : undefined
+  return isInOrder && min > 0n && max <= 2n ** 62n ? { snapshot, digest } : undefined
 }
 
 /** The text of a revision. When very many transactions are open, all count as open: a reader is answered once too often. */

@@ -3,13 +3,22 @@ import { join } from 'node:path'
 import { load } from 'js-yaml'
 import { expect, test } from 'vitest'
 import { permissionsOf } from '../../src/permissions.ts'
-import { adminToken, exited, freshFolder, listening, plainEnvironment, shellIn } from '../support/kit.ts'
+import { adminToken, answered, exited, freshFolder, listening, plainEnvironment, shellIn } from '../support/kit.ts'
 
 /** `gatewright env`, `gatewright show` and the outputs of `apply --json`: what an application needs, and until when. */
 
 const folder = freshFolder()
 const there = await listening({ GATEWRIGHT_TOKEN: adminToken, DATA_DIR: folder }, 'src/cli/gatewright.ts')
-const { gatewright, on } = there
+const { on } = there
+
+/** It may not read secrets: it has those alone that its own runs show. */
+const deployer = await on.make.user({
+  permissions: [...permissionsOf('application'), ...permissionsOf('oauth2provider')],
+})
+const gatewright: typeof there.gatewright = (args, environment) =>
+  there.gatewright(args, { GATEWRIGHT_TOKEN: deployer.token, ...environment })
+
+const asAdmin = { GATEWRIGHT_TOKEN: adminToken }
 
 /** A client id with all that a format has to quote. */
 const awkward = `it's "$HOME" \`x\` \\ 100% a=b # {}`
@@ -36,7 +45,7 @@ entries:
 /** What each stream has. */
 async function streams(args: string) {
   const program = `'${process.execPath}' '${join(import.meta.dirname, '../../src/cli/gatewright.ts')}'`
-  const env = { ...plainEnvironment(), GATEWRIGHT_URL: there.address, GATEWRIGHT_TOKEN: adminToken }
+  const env = { ...plainEnvironment(), GATEWRIGHT_URL: there.address, GATEWRIGHT_TOKEN: deployer.token }
   const { code, output, errors } = await shellIn(folder)(`${program} ${args}`, env)
   return { code, output, errors }
 }
@@ -86,8 +95,8 @@ test('show has no secret; what is over, or was sent, cannot be read any more', a
   const secret: string = JSON.parse(first.output).results[0].outputs[0].values.client_secret
   const { output } = await exited(
     0,
-    gatewright(['show', 'shown']),
-    /^shown {2}"shown"\n {2}owner {6}team-shown \(made by admin\)\n {2}provider {3}OAuth2\/OpenID Provider "shown"\n {2}last run {3}\S+ {2}\S+ {2}applied /,
+    gatewright(['show', 'shown'], asAdmin),
+    /^shown {2}"shown"\n {2}owner {6}team-shown \(made by user-\S+\)\n {2}provider {3}OAuth2\/OpenID Provider "shown"\n {2}last run {3}\S+ {2}\S+ {2}applied /,
   )
   const json = await exited(0, gatewright(['show', 'shown', '--json']))
   for (const text of [output, json.output]) expect(text).not.toContain(secret)
@@ -109,17 +118,41 @@ test('show has no secret; what is over, or was sent, cannot be read any more', a
 })
 
 test('a secret that another user set last is none of the own run that generated the one before', async () => {
-  const { token } = await on.make.user({
-    permissions: [...permissionsOf('application'), ...permissionsOf('oauth2provider')],
-  })
-  const own = { GATEWRIGHT_TOKEN: token }
-  await exited(0, gatewright(['apply', files('twice')], own))
-  await exited(0, gatewright(['env', 'twice'], own), "TWICE_CLIENT_SECRET='")
-  await exited(0, gatewright(['apply', files('twice', ', client_secret: a secret of the caller itself')]))
+  await exited(0, gatewright(['apply', files('twice')]))
+  await exited(0, gatewright(['env', 'twice']), "TWICE_CLIENT_SECRET='")
+  await exited(0, gatewright(['apply', files('twice', ', client_secret: a secret of the caller itself')], asAdmin))
   await exited(
     0,
-    gatewright(['env', 'twice'], own),
+    gatewright(['env', 'twice']),
     /^TWICE_CLIENT_SECRET cannot be read: no run that you may see set it last\.$/m,
+  )
+})
+
+test('env prints a secret that the caller may read, and the issuer of the server that signs users in', async () => {
+  await exited(0, gatewright(['apply', files('read', ', client_secret: the secret of the caller itself')]))
+  const permissions = ['view_application', 'view_oauth2provider', 'record_sign_in']
+  const reader = await on.make.user({ permissions: [...permissions, 'read_oauth2provider_secrets'] })
+  const print = async (args = ['env', 'read', '--format', 'json']) =>
+    JSON.parse((await exited(0, gatewright(args, { GATEWRIGHT_TOKEN: reader.token }))).output)
+  const id = expect.any(String)
+  const secret = 'the secret of the caller itself'
+  expect(await print()).toEqual({ READ_CLIENT_ID: id, READ_CLIENT_SECRET: secret })
+  const self = '/api/v3/consumers/self/'
+  await answered(200, reader.put(self, { issuer: 'https://id.example.com' }))
+  expect(await print()).toEqual({
+    READ_ISSUER: 'https://id.example.com',
+    READ_CLIENT_ID: id,
+    READ_CLIENT_SECRET: secret,
+  })
+  expect(JSON.stringify(await print(['show', 'read', '--json']))).not.toContain(secret)
+  const other = await on.make.user({ permissions })
+  await answered(200, other.put(self, { issuer: 'https://id.example.com' }))
+  expect((await streams('env read')).output).toMatch(/^READ_ISSUER='https:..id.example.com'\nREAD_CLIENT_ID='\w+'\n$/)
+  await answered(200, other.put(self, { issuer: 'https://eu.example.com' }))
+  const several = await streams('env read')
+  expect(several.output).not.toContain('READ_ISSUER')
+  expect(several.errors).toContain(
+    'READ_ISSUER cannot be read: several servers sign users in: https://eu.example.com, https://id.example.com.\n',
   )
 })
 

@@ -224,6 +224,7 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/lists/run-rows.ts': 'an outcome is an expression, and of a log only the first line is read',
   'src/lists/runs.ts': 'the labels of a run in its options, for find.ts and run-rows.ts',
   'src/lists/application-states.ts': 'one word from several tables, which is a filter too',
+  'src/lists/consumers.ts': 'snapshots, and users with all inherited rights, in one statement',
   'src/lists/owner-states.ts': 'counts of that word by owner, and the newest run of each',
   'src/lists/run-figures.ts': 'quantiles, and counts by outcome, which is an expression',
   'src/views/audit.ts': 'a part of what JSON holds',
@@ -324,15 +325,15 @@ export const filesAreShort: Rule = (files) =>
  * needs it, with the reason.
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
-  src: 2371,
-  'src/api': 1811,
+  src: 2373,
+  'src/api': 2031,
   'src/apply': 2904,
-  'src/cli': 6207,
-  'src/dashboard': 4446,
+  'src/cli': 6247,
+  'src/dashboard': 4486,
   'src/db': 2262,
   'src/document': 1841,
   'src/http': 2571,
-  'src/lists': 1886,
+  'src/lists': 1953,
   'src/models': 2675,
   'src/openapi': 1356,
   'src/plan': 4674,

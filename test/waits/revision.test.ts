@@ -94,6 +94,7 @@ test.each([
   'x',
   '1:2:',
   '2:1:~abcdefghijk',
+  '0:1:~abcdefghijk',
   '1:9:5,4~abcdefghijk',
   '1:9:12~abcdefghijk',
   '1:2:~short',

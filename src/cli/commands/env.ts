@@ -8,8 +8,9 @@ import { type Needed, readApplication } from '../outputs.ts'
 
 export const usage = `gatewright env SLUG [OPTIONS]
 
-Prints what the application needs of its provider: ids, addresses, keys of key pairs, and the secrets that the service
-generated, as long as the run that generated them shows them. Standard error says until when, and which cannot be read.
+Prints what the application needs of its provider: the issuer of the server that signs its users in, ids, addresses, keys
+of key pairs, and secrets: those that the caller may read, else those that the service generated, as long as the run that
+generated them shows them. Standard error says until when, and which cannot be read.
 
   --format FORMAT      dotenv (default), json, github (for >> "$GITHUB_ENV", with masks on standard error), or k8s-secret
   --timeout SECONDS    how long the service may be away (default 30)
@@ -47,7 +48,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const print = Object.hasOwn(formats, format) ? formats[format] : undefined
   if (print === undefined) throw new UsageError(`--format takes ${Object.keys(formats).join(', ')}.`)
   const { client, output, withinMs } = await open(values)
-  const { provider, needed } = await readApplication(client, slug, withinMs)
+  const { provider, needed } = await readApplication(client, slug, withinMs, true)
   if (provider === null) throw new UsageError(`Application ${JSON.stringify(slug)} has no provider.`)
   const known = needed.filter((each): each is Value => each.value !== null)
   if (format === 'github')

@@ -6,6 +6,7 @@ import { requireAccess } from '../../http/access.ts'
 import type { Api } from '../../http/api.ts'
 import { type Html, html } from '../../http/html.ts'
 import { compared, readStates, readWaitingRun } from '../../lists/application-states.ts'
+import { type Consumer, readConsumers } from '../../lists/consumers.ts'
 import { queryText } from '../../lists/filters.ts'
 import { readRunRows } from '../../lists/run-rows.ts'
 import { findRuns } from '../../lists/runs-of-operators.ts'
@@ -22,7 +23,19 @@ import { fieldList, partsOf } from '../runs/changes.ts'
 import { runTable } from '../runs/tables.ts'
 import type { Sources } from '../sources.ts'
 import { factList, moves, table } from '../table.ts'
-import { count, mark, named, namesOf, nameText, notKnown, number, shortId, shortTime, type Tone } from '../words.ts'
+import {
+  count,
+  duration,
+  mark,
+  named,
+  namesOf,
+  nameText,
+  notKnown,
+  number,
+  shortId,
+  shortTime,
+  type Tone,
+} from '../words.ts'
 import { type ApplicationRow, openApplications, ownerLink, providerText, stateText } from './states.ts'
 
 /**
@@ -60,9 +73,10 @@ export function applicationPage(app: Api, sources: Sources): void {
       if (history === undefined && row === undefined && missing.length === 0) throw new Problem('not_found', none)
       const { entries = [], next = null } = history ?? {}
       const of = row === undefined ? { slug } : { slug: null, key: row.pk }
-      const [standing, states] = await Promise.all([
+      const [standing, states, consumers] = await Promise.all([
         ifInTime(readStanding(db, registry, of, history?.owners ?? ownersShown(actor))),
         row && ifInTime(readStates(db, runs, actor, { slugs: [slug] })),
+        row && ifInTime(readConsumers(db, registry, actor, row.pk)),
       ])
       const isSeen = ({ model, owner, isGone }: Standing) =>
         isGone || allowsFor(actor, `view_${registry.byName(model)?.resource}`, owner)
@@ -89,7 +103,7 @@ ${
 ${putBack !== null && html`<p><a href="${rollBackPath(putBack)}">Plan its last document again</a>: what it would put back.</p>`}</div>`
 }
 <div class="columns${isFirst && row !== undefined && ' aside'}">
-${isFirst && row !== undefined && html`<section><h2>As it stands</h2>${facts(row, stateText(state))}${visible === null ? notKnown() : visible.map((each) => fieldsOf(each, registry, withNames))}</section>`}
+${isFirst && row !== undefined && html`<section><h2>As it stands</h2>${facts(row, stateText(state), consumers ?? [])}${visible === null ? notKnown() : visible.map((each) => fieldsOf(each, registry, withNames))}</section>`}
 <section><h2>What was done to it and to its providers</h2>
 ${entries.length === 0 ? html`<p>Nothing is recorded.</p>` : timeline(entries, registry, actor, withNames)}
 ${moves({
@@ -130,19 +144,36 @@ ${moves({
   }
 }
 
-const facts = (row: ApplicationRow, state: Html): Html =>
+const facts = (row: ApplicationRow, state: Html, consumers: readonly Consumer[]): Html =>
   factList([
     ['State', state],
     ['Slug', named(row.slug)],
     ['Provider', providerText(row)],
     ['Backchannel', row.backchannel_providers.length > 0 && `${number(row.backchannel_providers.length)} providers`],
     ['Owner', row.owner === null ? 'none' : ownerLink(row.owner)],
+    ['Read by', consumers.length > 0 && consumers.map((each) => html`<div>${consumerText(each)}</div>`)],
     ['Made by', row.created_by_name && nameText(row.created_by_name)],
     [
       'Runs',
       html`<a href="${runsPath}?period=month&amp;object=application%3A${encodeURIComponent(row.slug)}">that changed it, in the last 30 days</a>`,
     ],
   ])
+
+/** A server asks again after 30 s at most. */
+const silentMs = 60_000
+
+/** `sign-in-1 2 s behind`, and where it is found */
+function consumerText({ name, issuer, behind_ms: behind, silent_ms: silent }: Consumer): Html {
+  const state =
+    behind === null || silent === null
+      ? mark('off', 'does not follow changes')
+      : silent > silentMs
+        ? mark('warn', `last heard ${duration(silent)} ago`)
+        : behind > 0
+          ? mark('open', `${duration(behind)} behind`)
+          : mark('good', 'up to date')
+  return html`${name === null ? 'a user who is not shown' : named(name)} ${state}${issuer !== null && html`<br><span class="quiet">${nameText(issuer)}</span>`}`
+}
 
 type WithNames = Awaited<ReturnType<typeof readKeyNames>>
 

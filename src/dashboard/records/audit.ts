@@ -107,7 +107,16 @@ const spanWords: Readonly<Record<AuditSpan, string>> = {
 /** The actions that this version records. A search may name another action, of an earlier version. */
 const actions = [
   ...['apply', 'create', 'update', 'delete', 'view_key', 'read'],
-  ...['cancel_run', 'pause_queue', 'resume_queue', 'forget_secrets', 'forget_member', 'record_consents', 'bootstrap'],
+  ...[
+    'cancel_run',
+    'pause_queue',
+    'resume_queue',
+    'forget_secrets',
+    'forget_member',
+    'record_consents',
+    'set_issuer',
+    'bootstrap',
+  ],
 ] as const
 
 const fields = {

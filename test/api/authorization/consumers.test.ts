@@ -3,7 +3,7 @@ import { installation } from '../../support/kit.ts'
 import { rowsOf } from './matrix.ts'
 import { stage } from './trial.ts'
 
-/** What servers that sign users in tell back. */
+/** What servers that sign users in tell back, and where they are found. */
 
 const there = await installation()
 const on = stage(there)
@@ -11,6 +11,7 @@ const { pk: user } = await there.make.user()
 
 const bodies: Readonly<Record<string, object>> = {
   'POST /api/v3/consumers/oauth2/consents/': { consents: [{ user, client_id: 'wiki', permissions: 'openid' }] },
+  'PUT /api/v3/consumers/self/': { issuer: 'https://id.example.com' },
   'PATCH /api/v3/consumers/users/': { users: [{ user, last_login: '2026-01-01T00:00:00Z' }] },
 }
 
