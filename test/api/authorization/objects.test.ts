@@ -14,6 +14,7 @@ const lists = [
   'core/applications/',
   'core/groups/:',
   'providers/',
+  'consumers/',
   'flows/',
   'propertymappings/',
   'crypto/',

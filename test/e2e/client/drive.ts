@@ -266,6 +266,8 @@ async function providers(slug: string): Promise<void> {
     const name = `${kind}/${suffix}`
     const listed = await must(client.GET(`/api/v3/providers/${kind}/`, { params: { query: { name } } }))
     const one = await must(client.GET(`/api/v3/providers/${kind}/{name}/`, { params: { path: { name } } }))
+    const { data } = await client.GET(`/api/v3/consumers/${kind}/`, { params: { query: { name } } })
+    hold(`${kind} is read by servers`, data !== undefined && 'results' in data && data.results[0]?.pk === one.pk)
     hold(`${kind} is listed as it is read`, listed.results[0]?.pk === one.pk && one.name === name)
   }
 }
