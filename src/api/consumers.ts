@@ -14,7 +14,7 @@ import { readRows } from '../lists/list.ts'
 import { usualPageSize } from '../lists/listed.ts'
 import { maxPageSize } from '../lists/page.ts'
 import type { ProviderModel } from '../models/provider.ts'
-import { type Actor, ownersWith, permissionOf, toReadSecrets } from '../permissions.ts'
+import { type Actor, ownersShown, ownersWith, permissionOf, toReadSecrets } from '../permissions.ts'
 import type { Engine } from '../plan/engine.ts'
 import { consumerView } from '../views/consumer.ts'
 import { readUidOf } from '../views/uid.ts'
@@ -191,6 +191,7 @@ function digestOf(actor: Actor, needed: readonly string[], place: readonly strin
   const names = [...needed, toReadSecrets('certificatekeypair')]
   const rights = [actor, actor.impersonator].map((each) => [
     each?.isSuperuser,
+    each && ownersShown(each),
     [...(each?.permissions ?? [])].filter((right) => names.includes(permissionOf(right))).sort(),
   ])
   return hash('sha256', JSON.stringify([rights, place]), 'base64url').slice(0, 11)

@@ -10,7 +10,7 @@ import type { Field } from '../models/define.ts'
 import type { ProviderModel } from '../models/provider.ts'
 import { type Actor, mayReadSecrets } from '../permissions.ts'
 import { keysOf, toMaskedValues, validSecrets } from '../plan/storage.ts'
-import { fullSelect, rowOf } from './provider.ts'
+import { fullSelect, rowOf, showsEmbedded } from './provider.ts'
 import { schemaName } from './schema-names.ts'
 import { inOrder, type Reading, type View } from './view.ts'
 
@@ -204,15 +204,19 @@ function toConfiguration(model: ProviderModel, row: Row, objects: Objects, actor
     pk: row.pk,
     owner: row.owner,
     ...Object.fromEntries([...model.fields.values()].map((field) => [field.name, shown(field)])),
-    application: row.application && toApplication(row.application, row, model),
-    backchannel_application: row.backchannel && toApplication(row.backchannel.application, row, model),
+    application: toApplication(row.application, row, model, actor),
+    backchannel_application: toApplication(row.backchannel?.application, row, model, actor),
   }
 }
 
-const toApplication = (app: ApplicationRow, { settings }: Row, { provider }: ProviderModel) => ({
-  slug: app.slug,
-  name: app.name,
-  group: app.group,
-  launch_url: app.metaLaunchUrl || (provider.launchUrl(isObject(settings) ? settings : {}) ?? ''),
-  owner: app.owner,
-})
+function toApplication(
+  app: ApplicationRow | null | undefined,
+  { settings }: Row,
+  { provider }: ProviderModel,
+  actor: Actor,
+): z.output<typeof application> | null {
+  if (!app || !showsEmbedded(actor, app)) return null
+  const { slug, name, group, owner, metaLaunchUrl } = app
+  const launch_url = metaLaunchUrl || (provider.launchUrl(isObject(settings) ? settings : {}) ?? '')
+  return { slug, name, group, launch_url, owner }
+}
