@@ -55,6 +55,13 @@ function nameOf({ whose, operation }: Row): string {
 }
 
 const page = z.object({ results: z.array(z.object({ meta_model_name: z.string() })) })
+const configurations = z.object({ results: z.array(z.object({ client_secret: z.unknown() })) })
+
+/** Whether a consumer gets the secrets. */
+function opens({ json }: Answer): string {
+  const { results } = configurations.parse(json)
+  return results.length === 1 && results[0]?.client_secret !== null ? 'opened' : 'closed'
+}
 
 /** Which kinds of provider a list shows. */
 function shows({ json }: Answer): string {
@@ -73,7 +80,7 @@ describe.each(['GET', 'HEAD'])('%s', async (method) => {
       method,
       url: path(nameOf(row)),
       missing: path('nothing-at-all'),
-      ...(says && { shows }),
+      ...(says && { shows: row.member === 'client_secret' ? opens : shows }),
     }))
   })
 })
