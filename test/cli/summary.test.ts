@@ -4,6 +4,7 @@ import { marked, type Token, type Tokens } from 'marked'
 import { describe, expect, test } from 'vitest'
 import { emptyResult, type Result } from '../../src/cli/deliver.ts'
 import { openOutput } from '../../src/cli/output.ts'
+import { logsOf, remarksOf } from '../../src/cli/report.ts'
 import { writeSummary } from '../../src/cli/summary.ts'
 import { freshFolder } from '../support/folder.ts'
 import { partOf } from '../support/part.ts'
@@ -79,6 +80,14 @@ test.each([...hostile, '```\n</details>\n# head', '`'.repeat(40)])('an object th
   expect(seen.deletions).toEqual([`service_core.group ${JSON.stringify(name)}`])
   expect(seen.blocks).toHaveLength(1)
   expect(seen.blocks[0]).toContain(JSON.stringify(name))
+})
+
+test('who may read secrets by it stands beside the changes of a plan, and in what was applied', () => {
+  const line = 'user "sign-in-1" gets the right to read secrets of oauth2 providers of owner "team-a"'
+  const plan: Result = { ...planned('a.yaml', [changeOf('create', 'a')]), logs: ['group "a" would be created', line] }
+  expect(summaryOf([plan])).toContain(line)
+  expect(remarksOf(plan)).toEqual([line])
+  expect(logsOf({ ...plan, outcome: 'applied' })).toContain(line)
 })
 
 test('lines of errors that look like a fence do not end it', () => {
