@@ -72,7 +72,7 @@ test('no more is made than is taken, and it ends when the client leaves', async 
       isOver = true
     }
   }
-  const answer = stream(await answerOf(to(), source, pageText(source, pagination, results())))
+  const answer = stream(await answerOf(to(), source, pageText(source, { pagination }, results())))
   answer.destroy()
   expect(await until('its end', async () => isOver)).toBe(true)
   expect(made).toBeLessThan(30)
@@ -153,7 +153,7 @@ async function* broken(results: readonly object[], error: Error): AsyncIterable<
 
 test('an error after the beginning is not an end', async () => {
   const results = broken(long.slice(0, 50), new Error('the database is away'))
-  const answer = await answerOf(to(), source, pageText(source, pagination, results))
+  const answer = await answerOf(to(), source, pageText(source, { pagination }, results))
   await expect(text(stream(answer))).rejects.toThrow('the database is away')
 })
 
@@ -164,7 +164,7 @@ test('an error before that is reported, and the source fails with it', async () 
     throw error
   }
   const problem = new Problem('invalid_page', 'There is 1 page.')
-  const refused = answerOf(to(), { ...source, fail }, pageText(source, pagination, broken([], problem)))
+  const refused = answerOf(to(), { ...source, fail }, pageText(source, { pagination }, broken([], problem)))
   await expect(refused).rejects.toBe(problem)
   expect(failed).toEqual([problem])
 })
@@ -227,7 +227,7 @@ function paged(
   async function* batches() {
     yield results
   }
-  return answerOf(to(share), source, pageText(source, pagination, batches()), sending)
+  return answerOf(to(share), source, pageText(source, { pagination }, batches()), sending)
 }
 
 function stream(answer: string | Readable): Readable {
