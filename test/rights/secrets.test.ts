@@ -349,11 +349,13 @@ async function judgeFollowing(caller: Caller, kept: Map<string, Kept>): Promise<
 
 type Pick = <Item>(from: readonly Item[]) => Item
 
+const changes = ['secret', 'overlap', 'owner', 'right', 'owner', 'application', 'owner'] as const
+
 /** Changes a provider, or takes a right from the caller. */
-async function change(caller: Taking, pick: Pick): Promise<string> {
+async function change(caller: Taking, what: (typeof changes)[number], pick: Pick): Promise<string> {
   const provider = pick(providers)
   const { name, kind } = provider
-  switch (pick(['secret', 'overlap', 'owner', 'owner', 'owner', 'application', 'right'] as const)) {
+  switch (what) {
     case 'secret':
       await write(provider)
       return `other secrets of ${name}`
@@ -449,8 +451,8 @@ test('no answer has a secret that its caller may not read, and the routes for co
       const what = JSON.stringify(one)
       const [caller, pick, kept] = [await callerOf(one), pickBy(one.die), new Map<string, Kept>()]
       expect(await judgeConsumers(caller, kept), what).toEqual([])
-      for (let time = 0; time < 8; time += 1) {
-        const done = await change(caller, pick)
+      for (const each of changes) {
+        const done = await change(caller, each, pick)
         expect(await judgeFollowing(caller, kept), `after ${done}: ${what}`).toEqual([])
       }
       expect(await judgeOthers(caller, pick), what).toEqual([])
@@ -459,9 +461,9 @@ test('no answer has a secret that its caller may not read, and the routes for co
   )
   console.info(`secrets: ${JSON.stringify(count)}`)
   for (const name of ['secrets', 'hidden', 'answers', 'refused'] as const) expect(count[name], name).toBeGreaterThan(50)
-  // Few callers lose a provider that they followed.
-  const rare = inject('rounds') < 1 ? ([] as const) : (['gone'] as const)
-  for (const name of ['followed', 'reset', ...rare] as const) expect(count[name], name).toBeGreaterThan(0)
+  // A few callers may lose nothing that they follow.
+  const rare = inject('rounds') < 1 ? ([] as const) : (['reset', 'gone'] as const)
+  for (const name of ['followed', ...rare] as const) expect(count[name], name).toBeGreaterThan(0)
   const metrics = await admin.get('/-/metrics/')
   expect(metrics.status).toBe(200)
   for (const text of [metrics.text, there.log.join('\n'), await everything(db)]) expect(textsIn(text)).toEqual([])

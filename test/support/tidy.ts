@@ -326,7 +326,7 @@ export const filesAreShort: Rule = (files) =>
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2373,
-  'src/api': 2031,
+  'src/api': 2032,
   'src/apply': 2904,
   'src/cli': 6247,
   'src/dashboard': 4486,
@@ -343,9 +343,9 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/standalone': 1258,
   'src/submissions': 1549,
   'src/tracing': 177,
-  'src/views': 2898,
+  'src/views': 2902,
   'src/waits': 545,
-  test: 72_689,
+  test: 72_807,
   workers: 117,
 }
 
