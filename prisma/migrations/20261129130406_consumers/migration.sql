@@ -1,5 +1,7 @@
 -- AlterTable
 ALTER TABLE "flows" ADD COLUMN     "asks_for_consent" BOOLEAN NOT NULL DEFAULT false;
+-- The shipped flow that is called so.
+UPDATE "flows" SET "asks_for_consent" = true WHERE "pk" = '6f7e0000-0000-4000-8000-000000000102';
 
 -- AlterTable
 ALTER TABLE "installation" ADD COLUMN     "changes_since" BIGINT NOT NULL DEFAULT ((pg_current_xact_id())::text)::bigint;
