@@ -246,7 +246,7 @@ const sample = (tree: Record<string, string>) =>
 /** All text files but those that git ignores. */
 function readProject(): tidy.Files {
   const root = fileURLToPath(new URL('..', import.meta.url))
-  const ignored = /^(node_modules|\.git|\.data|coverage|src\/db\/generated)$|\.(log|png|ico|woff2?)$/
+  const ignored = /(^|\/)node_modules$|^(\.git|\.data|coverage|src\/db\/generated)$|\.(log|png|ico|woff2?)$/
   const files = new Map<string, string>()
   const visit = (folder: string) => {
     for (const entry of readdirSync(folder, { withFileTypes: true })) {

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { load } from 'js-yaml'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { adminToken, freePort, freshDatabase, freshFolder, needs, plainEnvironment } from '../support/kit.ts'
+import { openTerminal, stepsOf } from '../support/page-commands.ts'
 import { type Running, run } from '../support/processes.ts'
 import { blocksOf, shellIn } from '../support/shell.ts'
 
@@ -18,26 +19,7 @@ const snippets = ['github-actions.yml', 'gitlab-ci.yml']
 const shownAddress = 'http://127.0.0.1:9000'
 const shownAway = 'http://127.0.0.1:9009'
 
-/** What differs each time: keys of rows and runs, tags of plans, access tokens, times. */
-const changing = [
-  /\b[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[\da-f]{4}-[\da-f]{12}\b/,
-  /(?<= plan )[\w-]{22}$/,
-  /\bgw_a_\w+/,
-  /\b20\d\d-\d\d-\d\d(?:T[\d:.]+Z?)?/,
-]
-const anyChanging = new RegExp(changing.map(({ source }) => source).join('|'), 'gm')
-const isTime = (text: string) => /^20\d\d-\d\d-\d\d/.test(text)
-
-type Step = { readonly commands: string; readonly output: string; readonly code: number; readonly isPart: boolean }
-
-/** The last line of an output block may be the exit code. A block of commands without one writes nothing. */
-const steps = blocks.flatMap(({ info, text }, index): Step[] => {
-  if (info !== 'sh') return []
-  const next = blocks[index + 1]
-  const shown = next?.info.startsWith('text') === true ? next : undefined
-  const [, output = '', code = '0'] = /^(.*?)(?:exit code (\d)\n)?$/s.exec(shown?.text ?? '') ?? []
-  return [{ commands: text, output, code: Number(code), isPart: shown?.info === 'text part' }]
-})
+const steps = stepsOf(blocks)
 
 /** A block of YAML says in its first line which file it is. */
 const files = blocks.flatMap(({ info, text }) => {
@@ -62,8 +44,7 @@ describe.runIf(needs('curl'))('the commands of docs/pipelines.md', () => {
   let processes: Running[] = []
   const { folder, PATH, state } = workplace()
   const real = new Map<string, string>()
-  /** What the page shows, to what it is here: later blocks use it. */
-  const known = new Map<string, string>()
+  const terminal = openTerminal(folder, PATH, state, real)
 
   beforeAll(async () => {
     const { url } = await freshDatabase()
@@ -85,40 +66,12 @@ describe.runIf(needs('curl'))('the commands of docs/pipelines.md', () => {
     await Promise.all(processes.map((each) => each.stop()))
   })
 
-  /** Exported variables are there for the next block, as in one terminal. */
-  async function terminal(commands: string) {
-    let here = commands
-    for (const [shown, value] of [...real, ...known]) here = here.replaceAll(shown, value)
-    const keep = `exec 2>&1\n[ ! -f '${state}' ] || . '${state}'\ntrap "export -p > '${state}'" EXIT\n`
-    const { code, output } = await shellIn(folder)(keep + here, { PATH })
-    let shown = output
-    for (const [inPage, value] of real) shown = shown.replaceAll(value, inPage)
-    return { code, output: shown }
-  }
-
-  function compare(shown: string, output: string): void {
-    expect(output.replace(anyChanging, '...')).toBe(shown.replace(anyChanging, '...'))
-    const values = output.match(anyChanging) ?? []
-    for (const [index, inPage] of (shown.match(anyChanging) ?? []).entries()) {
-      const value = values[index] ?? ''
-      if (isTime(inPage)) continue
-      // One id of the page is one id here.
-      expect(known.get(inPage) ?? value).toBe(value)
-      known.set(inPage, value)
-    }
-  }
-
   test('are found, with their files', () => {
     expect(steps.length).toBeGreaterThan(20)
     expect(files.map(({ path }) => path)).toEqual(expect.arrayContaining(['deploy/grafana.yaml', 'deploy/vpn.yaml']))
   })
 
-  test.each(steps)('$commands', async ({ commands, output: shown, code, isPart }) => {
-    const ended = await terminal(commands)
-    if (isPart) for (const line of shown.trimEnd().split('\n')) expect(ended.output).toContain(line.trim())
-    else compare(shown, ended.output)
-    expect(ended.code, ended.output).toBe(code)
-  })
+  test.each(steps)('$commands', (step) => terminal.play(step))
 })
 
 /** Every text in a document, at any depth. */

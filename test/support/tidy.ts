@@ -288,6 +288,7 @@ const without =
 export const environmentIsReadInOnePlace = without(/^(?!prisma\.config)/, /\bprocess\.env\b/, 'reads process.env', [
   'src/config.ts',
   'test/support/environment.ts',
+  'examples/sign-in/settings.ts',
 ])
 
 export const typesAreNotSilenced: Rule = (files) => [
@@ -345,7 +346,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/tracing': 177,
   'src/views': 2902,
   'src/waits': 545,
-  test: 72_807,
+  test: 73_515,
   workers: 117,
 }
 
