@@ -156,7 +156,7 @@ export function buildApp({ submitter, inspect, queue, limits, retention, ...othe
       list(api, db, auditList(engine.registry))
       providerRoutes(api, db, engine.registry)
       storedRoutes(api, db, engine.registry)
-      consumerRoutes(api, { db, engine, waits })
+      consumerRoutes(api, { db, engine, waits, metrics })
       consumerActRoutes(api, db, engine.registry)
       stackRoutes(api, db, engine.registry)
     },

@@ -7,7 +7,8 @@ export type Mapping = {
   readonly name: string
   /** The scope by which clients ask for its claims; empty: they always get them. */
   readonly scope_name: string
-  readonly expression: string
+  /** Null: this server may not read it. */
+  readonly expression: string | null
 }
 
 /** A loop in native code of the sandbox hears no deadline: its thread is ended. */
@@ -65,7 +66,10 @@ export async function claimsOf(
   const claims: Record<string, unknown> = {}
   for (const { name, scope_name, expression } of mappings) {
     if (scope_name !== '' && !scopes.includes(scope_name)) continue
-    const outcome = await inTurn(() => evaluate({ expression, user, provider }))
+    const outcome =
+      expression === null
+        ? { error: 'This server lacks view_propertymapping.' }
+        : await inTurn(() => evaluate({ expression, user, provider }))
     if ('claims' in outcome && JSON.stringify(outcome.claims).length <= mostCharacters)
       Object.assign(claims, outcome.claims)
     else

@@ -80,7 +80,9 @@ export async function follow<Found extends Row>(
     (await send('GET', `${kind}/?page_size=1000&${query}`)).json() as Promise<Answer<Found>>
 
   function forget(pk: number): void {
-    rows.delete(keys.get(pk) ?? '')
+    const key = keys.get(pk) ?? ''
+    // Another one may have taken the key over.
+    if (rows.get(key)?.pk === pk) rows.delete(key)
     keys.delete(pk)
   }
 
@@ -126,7 +128,8 @@ export async function follow<Found extends Row>(
   await insist(async () => readAll(await read('')))
   changed(known)
   void (async () => {
-    for (;;) await insist(readNext)
+    // What is refused once is refused always: a revision that is not taken any more, for one. All is read anew.
+    for (;;) await insist(readNext).catch(() => insist(async () => readAll(await read(''))).then(() => changed(known)))
   })()
   return known
 }

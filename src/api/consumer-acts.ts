@@ -39,13 +39,16 @@ const recorded = z
   })
   .meta({ id: 'Recorded' })
 
+/** Two orders of the same words are one consent. */
+const inOrder = (words: string) => [...new Set(words.split(' ').filter(Boolean))].sort().join(' ')
+
 const consents = z
   .strictObject({
     consents: items(
       z.strictObject({
         user,
         client_id: withExample(line(255), 'grafana'),
-        permissions: withExample(shownLine(500), 'openid profile email'),
+        permissions: withExample(shownLine(500).overwrite(inOrder), 'email openid profile'),
         expires: dateTime().nullable().default(null).meta({ description: 'Null: it does not expire.' }),
       }),
     ),

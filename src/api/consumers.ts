@@ -9,12 +9,13 @@ import { authenticateAgain } from '../http/access.ts'
 import type { Api } from '../http/api.ts'
 import { etagHeaders, neverStored, sendTagged } from '../http/etag.ts'
 import { answerOf, pageText } from '../http/long-answer.ts'
+import type { Metrics } from '../http/metrics.ts'
 import * as filter from '../lists/filters.ts'
 import { readRows } from '../lists/list.ts'
 import { usualPageSize } from '../lists/listed.ts'
 import { maxPageSize } from '../lists/page.ts'
 import type { ProviderModel } from '../models/provider.ts'
-import { type Actor, ownersShown, ownersWith, permissionOf, toReadSecrets } from '../permissions.ts'
+import { type Actor, allowsSome, ownersShown, ownersWith, permissionOf, toReadSecrets } from '../permissions.ts'
 import type { Engine } from '../plan/engine.ts'
 import { consumerView } from '../views/consumer.ts'
 import { readUidOf } from '../views/uid.ts'
@@ -34,13 +35,18 @@ import { longestWait, type Waits } from '../waits/waits.ts'
  * (docs/adr/0140-consumers-read-configurations.md).
  */
 
-type Parts = { readonly db: Db; readonly engine: Engine; readonly waits: Waits }
+type Parts = {
+  readonly db: Db
+  readonly engine: Engine
+  readonly waits: Waits
+  readonly metrics: Pick<Metrics, 'consumerReads'>
+}
 
 export function consumerRoutes(app: Api, parts: Parts): void {
   for (const [kind, model] of parts.engine.registry.kinds) consumerRoute(app, kind, model, parts)
 }
 
-function consumerRoute(app: Api, kind: string, model: ProviderModel, { db, engine, waits }: Parts): void {
+function consumerRoute(app: Api, kind: string, model: ProviderModel, { db, engine, waits, metrics }: Parts): void {
   const permission = `view_${model.resource}` as const
   const view = consumerView(model, engine.keyring)
   const filters: Readonly<Record<string, filter.Filter>> = {
@@ -80,20 +86,26 @@ function consumerRoute(app: Api, kind: string, model: ProviderModel, { db, engin
       alsoNeeds: [
         { permission: toReadSecrets(model.resource), when: 'to get secrets' },
         { permission: toReadSecrets('certificatekeypair'), when: 'to get private keys' },
+        { permission: 'view_propertymapping' as const, when: 'to get expressions' },
+        { permission: 'view_application' as const, when: 'to get the application' },
       ],
     },
   }
+
+  const opens = (actor: Actor) => allowsSome(actor, toReadSecrets(model.resource))
 
   /** @returns null when nothing of what has changed concerns the caller */
   async function read(request: FastifyRequest, reply: FastifyReply, revision: string, asked: Asked): Promise<Answer> {
     const { actor } = request
     const find = (wanted: Asked) => (tx: Tx) => findConfigurations(tx, { kind, permission, filters }, actor, wanted)
     if (asked.since !== undefined) {
-      const { keys, gone } = await transaction(db, find(asked))
-      if (keys.length + gone.length === 0) return null
+      const { keys, gone, changed } = await transaction(db, find(asked))
+      if (keys.length + gone.length === 0 && changed <= mostChanges) return null
     }
     // A request that waited takes its share only now: it may have waited for others.
     if (Object.hasOwn(request.query as object, 'wait')) await request.takeShare(reply)
+    // It is read before the transaction, which must not wait for another connection.
+    const reading = { uidOf: await readUidOf(db), related: true, actor }
     const snapshot = openSnapshot(db, { plans: 'auto' })
     async function* page(): AsyncIterable<string> {
       let [wanted, found] = [asked, await snapshot.read(find(asked))]
@@ -105,7 +117,6 @@ function consumerRoute(app: Api, kind: string, model: ProviderModel, { db, engin
       const next = found.keys.length > keys.length ? (keys.at(-1) ?? 0) : 0
       const deleted = found.gone.map((pk) => ({ pk }))
       const members = { revision, reset: wanted.since === undefined, deleted, next }
-      const reading = { uidOf: await readUidOf(db), related: true, actor }
       yield* pageText(snapshot, members, readRows(snapshot, db, { view, keys, reading }))
     }
     return answerOf(reply, snapshot, page())
@@ -116,11 +127,11 @@ function consumerRoute(app: Api, kind: string, model: ProviderModel, { db, engin
     refuseBeside(since, Object.keys(sent), after)
     const until = performance.now() + (request.method === 'HEAD' ? 0 : wait * 1_000)
     const revisionBefore = since === undefined ? undefined : parseRevision(since)
-    await recordRead(db, request, kind, revisionBefore?.snapshot)
+    await recordRead(db, request, { kind, opens: opens(request.actor), snapshot: revisionBefore?.snapshot })
     for (let known = revisionBefore; ; ) {
       const owners = ownersWith(request.actor, permission)
       const concerns = (change: Change) =>
-        change.source !== 'provider' ||
+        change.kind === null ||
         (change.kind === kind && (owners === null || change.owners.some((owner) => owners.includes(owner))))
       const standing = await waits.changes(request, known?.snapshot ?? null)
       const digest = digestOf(request.actor, [permission, toReadSecrets(model.resource)], [kind, standing.server])
@@ -131,20 +142,27 @@ function consumerRoute(app: Api, kind: string, model: ProviderModel, { db, engin
         const whole = { sent, after, size: page_size }
         const changes = { sent: {}, after: 0, size: mostChanges, since: known?.snapshot }
         const text = await read(request, reply, revision, isFollowed ? changes : whole)
-        if (text !== null) return sendTagged(reply, text, 'page', neverStored)
+        if (text !== null) {
+          metrics.consumerReads.inc({ kind, secrets: String(opens(request.actor)) })
+          return sendTagged(reply, text, 'page', { ...neverStored, tagged: withoutRevision })
+        }
       }
       known = { snapshot: standing.snapshot, digest }
       const left = (until - performance.now()) / 1_000
       if (left <= 0) return reply.code(204).send(null)
       // The rights are read after their digest: what changes in between ends the wait.
       await authenticateAgain(db, request)
-      await waits.untilConsumersChanged(request, reply, { standing, concerns }, left)
+      const isChanged = await waits.untilConsumersChanged(request, reply, { standing, concerns }, left)
+      if (!isChanged) return reply.code(204).send(null)
       await authenticateAgain(db, request)
     }
   })
 }
 
 type Answer = string | Readable | null
+
+/** What an answer says of objects: it stays the same when others change. */
+const withoutRevision = (text: string): string => text.replace(/^\{"revision":"[^"]*",/, '{')
 
 const parameters = {
   after: filter
@@ -188,7 +206,7 @@ function refuseBeside(since: string | undefined, names: readonly string[], after
 
 /** A caller with other rights, and one of another database, has to read all anew. */
 function digestOf(actor: Actor, needed: readonly string[], place: readonly string[]): string {
-  const names = [...needed, toReadSecrets('certificatekeypair')]
+  const names = [...needed, toReadSecrets('certificatekeypair'), 'view_propertymapping', 'view_application']
   const rights = [actor, actor.impersonator].map((each) => [
     each?.isSuperuser,
     each && ownersShown(each),

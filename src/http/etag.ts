@@ -93,21 +93,28 @@ const ofCaller = {
 /** No cache may keep it. */
 export const neverStored = { ...ofCaller, headers: { ...ofCaller.headers, 'cache-control': noStore } }
 
+type Sent = {
+  readonly type: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly tagged?: (text: string) => string
+}
+
 /**
  * Answers with this text and its tag, or with 304 when `If-None-Match` has the tag. A text that is so long that it is streamed
  * has no tag: it would have to be made twice.
  *
  * @param displayName its name in messages
  * @param headers those beside the tag
+ * @param tagged returns the part of the text that the tag is of
  * @throws {Problem} `precondition_failed` when `If-Match` has another tag, which is judged first (RFC 9110, section 13.2.2)
  */
 export function sendTagged(
   reply: FastifyReply,
   text: string | Readable,
   displayName: string,
-  { type, headers }: { readonly type: string; readonly headers: Readonly<Record<string, string>> } = ofCaller,
+  { type, headers, tagged = (whole) => whole }: Sent = ofCaller,
 ): FastifyReply {
-  const etag = text instanceof Readable ? null : etagOf(text)
+  const etag = text instanceof Readable ? null : etagOf(tagged(text))
   const { 'if-match': match, 'if-none-match': noneMatch } = reply.request.headers
   const isRefused = match !== undefined && !isMatched(match, etag === null ? [] : [etag])
   // No tag of the request is that of a text without one; `*` matches it all the same.

@@ -62,6 +62,12 @@ export function openMetrics(pool: () => PoolUse) {
       labelNames: ['route', 'code'],
       registers,
     }),
+    consumerReads: new Counter({
+      name: 'gatewright_consumer_reads_total',
+      help: 'Answers with configurations for the servers that sign users in, by kind. secrets: whether the caller may read those of any.',
+      labelNames: ['kind', 'secrets'],
+      registers,
+    }),
     countFailedLogin: ({ routeOptions: { url = '' } }: Pick<FastifyRequest, 'routeOptions'>) =>
       failedLogins.inc({ to: url.startsWith(dashboardPath) ? 'dashboard' : 'api' }),
     countLimited: (limit: LimitName) => limited.inc({ limit }),

@@ -36,16 +36,18 @@ const row = consumer.omit({ name: true }).extend({
 
 const msSince = (at: string) => `greatest(0, round(extract(epoch FROM now() - ${at}) * 1000))::float8`
 
+/** Whether a change for consumers is not visible in a snapshot, in SQL. @param since the snapshot */
+export const isSince = (since: string): string =>
+  `d.changed_in >= pg_snapshot_xmin(${since})::text::bigint AND NOT pg_visible_in_snapshot(d.changed_in::text::xid8, ${since})`
+
 /** A hundred at most. */
 const text = `SELECT u.pk, u.username, rights.superuser AS "isSuperuser", rights.permissions, p.kind, p.owner, c.issuer,
     CASE WHEN c.revision IS NOT NULL THEN ${msSince('c.seen_at')} END AS silent_ms,
-    CASE WHEN c.revision IS NULL THEN NULL WHEN d.key IS NULL THEN 0
-      WHEN pg_visible_in_snapshot(d.changed_in::text::xid8, split_part(c.revision, '~', 1)::pg_snapshot) THEN 0
-      ELSE ${msSince('d.at')} END AS behind_ms
+    CASE WHEN c.revision IS NOT NULL THEN coalesce((SELECT ${msSince('min(d.at)')} FROM consumer_changes d
+      WHERE ${isSince('c.revision::pg_snapshot')} AND (d.provider_pk = p.pk OR d.provider_pk IS NULL)), 0) END AS behind_ms
   FROM applications a JOIN providers p ON p.pk = a.provider_pk JOIN consumers c ON c.kind = p.kind
     JOIN users u ON u.pk = c.user_pk AND u.is_active
     CROSS JOIN LATERAL (${rightsOfUser('u.pk')}) rights
-    LEFT JOIN consumer_changes d ON d.source = 'provider' AND d.key = p.pk::text
   WHERE a.pk = $1::uuid AND (c.issuer IS NOT NULL OR c.revision IS NOT NULL) ORDER BY u.username LIMIT 100`
 
 /**

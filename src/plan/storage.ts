@@ -1,6 +1,5 @@
 import type { Keyring, SealedPlace } from '../db/seal.ts'
-import { keptForm } from '../document/generate.ts'
-import { hidden } from '../hidden.ts'
+import { isKept, keptForm } from '../document/generate.ts'
 import { isObject, type JsonObject } from '../json-object.ts'
 import type { Creator, Field, Model, Values } from '../models/define.ts'
 import { expiresOf, previousOf } from '../models/overlap.ts'
@@ -38,7 +37,7 @@ export function validSecrets(model: Model, row: Row, { name, storage }: Field, k
   const open = (envelope: unknown, column: string, until: unknown): { value: unknown; until: unknown }[] => {
     if (typeof envelope !== 'string') return []
     const value: unknown = JSON.parse(keyring.open(envelope, sealedPlace(model, rowId(model, row), column)))
-    return value === hidden ? [] : [{ value, until }]
+    return isKept(value) ? [] : [{ value, until }]
   }
   const [secrets, previous, until] = [object(row.secrets), previousOf(name), endOfOverlap(row, name)]
   const isPast = typeof until !== 'string' || Date.parse(until) <= now.getTime()

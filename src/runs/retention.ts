@@ -121,11 +121,12 @@ const changeDays = 8
 export const deleteOldChanges = (db: Db): Promise<number> =>
   inPortions(() =>
     execute(db, {
-      text: `WITH old AS (SELECT source, key, changed_in FROM (SELECT * FROM consumer_changes ORDER BY changed_in LIMIT ${portion}) first
+      text: `WITH old AS (SELECT ctid, changed_in FROM (
+            SELECT ctid, changed_in, at FROM consumer_changes ORDER BY changed_in LIMIT ${portion} FOR UPDATE SKIP LOCKED) first
             WHERE at < now() - make_interval(days => $1::integer)),
           since AS (UPDATE installation SET changes_since = greatest(changes_since, (SELECT max(changed_in) FROM old))
             WHERE EXISTS (SELECT FROM old))
-        DELETE FROM consumer_changes c USING old WHERE (c.source, c.key, c.changed_in) = (old.source, old.key, old.changed_in)`,
+        DELETE FROM consumer_changes WHERE ctid = ANY (ARRAY(SELECT ctid FROM old))`,
       values: [changeDays],
     }),
   )

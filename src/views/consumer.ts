@@ -8,7 +8,7 @@ import { withExample } from '../example.ts'
 import { isObject } from '../json-object.ts'
 import type { Field } from '../models/define.ts'
 import type { ProviderModel } from '../models/provider.ts'
-import { type Actor, mayReadSecrets } from '../permissions.ts'
+import { type Actor, allows, mayReadSecrets } from '../permissions.ts'
 import { keysOf, toMaskedValues, validSecrets } from '../plan/storage.ts'
 import { fullSelect, rowOf, showsEmbedded } from './provider.ts'
 import { schemaName } from './schema-names.ts'
@@ -52,7 +52,10 @@ const mapping = z
     name: z.string(),
     managed: z.string().nullable(),
     scope_name: z.string().meta({ description: 'The scope by which clients ask for it; empty: it always applies.' }),
-    expression: z.string().meta({ description: 'A function body of `user` and `provider`. Run it in a sandbox.' }),
+    expression: z.string().nullable().meta({
+      description:
+        'A function body of `user` and `provider`: run it in a sandbox. Null: the caller lacks `view_propertymapping`.',
+    }),
     language: z.literal('javascript').meta({ type: 'string', const: undefined, examples: ['javascript'] }),
   })
   .meta({ id: 'ConsumedMapping' })
@@ -161,7 +164,8 @@ async function readObjects(
     flow: byKey(flows, ({ slug, name, title, designation, asksForConsent: asks_for_consent }) => {
       return { slug, name, title, designation, asks_for_consent }
     }),
-    propertymapping: byKey(mappings, ({ name, managed, scopeName: scope_name, expression }) => {
+    propertymapping: byKey(mappings, ({ name, managed, scopeName: scope_name, expression: text }) => {
+      const expression = allows(actor, 'view_propertymapping') ? text : null
       return { name, managed, scope_name, expression, language: 'javascript' }
     }),
     certificatekeypair: byKey(pairs, ({ pk, name, certificateData, sealedKey }) => {

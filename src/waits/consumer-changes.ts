@@ -4,6 +4,7 @@ import type { Db, Tx } from '../db/client.ts'
 import { inTime } from '../db/in-time.ts'
 import { execute, query, unprepared, Values } from '../db/raw.ts'
 import { conditionsOf, ofKinds } from '../lists/conditions.ts'
+import { isSince } from '../lists/consumers.ts'
 import type { Filter } from '../lists/filters.ts'
 import { type Actor, ownersWith } from '../permissions.ts'
 import { rightsDigests } from '../rights/actor.ts'
@@ -13,8 +14,8 @@ import { rightsDigests } from '../rights/actor.ts'
  * snapshot of PostgreSQL, cut behind the last change: it stays the same until the next one, and is the same in every process.
  */
 
-/** An object that changed. `kind` and `owners` are those of a provider; other objects concern all kinds. */
-const change = z.object({ source: z.string(), kind: z.string().nullable(), owners: z.array(z.string()) })
+/** The kind and the owners of a provider that changed; null: very many changed. */
+const change = z.object({ kind: z.string().nullable(), owners: z.array(z.string()) })
 export type Change = z.output<typeof change>
 
 /** A request that waits: the digest of its token, and its effective user. */
@@ -25,10 +26,12 @@ export const mostChanges = 1_000
 
 const row = z.object({
   snapshot: z.string(),
-  /** The PostgreSQL to which the snapshot belongs. */
+  /** The database to which the snapshot belongs. */
   server: z.string(),
   /** Whether all changes since `since` are known still. */
   isKnown: z.boolean(),
+  /** Whether there are more changes than `mostChanges`: `changes` has some of them. */
+  areMany: z.boolean(),
   changes: z.array(change),
   /** A digest of the rights of each caller; null: its token does not authenticate. */
   rights: z.array(z.string().nullable()),
@@ -36,24 +39,24 @@ const row = z.object({
 export type Changes = z.output<typeof row>
 
 /** Whether a consumer has to read something: changes that are too many, or not known any more, concern all. */
-export const mayConcern = ({ isKnown, changes }: Changes, concerns: (change: Change) => boolean): boolean =>
-  !isKnown || changes.length > mostChanges || changes.some(concerns)
-
-/** The rows that changed since a snapshot, in SQL. @param since the snapshot, as a row `since` with the column `at` */
-const changedSince = `SELECT c.* FROM consumer_changes c, since
-  WHERE c.changed_in >= pg_snapshot_xmin(since.at)::text::bigint AND NOT pg_visible_in_snapshot(c.changed_in::text::xid8, since.at)`
+export const mayConcern = ({ isKnown, areMany, changes }: Changes, concerns: (change: Change) => boolean): boolean =>
+  !isKnown || areMany || changes.some(concerns)
 
 const text = `WITH since AS MATERIALIZED (SELECT $1::text::pg_snapshot AS at),
+    changed AS MATERIALIZED (
+      SELECT d.kind, d.owners FROM consumer_changes d, since WHERE ${isSince('since.at')} LIMIT ${mostChanges + 1}),
     kept AS MATERIALIZED (SELECT coalesce((SELECT changes_since FROM installation), 0) AS since),
     last AS MATERIALIZED (SELECT greatest((SELECT max(changed_in) FROM consumer_changes), since) AS it FROM kept),
     open AS MATERIALIZED (SELECT array_agg(x::text::bigint ORDER BY x) AS them
       FROM pg_snapshot_xip(pg_current_snapshot()) x, last WHERE x::text::bigint <= it)
   SELECT concat(coalesce(them[1], it + 1), ':', it + 1, ':', array_to_string(them, ',')) AS snapshot,
-    (SELECT system_identifier::text FROM pg_control_system()) AS server,
-    coalesce((SELECT pg_snapshot_xmin(at)::text::bigint > kept.since AND pg_snapshot_xmax(at) <= pg_snapshot_xmax(pg_current_snapshot())
-      FROM since), false) AS "isKnown",
-    ARRAY(SELECT jsonb_build_object('source', source, 'kind', kind, 'owners', owners)
-      FROM (SELECT DISTINCT source, kind, owners FROM (${changedSince} LIMIT ${mostChanges + 1}) first) found) AS changes,
+    (SELECT concat(system_identifier, ' ', (SELECT oid FROM pg_database WHERE datname = current_database()), ' ',
+      (SELECT id FROM installation)) FROM pg_control_system()) AS server,
+    coalesce((SELECT pg_snapshot_xmax(at)::text::bigint > kept.since AND pg_snapshot_xmax(at) <= pg_snapshot_xmax(pg_current_snapshot())
+        AND NOT EXISTS (SELECT FROM pg_snapshot_xip(at) x WHERE x::text::bigint <= kept.since
+          AND x NOT IN (SELECT pg_snapshot_xip(pg_current_snapshot()))) FROM since), false) AS "isKnown",
+    (SELECT count(*) > ${mostChanges} FROM changed) AS "areMany",
+    ARRAY(SELECT DISTINCT jsonb_build_object('kind', kind, 'owners', owners) FROM changed) AS changes,
     ARRAY(${rightsDigests('$2::bytea[]', '$3::integer[]')}) AS rights
   FROM kept, last, open`
 
@@ -85,16 +88,11 @@ export type Asked = {
   readonly since?: string | undefined
 }
 
-/** @property changed how many were changed, up to one more than `mostChanges` @property gone those that the caller has to forget */
+/** @property changed how many changed: more than `mostChanges` for all @property gone those that the caller has to forget */
 const foundRow = z.object({ keys: z.array(z.int()), gone: z.array(z.int()), changed: z.int() })
 
-/** The providers that a change concerns, in SQL: those that changed, and those that refer to what changed. */
-const providersOfChanges = `SELECT DISTINCT pk FROM (
-    SELECT key::integer AS pk FROM changed WHERE source = 'provider'
-    UNION ALL SELECT p.pk FROM changed c, LATERAL (SELECT pk FROM providers
-      WHERE c.key::uuid IN (authentication_flow, authorization_flow, invalidation_flow) OFFSET 0) p WHERE c.source = 'flow'
-    UNION ALL SELECT r.pk FROM changed c, LATERAL (SELECT provider_pk AS pk FROM provider_references
-      WHERE c.key::uuid IN (flow_pk, property_mapping_pk, certificate_key_pair_pk) OFFSET 0) r WHERE c.source <> 'provider') touched`
+/** More rows than that are not compared one by one. */
+const mostRows = 20 * mostChanges
 
 /** Finds the keys of a page, or of what has changed: one more than asked for, when there are more. */
 export async function findConfigurations(
@@ -109,18 +107,19 @@ export async function findConfigurations(
   )
   const spec = { view: { model: 'Provider' }, search: '', seen: ofKinds({ [kind]: permission }) } as const
   const shown = ['true', ...conditionsOf(spec, { actor, filters: narrowed }, values.bind)].join(' AND ')
-  const ofKind = `kind = ${values.bind(kind)}`
-  const [owners, from] = [values.bind(ownersWith(actor, permission)), values.bind(since ?? null)]
-  const isChanged = since === undefined ? 'true' : 'pk IN (SELECT pk FROM changed_providers)'
-  const text = `WITH since AS MATERIALIZED (SELECT ${from}::text::pg_snapshot AS at), changed AS MATERIALIZED (${changedSince}),
-      changed_providers AS MATERIALIZED (${providersOfChanges} LIMIT ${mostChanges + 1})
-    SELECT ARRAY(SELECT pk FROM providers WHERE ${ofKind} AND ${shown} AND ${isChanged} AND pk > ${values.bind(after)}
+  const [of, owners, from] = [kind, ownersWith(actor, permission), since ?? null].map(values.bind)
+  const isChanged = since === undefined ? 'true' : 'pk IN (SELECT provider_pk FROM changed)'
+  const text = `WITH since AS MATERIALIZED (SELECT ${from}::text::pg_snapshot AS at),
+      changed AS MATERIALIZED (SELECT d.provider_pk, d.owners FROM consumer_changes d, since
+        WHERE ${isSince('since.at')} AND (d.kind = ${of} OR d.provider_pk IS NULL) LIMIT ${mostRows})
+    SELECT ARRAY(SELECT pk FROM providers WHERE kind = ${of} AND ${shown} AND ${isChanged} AND pk > ${values.bind(after)}
         ORDER BY pk LIMIT ${values.bind(size + 1)}) AS keys,
-      ARRAY(SELECT key::integer FROM changed WHERE source = 'provider' AND ${ofKind}
+      ARRAY(SELECT DISTINCT provider_pk FROM changed WHERE provider_pk IS NOT NULL
           AND (${owners}::text[] IS NULL OR owners && ${owners}::text[])
-          AND NOT EXISTS (SELECT FROM providers WHERE pk = key::integer AND ${shown})
+          AND NOT EXISTS (SELECT FROM providers WHERE pk = provider_pk AND ${shown})
         ORDER BY 1 LIMIT ${mostChanges + 1}) AS gone,
-      (SELECT count(*)::integer FROM changed_providers) AS changed`
+      (SELECT CASE WHEN count(*) = ${mostRows} OR bool_or(provider_pk IS NULL) THEN ${mostChanges + 1}
+        ELSE count(DISTINCT provider_pk) END::integer FROM changed) AS changed`
   const [found] = await query(tx, foundRow, unprepared({ text, values: values.list }))
   if (found === undefined) throw new Error('a statement that always has a row had none')
   return found
@@ -131,23 +130,23 @@ type Reader = { readonly actor: Actor; readonly id: string }
 /**
  * Records when a consumer last read, and what it has; with an audit row for the first read of each day (UTC).
  *
- * @param snapshot that of the revision that it sent
+ * @param read whether it may open secrets, and the snapshot of the revision that it sent
  */
 export async function recordRead(
   db: Db,
   { actor, id }: Reader,
-  kind: string,
-  snapshot: string | undefined,
+  { kind, opens, snapshot }: { readonly kind: string; readonly opens: boolean; readonly snapshot: string | undefined },
 ): Promise<void> {
-  const changes = [{ model: 'consumer', key: kind, action: 'read', fields: [] }] as const
+  const changes = [{ model: 'consumer', key: kind, action: 'read', fields: opens ? ['secrets'] : [] }] as const
   const row = auditValues({ actor, action: 'read_configurations', changes, requestId: id })
   const read = execute(db, {
     text: `WITH noted AS (
         INSERT INTO consumers AS c (user_pk, kind, revision, seen_at, day, reads)
-        VALUES ($10::integer, $11, $12::text, now(), (now() AT TIME ZONE 'UTC')::date, 1)
+        SELECT $10::integer, $11, $12::text, now(), (now() AT TIME ZONE 'UTC')::date, 1
+        WHERE NOT EXISTS (SELECT FROM consumers k WHERE k.user_pk = $10::integer AND k.kind = $11
+          AND k.seen_at > now() - interval '1 second' AND ($12::text IS NULL OR k.revision = $12))
         ON CONFLICT (user_pk, kind) DO UPDATE SET revision = coalesce(excluded.revision, c.revision), seen_at = now(),
           day = excluded.day, reads = CASE WHEN c.day = excluded.day THEN c.reads + 1 ELSE 1 END
-        WHERE c.seen_at IS NULL OR c.seen_at < now() - interval '1 second' OR c.revision IS DISTINCT FROM coalesce(excluded.revision, c.revision)
         RETURNING reads)
       INSERT INTO audit_rows (${row.columns}) SELECT $1::integer, $2, $3::integer, $4, $5, $6::jsonb, $7::text[], $8, $9::uuid
         FROM noted WHERE reads = 1`,

@@ -36,6 +36,22 @@ export function textOf({ snapshot, digest }: Revision): string {
   return form.test(text) ? text : `${min}:${min}:~${digest}`
 }
 
+/**
+ * A snapshot for two readers: what either of them has not seen is not visible in it. What one has seen may not be either.
+ *
+ * @param one that of earlier readers, which is mostly older
+ */
+export function olderOf(one: string | null, other: string): string {
+  if (one === null) return other
+  const [[least = 0n, most = 0n], [from = 0n]] = [one, other].map((each) => each.split(':', 2).map(BigInt)) as [
+    bigint[],
+    bigint[],
+  ]
+  if (one === other || from >= most) return one
+  const both = from < least ? from : least
+  return `${both}:${both}:`
+}
+
 export type Now = Revision & {
   /** A run has been recorded or has changed since `since`, or an attempt has failed. */
   readonly isChanged: boolean

@@ -9,7 +9,7 @@ import { Share, userOf } from '../http/shares.ts'
 import { causeOf, type Logger } from '../log.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
 import { type Caller, type Change, type Changes, mayConcern, readChanges } from './consumer-changes.ts'
-import { type Now, parseRevision, readNow, textOf } from './revision.ts'
+import { type Now, olderOf, parseRevision, readNow, textOf } from './revision.ts'
 
 type WaitKind = 'run' | 'runs' | 'pages' | 'consumers'
 
@@ -36,15 +36,18 @@ type Parts = {
   readonly metrics: Pick<RefusalCounts, 'countLimited'>
 }
 
+/** The snapshot of what a waiter has read. */
+type Since = { since: string }
+
 /** A waiter. `known` is the state of the run, or the digest of the revision. `resolve` gets the new one. */
-type Waiter = { readonly run?: string; readonly known: string; readonly resolve: (now?: Now) => void }
+type Waiter = Since & { readonly run?: string; readonly known: string; readonly resolve: (now?: Now) => void }
 
 /** A consumer that waits. `rights` is their digest. */
-type Follower = {
+type Follower = Since & {
   readonly caller: Caller
   readonly rights: string | null
   readonly concerns: (change: Change) => boolean
-  readonly resolve: () => void
+  readonly resolve: (isMet?: true) => void
 }
 
 /** The places of some kinds of waits. @property most in this process */
@@ -64,9 +67,6 @@ export class Waits {
   readonly #places: Readonly<Record<WaitKind, Places>>
   readonly #waiters = new Set<Waiter>()
   readonly #followers = new Set<Follower>()
-  /** The snapshots of the last questions: the next ones ask for changes since then. */
-  #since: string | undefined
-  #followedSince: string | undefined
   #loop: Promise<void> | undefined
   readonly #closing = new AbortController()
 
@@ -152,6 +152,7 @@ export class Waits {
    * gone, or the server stops.
    *
    * @param standing the changes that the caller has read
+   * @returns whether there is such a change, or other rights
    * @throws {Problem} `too_many_requests` or `unavailable` when too many wait
    */
   untilConsumersChanged(
@@ -159,12 +160,12 @@ export class Waits {
     reply: FastifyReply,
     { standing, concerns }: { readonly standing: Changes; readonly concerns: Follower['concerns'] },
     seconds: number,
-  ): Promise<void> {
-    if (this.#followers.size === 0) this.#followedSince = standing.snapshot
+  ): Promise<boolean> {
     const rights = standing.rights[0] ?? null
     return this.#counted(request, reply, 'consumers', async (signal) => {
-      const follower = (resolve: () => void) => ({ caller: callerOf(request), rights, concerns, resolve })
-      await this.#until(this.#followers, follower, seconds, signal)
+      const follower = { caller: callerOf(request), rights, concerns, since: standing.snapshot }
+      const make = (resolve: Follower['resolve']): Follower => ({ ...follower, resolve })
+      return (await this.#until<Follower, true>(this.#followers, make, seconds, signal)) === true
     })
   }
 
@@ -181,6 +182,7 @@ export class Waits {
     const giveBack = await share.take(userOf(request.actor))
     const gone = new AbortController()
     const leave = () => gone.abort()
+    if (reply.raw.destroyed) leave()
     reply.raw.once('close', leave)
     this.#open[kind] += 1
     const before = performance.now()
@@ -196,13 +198,13 @@ export class Waits {
 
   /** @returns the new state, once it is another one */
   #wait(
-    waiting: Omit<Waiter, 'resolve'>,
-    snapshot: string,
+    waiting: Omit<Waiter, 'resolve' | 'since'>,
+    since: string,
     seconds: number,
     signal: AbortSignal,
   ): Promise<Now | undefined> {
-    if (this.#waiters.size === 0) this.#since = snapshot
-    return this.#until<Waiter, Now>(this.#waiters, (resolve) => ({ ...waiting, resolve }), seconds, signal)
+    const make = (resolve: Waiter['resolve']): Waiter => ({ ...waiting, since, resolve })
+    return this.#until<Waiter, Now>(this.#waiters, make, seconds, signal)
   }
 
   async #until<Each, Result>(
@@ -249,22 +251,24 @@ export class Waits {
   }
 
   async #ask(): Promise<void> {
-    const runs = new Set([...this.#waiters].flatMap(({ run }) => run ?? []))
-    const now = await readNow(this.#parts, this.#since ?? null, [...runs])
-    this.#since = now.snapshot
-    for (const { run, known, resolve } of this.#waiters) {
-      if (run === undefined ? now.isChanged || now.digest !== known : runs.has(run) && standingIn(now, run) !== known)
-        resolve(now)
+    const asked = [...this.#waiters]
+    const runs = asked.flatMap(({ run }) => run ?? [])
+    const now = await readNow(this.#parts, sinceOf(asked.filter(({ run }) => run === undefined)), [...new Set(runs)])
+    for (const waiter of asked) {
+      const { run, known, resolve } = waiter
+      waiter.since = now.snapshot
+      if (run === undefined ? now.isChanged || now.digest !== known : standingIn(now, run) !== known) resolve(now)
     }
   }
 
   async #askChanges(): Promise<void> {
     const asked = [...this.#followers]
     const callers = asked.map(({ caller }) => caller)
-    const changes = await readChanges(this.#parts.db, this.#followedSince ?? null, callers)
-    this.#followedSince = changes.snapshot
-    for (const [index, { rights, concerns, resolve }] of asked.entries())
-      if (changes.rights[index] !== rights || mayConcern(changes, concerns)) resolve()
+    const changes = await readChanges(this.#parts.db, sinceOf(asked), callers)
+    for (const [index, follower] of asked.entries()) {
+      follower.since = changes.snapshot
+      if (changes.rights[index] !== follower.rights || mayConcern(changes, follower.concerns)) follower.resolve(true)
+    }
   }
 
   /** Ends all waits. */
@@ -274,6 +278,10 @@ export class Waits {
     await this.#loop
   }
 }
+
+/** A question is for all that wait: those who come between two have read more than the others. */
+const sinceOf = (all: readonly Since[]): string | null =>
+  all.map(({ since }) => since).reduce<string | null>(olderOf, null)
 
 const callerOf = (request: FastifyRequest): Caller => ({ token: tokenHash(request), user: request.actor.pk ?? 0 })
 

@@ -21,7 +21,7 @@ const heard = ({ pk }: Made, secondsAgo = 0) =>
   execute(
     db,
     sql`INSERT INTO consumers (user_pk, kind, revision, seen_at)
-      VALUES (${pk}, 'oauth2', pg_current_snapshot()::text || '~digest', now() - make_interval(secs => ${secondsAgo}))
+      VALUES (${pk}, 'oauth2', pg_current_snapshot()::text, now() - make_interval(secs => ${secondsAgo}))
       ON CONFLICT (user_pk, kind) DO UPDATE SET revision = excluded.revision, seen_at = excluded.seen_at`,
   )
 

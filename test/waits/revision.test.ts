@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { expect, test } from 'vitest'
 import { uuid7 } from '../../src/ids.ts'
-import { parseRevision, readNow, textOf } from '../../src/waits/revision.ts'
+import { olderOf, parseRevision, readNow, textOf } from '../../src/waits/revision.ts'
 import { atEnd, installation } from '../support/kit.ts'
 
 /** A revision is another one after each change, whatever the order of commits. */
@@ -107,4 +107,15 @@ test('a revision of a database that was ahead of this one is another one', async
   const { snapshot } = await now()
   const ahead = Number(snapshot.split(':')[1]) + 1_000_000
   expect((await now(`${ahead}:${ahead}:`)).isChanged).toBe(true)
+})
+
+test.each([
+  [null, '7:9:8', '7:9:8'],
+  ['7:9:8', '7:9:8', '7:9:8'],
+  // The other is newer: what it has not seen, the first has not seen either.
+  ['7:9:8', '9:9:', '7:9:8'],
+  ['9:9:', '7:9:8', '7:7:'],
+  ['7:9:8', '8:12:8,10', '7:7:'],
+])('of the snapshots %s and %s, %s is for both', (one, other, both) => {
+  expect(olderOf(one, other)).toBe(both)
 })

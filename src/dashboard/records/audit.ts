@@ -113,6 +113,7 @@ const actions = [
     'resume_queue',
     'forget_secrets',
     'forget_member',
+    'read_configurations',
     'record_consents',
     'set_issuer',
     'bootstrap',

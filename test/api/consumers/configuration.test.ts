@@ -64,7 +64,8 @@ test('flows, mappings and keys are objects, with all that a sign-in needs', asyn
   expect(createPublicKey({ key: private_jwk, format: 'jwk' }).export({ format: 'jwk' })).toEqual(publicJwk)
 
   const reader = await there.make.user({ permissions: ['view_oauth2provider', secretsRight] })
-  const { signing_key, client_secret } = await read('oauth2', name, reader)
+  const { signing_key, client_secret, property_mappings } = await read('oauth2', name, reader)
+  expect(property_mappings).toMatchObject([{ name: `mapping-${name}`, scope_name: 'team', expression: null }])
   expect(signing_key).toEqual({ name: `keys-${name}`, certificate_data, jwks, private_jwk: null })
   expect(client_secret).toEqual([{ value: expect.any(String), until: null }])
 })

@@ -4,6 +4,7 @@ import {
   type Asker,
   aFlow,
   anApplication,
+  aProvider,
   applied,
   applyPath,
   execute,
@@ -56,6 +57,7 @@ const waiting = (count: number) =>
 
 test('the whole comes first, then what changed, then nothing', async () => {
   await put(name, { client_secret: `secret-of-${name}` })
+  await quietRevision()
   const { page: whole } = await read()
   expect(whole).toMatchObject({ reset: true, deleted: [], next: 0 })
   const one = whole.results.find((each) => each.name === name)
@@ -123,6 +125,36 @@ describe('what counts as a change', () => {
     await put(name)
     expect(await changes(() => execute(there.db, sql`UPDATE providers SET name = name`))).toBeUndefined()
     expect(await changes(() => there.admin.submit('radius', `radius-${name}`))).toBeUndefined()
+  })
+
+  test('one behind very many of another kind', async () => {
+    const kind = '/api/v3/consumers/radius/'
+    await applied(there.admin.submit('radius', `radius-${name}`))
+    const pk = await pkOf(`radius-${name}`)
+    const { json } = await there.admin.get(kind)
+    await execute(
+      there.db,
+      sql`INSERT INTO providers (uuid, kind, name, oauth2_client_id)
+      SELECT gen_random_uuid(), 'oauth2', ${`many-${name}`} || n, ${`many-${name}`} || n FROM generate_series(1, 1500) n`,
+    )
+    await execute(there.db, sql`DELETE FROM providers WHERE pk = ${pk}`)
+    const { json: next } = await there.admin.get(`${kind}${since(Object(json).revision)}`)
+    expect(next).toMatchObject({ reset: false, results: [], deleted: [{ pk }] })
+    await execute(there.db, sql`DELETE FROM providers WHERE name LIKE ${`many-${name}%`}`)
+  })
+
+  test('another provider of an application in the backchannel, by SQL', async () => {
+    const url = 'https://scim.example'
+    const ofScim = ['a', 'b'].map((each) => aProvider('scim', `${name}-${each}`, { url, token: 'x' }))
+    await applied(there.admin.apply([...ofScim, anApplication(name, { name, backchannel_providers: [`${name}-a`] })]))
+    const { json } = await there.admin.get('/api/v3/consumers/scim/')
+    const [a, b] = [await pkOf(`${name}-a`), await pkOf(`${name}-b`)]
+    await execute(there.db, sql`UPDATE backchannel_providers SET provider_pk = ${b} WHERE provider_pk = ${a}`)
+    const { json: next } = await there.admin.get(`/api/v3/consumers/scim/${since(Object(json).revision)}`)
+    expect(Object(next).results).toMatchObject([
+      { pk: a, backchannel_application: null },
+      { pk: b, backchannel_application: { slug: name } },
+    ])
   })
 
   test('a deletion, by key', async () => {
@@ -277,6 +309,51 @@ describe('all is read anew', () => {
     expect(await isReset(before)).toBe(true)
     // The newest revision knows all of them.
     expect([await isSame(revision), await revisionNow()]).toEqual([true, revision])
+  })
+
+  test('after a change to which very many refer, and after TRUNCATE', async () => {
+    await applied(there.admin.apply([aFlow(`flow-${name}`, { name: 'Used', title: '', designation: 'authorization' })]))
+    const { pk } = await there.db.flow.findUniqueOrThrow({ where: { slug: `flow-${name}` } })
+    await execute(
+      there.db,
+      sql`INSERT INTO providers (uuid, kind, name, oauth2_client_id, authorization_flow)
+      SELECT gen_random_uuid(), 'oauth2', ${name} || n, ${name} || n, ${pk}::uuid FROM generate_series(1, 1001) n`,
+    )
+    const revision = await revisionNow()
+    await execute(there.db, sql`UPDATE flows SET title = 'Other' WHERE pk = ${pk}::uuid`)
+    expect(await isReset(revision)).toBe(true)
+    await execute(there.db, sql`DELETE FROM providers WHERE authorization_flow = ${pk}::uuid`)
+    const before = await revisionNow()
+    await execute(there.db, sql`TRUNCATE backchannel_providers`)
+    expect(await isReset(before)).toBe(true)
+  })
+
+  test('in another database of the same PostgreSQL', async () => {
+    const other = await installation()
+    const { json } = await other.admin.get(path)
+    expect(await isReset(Object(json).revision)).toBe(true)
+  })
+
+  test('and not because an old transaction is open', async () => {
+    const [begun, end] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const work = async (tx: Pick<typeof there.db, '$executeRawUnsafe'>) => {
+      await tx.$executeRawUnsafe('CREATE TEMPORARY TABLE old_one ()')
+      begun.resolve()
+      await end.promise
+    }
+    const open = there.db.$transaction(work, { timeout: 20_000 })
+    await begun.promise
+    await execute(there.db, sql`UPDATE installation SET changes_since = pg_current_xact_id()::text::bigint`)
+    let revision = ''
+    await until('no other transaction to be open', async () => {
+      revision = await revisionNow()
+      return /^(\d+):\d+:\1~/.test(revision)
+    })
+    expect(await isSame(revision)).toBe(true)
+    await put(name)
+    expect(await changed(revision)).toMatchObject({ reset: false, results: [{ name }] })
+    end.resolve()
+    await open
   })
 
   test('with a revision of a later time, or of another kind', async () => {
