@@ -11,7 +11,7 @@ import type { ListSpec } from '../lists/listed.ts'
 import { listAndOne } from '../lists/one.ts'
 import { tokenText } from '../lists/tables.ts'
 import { writable } from '../openapi/writable.ts'
-import type { Actor } from '../permissions.ts'
+import type { Actor, Permission } from '../permissions.ts'
 import type { Engine } from '../plan/engine.ts'
 import { tokenIntents } from '../token-secret.ts'
 import { type ReadToken, readToken, type Token, token, tokenView } from '../views/token.ts'
@@ -31,16 +31,10 @@ const params = z.object({
 })
 
 /** The policies of `rights/policies.ts` and of `apply/token-key.ts`, in the words of the API description. */
-const alsoHeld = 'the caller must also hold all rights of that user'
-const toMake = [{ permission: 'add_token', when: `for another user; ${alsoHeld}` }] as const
-const toChange = [{ permission: 'change_token', when: `for another user's token; ${alsoHeld}` }] as const
-const toRemove = [{ permission: 'delete_token', when: `for another user's token; ${alsoHeld}` }] as const
-const toView = [
-  {
-    permission: 'view_token_key',
-    when: `for another user's token, and while impersonating the owner; ${alsoHeld}`,
-  },
-] as const
+const ofAnother = (permission: Permission, when = "for another user's token") => ({
+  permission,
+  when: `${when}; the caller must also hold all rights of that user`,
+})
 const unusual = 'for a token that is managed, does not expire or lives longer than TOKEN_MAX_DAYS'
 const forPowers = { permission: 'superuser', when: unusual } as const
 const forIntents = {
@@ -104,7 +98,7 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
         reportsTextErrors: true,
         document: {
           body: () => writable(engine.registry, model, 'create'),
-          alsoNeeds: [...toMake, forIntents],
+          alsoNeeds: [ofAnother('add_token', 'for another user'), forIntents],
           answerHeaders: ['ETag'],
         },
       },
@@ -125,7 +119,7 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
         reportsTextErrors: true,
         document: {
           body: () => writable(engine.registry, model, 'change'),
-          alsoNeeds: [...toChange, forPowers],
+          alsoNeeds: [ofAnother('change_token'), forPowers],
           codes: ['precondition_failed'],
           headers: matchHeaders,
           answerHeaders: ['ETag'],
@@ -146,7 +140,7 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
     {
       config: {
         permission: 'authenticated',
-        document: { codes: ['precondition_failed'], headers: matchHeaders, alsoNeeds: toRemove },
+        document: { codes: ['precondition_failed'], headers: matchHeaders, alsoNeeds: [ofAnother('delete_token')] },
       },
       schema: {
         summary: 'Delete a token',
@@ -168,7 +162,14 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
     {
       // HEAD would use up the one view, and show nothing.
       exposeHeadRoute: false,
-      config: { permission: 'authenticated', secret: true, document: { codes: ['key_gone'], alsoNeeds: toView } },
+      config: {
+        permission: 'authenticated',
+        secret: true,
+        document: {
+          codes: ['key_gone'],
+          alsoNeeds: [ofAnother('view_token_key', "for another user's token, and while impersonating the owner")],
+        },
+      },
       schema: {
         summary: "View a new token's key, once",
         params,

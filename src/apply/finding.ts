@@ -103,36 +103,31 @@ export type Objection =
 
 export type BrokenRule = 'unique' | 'reference' | 'check'
 
-export function reasonOf(objection: Objection): Reason {
-  switch (objection.is) {
-    case 'denied':
-    case 'unseen':
-    case 'claimed':
-    case 'unstacked':
-    case 'gone':
-      return 'permission_denied'
-    case 'missing':
-      return 'not_found'
-    case 'exists':
-    case 'changed':
-    case 'followed':
-    case 'fewer':
-      return 'precondition_failed'
-    case 'invalid':
-      return 'invalid'
-    case 'both':
-    case 'owned':
-    case 'grants':
-    case 'left':
-    case 'stacked':
-    case 'broken':
-      return 'conflict'
-    case 'stated':
-      return objection.reason
-    default:
-      return objection satisfies never
-  }
-}
+/** The reason of each kind of objection, and its code in `errors` of the answer where that is not `denied`. */
+const meanings = {
+  denied: ['permission_denied'],
+  unseen: ['permission_denied'],
+  claimed: ['permission_denied'],
+  unstacked: ['permission_denied'],
+  gone: ['permission_denied'],
+  missing: ['not_found', 'no_such_row'],
+  exists: ['precondition_failed', 'exists'],
+  changed: ['precondition_failed', 'changed'],
+  followed: ['precondition_failed'],
+  fewer: ['precondition_failed'],
+  invalid: ['invalid'],
+  both: ['conflict', 'invalid_rename'],
+  owned: ['conflict', 'other_owner'],
+  grants: ['conflict'],
+  left: ['conflict'],
+  stacked: ['conflict', 'other_stack'],
+  broken: ['conflict'],
+} as const satisfies Readonly<Record<Exclude<Objection['is'], 'stated'>, readonly [Reason, ErrorCode?]>>
+
+const brokenCodes = { unique: 'taken', reference: 'in_use', check: 'invalid_value' } as const
+
+export const reasonOf = (objection: Objection): Reason =>
+  objection.is === 'stated' ? objection.reason : meanings[objection.is][0]
 
 /** The entry that an objection is about. One about the whole document, or one of many rows, has none. */
 export function stepOf(objection: Objection): Step | undefined {
@@ -142,22 +137,6 @@ export function stepOf(objection: Objection): Step | undefined {
 
 /** The code of an objection to an entry, in `errors` of the answer. */
 export function codeOf(objection: Objection): ErrorCode {
-  switch (objection.is) {
-    case 'missing':
-      return 'no_such_row'
-    case 'exists':
-      return 'exists'
-    case 'changed':
-      return 'changed'
-    case 'owned':
-      return 'other_owner'
-    case 'stacked':
-      return 'other_stack'
-    case 'both':
-      return 'invalid_rename'
-    case 'broken':
-      return objection.rule === 'unique' ? 'taken' : objection.rule === 'check' ? 'invalid_value' : 'in_use'
-    default:
-      return 'denied'
-  }
+  if (objection.is === 'broken') return brokenCodes[objection.rule]
+  return (objection.is !== 'stated' && meanings[objection.is][1]) || 'denied'
 }

@@ -226,18 +226,12 @@ function leftOver({ rows, acknowledged, actor }: Extract<Objection, { is: 'left'
 const broken = (effect: Effect, count: number): string =>
   count === 1 ? rowName(effect) : `one of ${count} ${effect.step.model.displayName}s`
 
-function why({ effect, rule }: Extract<Objection, { is: 'broken' }>): string {
-  switch (rule) {
-    case 'unique':
-      return 'a value that must be unique is taken'
-    case 'reference':
-      return effect.action === 'delete' ? 'something still refers to it' : 'a row that it refers to is gone'
-    case 'check':
-      return 'a rule of the database does not hold'
-    default:
-      return rule satisfies never
-  }
-}
+const why = ({ effect, rule }: Extract<Objection, { is: 'broken' }>): string =>
+  ({
+    unique: 'a value that must be unique is taken',
+    reference: effect.action === 'delete' ? 'something still refers to it' : 'a row that it refers to is gone',
+    check: 'a rule of the database does not hold',
+  })[rule]
 
 /** The lines of the log about a finding: its change, and remarks. */
 export function linesOf(finding: Finding | Skipped, mode: Mode): string[] {

@@ -17,22 +17,10 @@ import { fieldsOf, usualFirst } from './writable.ts'
 
 /** The tags, for the setting `yaml.customTags` of editors. */
 export const customTags: readonly string[] = [
-  '!KeyOf scalar',
-  '!Find sequence',
-  '!Env scalar',
-  '!Env sequence',
-  '!File scalar',
-  '!File sequence',
-  '!Context scalar',
-  '!Context sequence',
-  '!Format sequence',
-  '!If scalar',
-  '!If sequence',
-  '!Condition sequence',
-  '!Enumerate sequence',
-  '!Index scalar',
-  '!Value scalar',
-  '!AtIndex sequence',
+  ...['KeyOf', 'Env', 'File', 'Context', 'If', 'Index', 'Value'].map((name) => `!${name} scalar`),
+  ...['Find', 'Env', 'File', 'Context', 'Format', 'If', 'Condition', 'Enumerate', 'AtIndex'].map(
+    (name) => `!${name} sequence`,
+  ),
 ]
 
 export function fileSchema(registry: Registry): JsonObject {

@@ -10,7 +10,7 @@ import { columnsOf } from '../plan/statements.ts'
 import { toMaskedValues } from '../plan/storage.ts'
 import { discriminatorOf, schemaName } from './schema-names.ts'
 import { fieldSchemas, originSchemas, originSelect, readMakers, toOrigin } from './stored.ts'
-import { inOrder, type Reading, type View } from './view.ts'
+import { columnName, inOrder, type Reading, type View } from './view.ts'
 
 /** A provider as its application shows it. */
 
@@ -99,19 +99,10 @@ export const fullSelect = {
 
 type FullRow = Prisma.ProviderGetPayload<{ select: typeof fullSelect }>
 
-/** The places in which kinds store fields, by the name in the database. A kind with a column of its own needs a line here. */
-const columns = {
-  pk: 'pk',
-  uuid: 'uuid',
-  kind: 'kind',
-  name: 'name',
-  authentication_flow: 'authenticationFlowPk',
-  authorization_flow: 'authorizationFlowPk',
-  invalidation_flow: 'invalidationFlowPk',
-  oauth2_client_id: 'oauth2ClientId',
-  settings: 'settings',
-  secrets: 'secrets',
-} satisfies Readonly<Record<string, keyof FullRow>>
+/** What the engine reads, by the name in the database. A kind with a column of its own needs it in `fullSelect`. */
+const columns = Object.fromEntries(
+  Object.keys(fullSelect).map((field) => [columnName(field).replace(/_pk$/, ''), field as keyof FullRow]),
+)
 
 /** The row as the engine reads it. */
 export const rowOf = (row: FullRow) => ({

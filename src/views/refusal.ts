@@ -17,20 +17,7 @@ export const refusalsKept = 1_000
 /** The most refusals that are kept of each group, one process and one second: a flood is a sample. */
 export const refusalsOfSecond = 100
 
-const select = {
-  pk: true,
-  at: true,
-  kind: true,
-  route: true,
-  code: true,
-  status: true,
-  username: true,
-  requestId: true,
-  title: true,
-  sentence: true,
-} satisfies Prisma.RefusalSelect
-
-export type Refused = Prisma.RefusalGetPayload<{ select: typeof select }>
+export type Refused = Prisma.RefusalGetPayload<object>
 
 export type Refusals = {
   /** The newest first. */
@@ -69,7 +56,6 @@ export async function readRefusals(
       },
       orderBy: { pk: 'desc' },
       take: refusalsKept * refusalGroups.length,
-      select,
     }),
     ...refusalGroups.slice(0, seesAll ? 2 : 1).map((group) => oldestOfFull(db, group)),
   ])

@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import type { Tx } from '../db/client.ts'
-import type { Prisma } from '../db/generated/client.ts'
 import { withExample } from '../example.ts'
 import type { Registry } from '../models/registry.ts'
 import { application, applicationSelect, toApplication } from './application.ts'
@@ -21,22 +20,13 @@ export const userConsent = z
   })
   .meta({ id: 'UserConsent' })
 
-const select = {
-  pk: true,
-  expires: true,
-  expiring: true,
-  permissions: true,
-  userPk: true,
-  applicationPk: true,
-} satisfies Prisma.UserConsentSelect
-
 /** Consents. Users and applications are read once each: a page shows the same ones again and again. */
 export const userConsentView = (kinds: Registry['kinds']) =>
   ({
     model: 'UserConsent',
     schema: userConsent,
     async *read(tx: Tx, keys: readonly number[], reading: Reading) {
-      const rows = await tx.userConsent.findMany({ where: { pk: { in: [...keys] } }, select })
+      const rows = await tx.userConsent.findMany({ where: { pk: { in: [...keys] } } })
       const consents = inOrder(keys, rows, ({ pk }) => pk)
       const users = await readUsers(
         tx,

@@ -327,8 +327,8 @@ export const filesAreShort: Rule = (files) =>
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2373,
-  'src/api': 2053,
-  'src/apply': 2904,
+  'src/api': 2054,
+  'src/apply': 2877,
   'src/cli': 6247,
   'src/dashboard': 4487,
   'src/db': 2262,
@@ -336,7 +336,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/http': 2584,
   'src/lists': 1955,
   'src/models': 2675,
-  'src/openapi': 1356,
+  'src/openapi': 1344,
   'src/plan': 4673,
   'src/queue': 1224,
   'src/rights': 1366,
@@ -344,9 +344,9 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/standalone': 1258,
   'src/submissions': 1549,
   'src/tracing': 177,
-  'src/views': 2906,
+  'src/views': 2873,
   'src/waits': 568,
-  test: 73_662,
+  test: 73_663,
   workers: 117,
 }
 
