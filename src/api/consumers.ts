@@ -92,6 +92,7 @@ function consumerRoute(app: Api, kind: string, model: ProviderModel, { db, engin
     },
   }
 
+  for (const secrets of ['true', 'false']) metrics.consumerReads.inc({ kind, secrets }, 0)
   const opens = (actor: Actor) => allowsSome(actor, toReadSecrets(model.resource))
 
   /** @returns null when nothing of what has changed concerns the caller */

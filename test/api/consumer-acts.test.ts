@@ -38,14 +38,14 @@ const asRequest = (id: string) => ({ headers: { 'x-request-id': id } })
 
 test('a consent is listed, is the same when it is sent again, and has one audit row', async () => {
   const [user, first, again, later] = [await on.make.user(), randomUUID(), randomUUID(), randomUUID()]
-  const consent = { user: user.username, client_id: known.client_id, permissions: 'openid email' }
+  const consent = { user: user.username, client_id: known.client_id, permissions: 'openid email openid' }
   const send = (body: object, id: string) =>
     answered(200, server.post(toConsents, { consents: [body] }, asRequest(id)), { recorded: 1, unknown: [] })
   const { pagination } = (await on.admin.get('/api/v3/core/user_consent/')).json as { pagination: { count: number } }
   await send(consent, first)
   const [listed] = await consentsOf(user.pk)
   expect(listed).toMatchObject({
-    permissions: 'openid email',
+    permissions: 'email openid',
     expires: null,
     expiring: false,
     application: { slug: known.slug },
@@ -54,7 +54,8 @@ test('a consent is listed, is the same when it is sent again, and has one audit 
   expect((await on.admin.get('/api/v3/core/user_consent/')).json).toMatchObject({
     pagination: { count: pagination.count + 1 },
   })
-  await send({ ...consent, user: user.pk }, again)
+  // Two orders of the same words are one consent.
+  await send({ ...consent, user: user.pk, permissions: 'email openid' }, again)
   expect(await audited(again)).toEqual([])
   const expires = '2031-01-31T12:00:00.000Z'
   await send({ ...consent, expires: '2031-01-31T13:00:00+01:00' }, later)
@@ -81,7 +82,7 @@ test('of one consent that is sent twice, the last counts; other permissions are 
   expect(new Map(found as [string, string][])).toEqual(
     new Map<string, string | null>([
       ['openid', '2032-01-01T00:00:00.000Z'],
-      ['openid email', null],
+      ['email openid', null],
     ]),
   )
 })

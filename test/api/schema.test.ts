@@ -27,6 +27,13 @@ const blueprint = {
 /** Requests that succeed, by operation. Lists need nothing. */
 const successes: Readonly<Record<string, () => Promise<Sent>>> = {
   blueprints_update: async () => ({ body: blueprint }),
+  consumers_oauth2_consents_create: async () => ({
+    body: { consents: [{ user: 'admin', client_id: 'unknown', permissions: 'openid' }] },
+  }),
+  consumers_self_update: async () => ({ body: { issuer: 'https://id.example.com' } }),
+  consumers_users_partial_update: async () => ({
+    body: { users: [{ user: 'admin', last_login: '2026-01-01T00:00:00Z' }] },
+  }),
   blueprints_stacks_retrieve: async () => ({ values: [(await newStack()).name] }),
   blueprints_stacks_members_destroy: async () => {
     const { name, key } = await newStack()
@@ -100,8 +107,12 @@ async function newToken(): Promise<string> {
 }
 
 const statusOf: Readonly<Record<string, number>> = { POST: 201, DELETE: 204 }
-/** They answer with what becomes of a run. */
-const ofRuns = new Set(['blueprints_runs_apply_create', 'blueprints_runs_cancel_create'])
+/** They answer with what becomes of a run, or with what is recorded, and make nothing that has a path. */
+const answers = new Set([
+  'blueprints_runs_apply_create',
+  'blueprints_runs_cancel_create',
+  'consumers_oauth2_consents_create',
+])
 
 const send = (operation: Operation, { body, values, query = '' }: Sent, as = service.admin): Promise<Answer> =>
   as.send({
@@ -119,7 +130,7 @@ describe('every answer is as described', () => {
       sent?.afterwards?.()
       expect
         .soft(answer.status, `${operationId}: ${answer.text}`)
-        .toBe(ofRuns.has(operationId) ? 200 : (statusOf[method] ?? 200))
+        .toBe(answers.has(operationId) ? 200 : (statusOf[method] ?? 200))
       expect.soft(Object.keys(responses)[0], operationId).toBe(String(answer.status))
       // Where they are sent, they are described: `validate` compares.
       expect.soft(answer.headers, operationId).toMatchObject({

@@ -327,7 +327,7 @@ export const filesAreShort: Rule = (files) =>
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2373,
-  'src/api': 2054,
+  'src/api': 2055,
   'src/apply': 2877,
   'src/cli': 6247,
   'src/dashboard': 4487,
@@ -346,7 +346,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/tracing': 177,
   'src/views': 2873,
   'src/waits': 568,
-  test: 73_663,
+  test: 73_675,
   workers: 117,
 }
 
