@@ -6,7 +6,7 @@ import type { Prisma } from '../db/generated/client.ts'
 import type { Keyring } from '../db/seal.ts'
 import { withExample } from '../example.ts'
 import { isObject } from '../json-object.ts'
-import type { Field } from '../models/define.ts'
+import type { Field, Values } from '../models/define.ts'
 import type { ProviderModel } from '../models/provider.ts'
 import { type Actor, allows, mayReadSecrets } from '../permissions.ts'
 import { keysOf, toMaskedValues, validSecrets } from '../plan/storage.ts'
@@ -117,9 +117,12 @@ export function consumerView(model: ProviderModel, keyring: Keyring) {
     async *read(tx: Tx, keys: readonly number[], { actor }: Reading) {
       const where = { pk: { in: [...keys] } }
       const found = await tx.provider.findMany({ where, select: consumedSelect, relationLoadStrategy: 'join' })
-      const rows = inOrder(keys, found, ({ pk }) => pk)
+      const rows = inOrder(keys, found, ({ pk }) => pk).map((row) => ({
+        row,
+        values: toMaskedValues(model, rowOf(row)),
+      }))
       const objects = await readObjects(tx, model, rows, actor, keyring)
-      yield rows.map((row) => toConfiguration(model, row, objects, actor, keyring))
+      yield rows.map((each) => toConfiguration(model, each, objects, actor, keyring))
     },
   } satisfies View<'Provider'>
 }
@@ -135,12 +138,13 @@ const consumedSelect = {
 } satisfies Prisma.ProviderSelect
 
 type Row = Prisma.ProviderGetPayload<{ select: typeof consumedSelect }>
+type ReadRow = { readonly row: Row; readonly values: Values }
 type ApplicationRow = Prisma.ApplicationGetPayload<typeof applicationSelect>
 
 async function readObjects(
   tx: Tx,
   model: ProviderModel,
-  rows: readonly Row[],
+  rows: readonly ReadRow[],
   actor: Actor,
   keyring: Keyring,
 ): Promise<Objects> {
@@ -148,7 +152,7 @@ async function readObjects(
     ...new Set(
       [...model.fields.values()]
         .filter((field) => targetOf(field) === target)
-        .flatMap(({ name }) => rows.flatMap((row) => keysOf(toMaskedValues(model, rowOf(row))[name]).map(String))),
+        .flatMap(({ name }) => rows.flatMap(({ values }) => keysOf(values[name]).map(String))),
     ),
   ]
   const of = (target: Target) => ({ where: { pk: { in: keys(target) } } })
@@ -192,10 +196,15 @@ function jwkOf(key: KeyObject | undefined): object | null {
   return { ...exported, kid }
 }
 
-function toConfiguration(model: ProviderModel, row: Row, objects: Objects, actor: Actor, keyring: Keyring): object {
-  const stored = rowOf(row)
+function toConfiguration(
+  model: ProviderModel,
+  { row, values }: ReadRow,
+  objects: Objects,
+  actor: Actor,
+  keyring: Keyring,
+): object {
+  const [stored, now] = [rowOf(row), new Date()]
   const isOpened = mayReadSecrets(actor, model.resource, row.owner)
-  const [values, now] = [toMaskedValues(model, stored), new Date()]
   const shown = (field: Field): unknown => {
     const { [field.name]: value } = values
     const target = targetOf(field)
