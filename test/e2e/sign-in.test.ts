@@ -250,7 +250,7 @@ const signsIn = (queue: QueueKind) => () => {
     const { permissions } = await until('the consent to be recorded', () =>
       stand.db.userConsent.findFirst({ where: consent }),
     )
-    expect(permissions).toBe('openid email profile groups')
+    expect(permissions).toBe('email groups openid profile')
   })
 
   test('refuses the client of a provider that was deleted', async () => {
