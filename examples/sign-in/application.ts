@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { createServer, type ServerResponse } from 'node:http'
 import * as client from 'openid-client'
 import { escaped, page } from './pages.ts'
-import { application, signIn } from './settings.ts'
+import { application, listen, signIn } from './settings.ts'
 
 /** A small application: its users sign in by OpenID Connect, and it shows what it learns of them. */
 
@@ -98,4 +98,4 @@ const server = createServer((request, response) => {
       .end(page('Not signed in', escaped(reasonOf(error))))
   })
 })
-server.listen(port, '127.0.0.1', () => console.log(`application: ${origin}`))
+listen(server, 'APP_PORT', port, `application: ${origin}`)

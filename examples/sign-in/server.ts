@@ -6,7 +6,7 @@ import { adapterOn, algorithmOf, isSecretOf, type Oauth2, scopesOf, secondsOf } 
 import { follow, type Known, register, reporter } from './gatewright.ts'
 import { consentPage, escaped, logInPage, page } from './pages.ts'
 import { isRegistered } from './redirects.ts'
-import { signIn } from './settings.ts'
+import { listen, signIn } from './settings.ts'
 import { findUser, isPasswordOf, subjectOf } from './users.ts'
 
 /** A sign-in server: oidc-provider with the clients, keys, scopes and mappings of Gatewright, and users of its own. */
@@ -189,5 +189,5 @@ const server = createServer((request, response) => {
     response.writeHead(400, headers).end('This sign-in has ended, or it began elsewhere. Please start again.')
   })
 })
-server.listen(port, '127.0.0.1', () => console.log(`sign-in server: ${issuer}`))
+listen(server, 'SIGN_IN_PORT', port, `sign-in server: ${issuer}`)
 void register('oauth2', issuer)

@@ -52,7 +52,7 @@ describe.runIf(needs('curl'))('the commands of docs/consumers.md', () => {
     mkdirSync(join(folder, '.data'))
     writeFileSync(join(folder, '.data', 'admin-token'), `${adminToken}\n`)
     // The servers of the page listen on their usual ports.
-    writeFileSync(join(bin, 'environment'), `export PORT=${ports[1]} APP_PORT=${ports[2]}\n`)
+    writeFileSync(join(bin, 'environment'), `export SIGN_IN_PORT=${ports[1]} APP_PORT=${ports[2]}\n`)
     // Where npx looks first, as in a checkout.
     mkdirSync(join(folder, 'node_modules', '.bin'), { recursive: true })
     symlinkSync(join(root, 'bin/gatewright.mjs'), join(folder, 'node_modules', '.bin', 'gatewright'))

@@ -122,7 +122,7 @@ export async function openStand(queue: QueueKind, folder: string): Promise<Stand
       return { GATEWRIGHT_URL: gatewright, GATEWRIGHT_TOKEN: key }
     },
     async openSignIn(username, issuer = own) {
-      const env = { ...(await stand.consumer(username)), PORT: new URL(issuer).port }
+      const env = { ...(await stand.consumer(username)), SIGN_IN_PORT: new URL(issuer).port }
       await start(join(folder, 'server.ts'), /sign-in server: /, env)
     },
     async openApplication(CLIENT_SECRET, issuer = own) {
