@@ -14,7 +14,7 @@ import { findUser, isPasswordOf, subjectOf } from './users.ts'
 const { port, issuer } = signIn
 
 const recordConsent = reporter('POST', 'oauth2/consents/', 'consents')
-const recordLogIn = reporter('PATCH', 'users/', 'users')
+const recordLogIn = reporter('PATCH', 'users/', 'logins')
 
 const cookieKeys = [randomBytes(32).toString('hex')]
 /** It signs for providers that have no key, or none that this server may read. Applications read the new one after a start. */

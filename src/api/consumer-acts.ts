@@ -57,7 +57,7 @@ const consents = z
 
 const logins = z
   .strictObject({
-    users: items(
+    logins: items(
       z.strictObject({
         user,
         last_login: dateTime().meta({
@@ -182,7 +182,7 @@ export function consumerActRoutes(app: Api, db: Db, { kinds }: Registry): void {
         response: { 200: recorded },
       },
     },
-    async ({ body: { users: sent }, actor, id }) => record(db, actor, id, sent, { text: loginsText, values: [] }),
+    async ({ body: { logins: sent }, actor, id }) => record(db, actor, id, sent, { text: loginsText, values: [] }),
   )
 }
 

@@ -65,9 +65,7 @@ function consumerRoute(app: Api, kind: string, model: ProviderModel, { db, engin
       ...parameters,
     }),
     response: {
-      200: z
-        .object({ ...head, results: z.array(view.schema) })
-        .meta({ id: `Consumed${view.schema.meta()?.id?.replace(/^Consumed/, '')}Page` }),
+      200: z.object({ ...head, results: z.array(view.schema) }).meta({ id: `${view.schema.meta()?.id}Page` }),
       204: z.null(),
       304: z.null(),
     },
@@ -137,7 +135,6 @@ function consumerRoute(app: Api, kind: string, model: ProviderModel, { db, engin
       const standing = await waits.changes(request, known?.snapshot ?? null)
       const digest = digestOf(request.actor, [permission, toReadSecrets(model.resource)], [kind, standing.server])
       const revision = textOf({ snapshot: standing.snapshot, digest })
-      reply.header('Gatewright-Revision', revision)
       const isFollowed = known?.digest === digest && standing.isKnown
       if (!isFollowed || mayConcern(standing, concerns)) {
         const whole = { sent, after, size: page_size }
@@ -145,16 +142,18 @@ function consumerRoute(app: Api, kind: string, model: ProviderModel, { db, engin
         const text = await read(request, reply, revision, isFollowed ? changes : whole)
         if (text !== null) {
           metrics.consumerReads.inc({ kind, secrets: String(opens(request.actor)) })
-          return sendTagged(reply, text, 'page', { ...neverStored, tagged: withoutRevision })
+          const headers = { ...neverStored.headers, 'gatewright-revision': revision }
+          return sendTagged(reply, text, 'page', { ...neverStored, headers, tagged: withoutRevision })
         }
       }
       known = { snapshot: standing.snapshot, digest }
       const left = (until - performance.now()) / 1_000
-      if (left <= 0) return reply.code(204).send(null)
+      const unchanged = () => reply.code(204).header('gatewright-revision', revision).send(null)
+      if (left <= 0) return unchanged()
       // The rights are read after their digest: what changes in between ends the wait.
       await authenticateAgain(db, request)
       const isChanged = await waits.untilConsumersChanged(request, reply, { standing, concerns }, left)
-      if (!isChanged) return reply.code(204).send(null)
+      if (!isChanged) return unchanged()
       await authenticateAgain(db, request)
     }
   })
@@ -193,7 +192,9 @@ const head = {
   reset: z.boolean().meta({
     description: 'True: this is a page of the whole, so forget what you have. False: this is what changed.',
   }),
-  deleted: z.array(z.object({ pk: z.int() })).meta({ description: 'What was deleted, or may not be read any more.' }),
+  deleted: z
+    .array(z.object({ pk: z.int() }).meta({ id: 'ConsumedKey' }))
+    .meta({ description: 'What was deleted, or may not be read any more.' }),
   next: z.int().meta({ description: 'Send it as `after` for the next page; 0: there is none.' }),
 }
 

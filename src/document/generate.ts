@@ -14,7 +14,10 @@ export const isGenerate = (value: unknown): boolean =>
 /** A secret in answers. It is no text, so that no program takes it for the secret; sent back, it keeps what is stored. */
 export const keptForm = { set: true } as const
 
-export const secretIsSet = z.strictObject({ set: z.literal(keptForm.set) }).meta({
+// Generators make an enum of texts of a boolean that is always true.
+const always = z.literal(keptForm.set).meta({ type: 'boolean', const: undefined, enum: undefined, examples: [true] })
+
+export const secretIsSet = z.strictObject({ set: always }).meta({
   id: 'SecretIsSet',
   description: 'A secret that is stored, and not shown. Sent back, it stays as it is.',
 })

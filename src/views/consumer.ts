@@ -23,19 +23,24 @@ import { inOrder, type Reading, type View } from './view.ts'
 const secretOf = (value: z.ZodType, id: string) =>
   z
     .array(
-      z.object({
-        value: value.meta({ description: 'The secret.' }),
-        until: z.iso.datetime().nullable().meta({ description: 'Until when it is valid; null: until it is replaced.' }),
-      }),
+      z
+        .object({
+          value: value.meta({ description: 'The secret.' }),
+          until: z.iso
+            .datetime()
+            .nullable()
+            .meta({ description: 'Until when it is valid; null: until it is replaced.' }),
+        })
+        .meta({ id }),
     )
     .nullable()
     .meta({
-      id,
+      id: `${id}s`,
       description:
         'Each value that is valid now. Empty: it has none. Null: the caller lacks the permission to read it, or it was sealed with another SECRET_KEY. Never compare a client with null.',
     })
-const secretText = secretOf(z.string(), 'SecretValues')
-const secretObject = secretOf(z.record(z.string(), z.unknown()), 'SecretObjects')
+const secretText = secretOf(z.string(), 'SecretValue')
+const secretObject = secretOf(z.record(z.string(), z.unknown()), 'SecretObject')
 
 const flow = z
   .object({
@@ -110,7 +115,7 @@ export function consumerView(model: ProviderModel, keyring: Keyring) {
       application: application.nullable().meta({ description: 'The application that users open with it.' }),
       backchannel_application: application.nullable().meta({ description: 'The application that it serves beside.' }),
     })
-    .meta({ id: schemaName(`consumed_${model.provider.kind}_provider`), description: model.provider.verboseName })
+    .meta({ id: schemaName(`read_${model.provider.kind}_configuration`), description: model.provider.verboseName })
   return {
     model: 'Provider',
     schema,

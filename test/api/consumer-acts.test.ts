@@ -115,7 +115,7 @@ test('a last login is listed, and only grows; one in the future is now', async (
     const { json } = await answered(200, on.admin.get(`/api/v3/core/users/?pk=${pk}`))
     return (json as { results: { last_login: string | null }[] }).results[0]?.last_login
   }
-  const send = (users: object[]) => server.patch(toUsers, { users }, asRequest('logins'))
+  const send = (logins: object[]) => server.patch(toUsers, { logins }, asRequest('logins'))
   const at = (hour: number) => ({ user: ada, last_login: `2026-01-01T0${hour}:00:00Z` })
   expect(await loginOf()).toBeNull()
   const users = [at(2), { ...at(4), user: pk }, at(3), { ...at(5), user: 'no-such-user' }]
@@ -142,7 +142,7 @@ test('a thousand at once are recorded, in any order beside each other, and no mo
   const [backwards, later] = [consents.toReversed(), users.toReversed()]
   const answers = await Promise.all([
     ...[consents, backwards].map((each) => server.post(toConsents, { consents: each })),
-    ...[users, later].map((each) => server.patch(toUsers, { users: each })),
+    ...[users, later].map((each) => server.patch(toUsers, { logins: each })),
   ])
   for (const answer of answers) await answered(200, answer, { recorded: 1_000, unknown: [] })
   const where = { user: { username: { startsWith: 'many-' } } }
@@ -150,7 +150,7 @@ test('a thousand at once are recorded, in any order beside each other, and no mo
   expect(await db.user.count({ where: { ...where.user, lastLogin: new Date('2026-02-01') } })).toBe(1_000)
   for (const list of [[], [...consents, ...consents.slice(0, 1)]])
     await on.refused(400, () => server.post(toConsents, { consents: list }))
-  await on.refused(400, () => server.patch(toUsers, { users: [...users, ...users.slice(0, 1)] }))
+  await on.refused(400, () => server.patch(toUsers, { logins: [...users, ...users.slice(0, 1)] }))
 })
 
 test('a user who is deleted meanwhile is not known', async () => {
@@ -180,7 +180,7 @@ test('it takes the permission, and no token that is bound to a stack', async () 
   const bound = askAs(on.app, await on.make.token(server.pk, { ceiling: ['record_sign_in', 'stack:one'] }))
   for (const by of [other, bound]) {
     await on.refused(403, () => by.post(toConsents, { consents }))
-    await on.refused(403, () => by.patch(toUsers, { users }))
+    await on.refused(403, () => by.patch(toUsers, { logins: users }))
   }
   const wrong = { consents: [{ user: true, client_id: 1, permissions: 'a\nb', expires: 'soon', scope: 'openid' }] }
   const { errors } = await on.refused(400, () => server.post(toConsents, wrong))

@@ -62,6 +62,7 @@ const known: Known = new Map<string, unknown[]>([
     user: [1],
     users: [[], [user.pk]],
     expires: ['2099-01-01T00:00:00Z', null],
+    last_login: ['2026-01-01T00:00:00Z'],
     attributes: [{ a: { b: 1 } }, '{"a": {"b": 1}}'],
     managed: [null],
     backchannel_providers: [[]],

@@ -32,7 +32,7 @@ const successes: Readonly<Record<string, () => Promise<Sent>>> = {
   }),
   consumers_self_update: async () => ({ body: { issuer: 'https://id.example.com' } }),
   consumers_users_partial_update: async () => ({
-    body: { users: [{ user: 'admin', last_login: '2026-01-01T00:00:00Z' }] },
+    body: { logins: [{ user: 'admin', last_login: '2026-01-01T00:00:00Z' }] },
   }),
   blueprints_stacks_retrieve: async () => ({ values: [(await newStack()).name] }),
   blueprints_stacks_members_destroy: async () => {

@@ -185,7 +185,7 @@ test('describes the bodies that the engine validates', async () => {
   })
   expect(schemas.SecretIsSet).toEqual({
     ...{ type: 'object', required: ['set'], additionalProperties: false, description: expect.any(String) },
-    properties: { set: { type: 'boolean', enum: [true] } },
+    properties: { set: { type: 'boolean', examples: [true] } },
   })
   expect(schemas.ChangeGroup).not.toHaveProperty('required')
   expect(schemas.CreateGroup).toMatchObject({ required: ['name'] })

@@ -327,12 +327,12 @@ export const filesAreShort: Rule = (files) =>
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2373,
-  'src/api': 2055,
+  'src/api': 2056,
   'src/apply': 2877,
   'src/cli': 6247,
   'src/dashboard': 4487,
   'src/db': 2262,
-  'src/document': 1841,
+  'src/document': 1844,
   'src/http': 2584,
   'src/lists': 1955,
   'src/models': 2675,
@@ -344,9 +344,9 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/standalone': 1258,
   'src/submissions': 1549,
   'src/tracing': 177,
-  'src/views': 2882,
+  'src/views': 2887,
   'src/waits': 568,
-  test: 73_710,
+  test: 73_711,
   workers: 117,
 }
 

@@ -12,7 +12,7 @@ const { pk: user } = await there.make.user()
 const bodies: Readonly<Record<string, object>> = {
   'POST /api/v3/consumers/oauth2/consents/': { consents: [{ user, client_id: 'wiki', permissions: 'openid' }] },
   'PUT /api/v3/consumers/self/': { issuer: 'https://id.example.com' },
-  'PATCH /api/v3/consumers/users/': { users: [{ user, last_login: '2026-01-01T00:00:00Z' }] },
+  'PATCH /api/v3/consumers/users/': { logins: [{ user, last_login: '2026-01-01T00:00:00Z' }] },
 }
 
 test.each(await rowsOf(...Object.keys(bodies)))('%s', (_, row) =>

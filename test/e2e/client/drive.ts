@@ -173,7 +173,7 @@ async function devicesAndConsents(slug: string): Promise<void> {
     { user: user.pk, last_login: '2026-01-01T00:00:00Z' },
     { user: `no-${suffix}`, last_login: '2026-01-01T00:00:00Z' },
   ]
-  const logins = await must(client.PATCH('/api/v3/consumers/users/', { body: { users } }))
+  const logins = await must(client.PATCH('/api/v3/consumers/users/', { body: { logins: users } }))
   const self = await must(client.PUT('/api/v3/consumers/self/', { body: { issuer: 'https://id.example.com' } }))
   hold('it has an issuer', self.kind === 'oauth2')
   hold('a consent and a login are recorded', told.recorded === 1 && logins.unknown[0] === 1)
