@@ -60,13 +60,18 @@ test('npx starts it', async () => {
   expect(stdout).toMatch(/^gatewright COMMAND/)
 })
 
+/** The folder of the sign-in server has other files, too. */
+const examples = ['.', 'sign-in']
+  .flatMap((name) => readdirSync(join(root, 'examples', name)).map((file) => join(root, 'examples', name, file)))
+  .filter((file) => file.endsWith('.yaml') || /examples\/[^/]+\.json$/.test(file))
+
 describe.each(['18', '22', '26'])('Node %s', (major) => {
   const path = (name: string) => join(folder, `${major}-${name}`)
   const commands = new Map<string, () => Promise<void>>([
     [
       'validate',
       async () => {
-        await exited(0, gatewright(major, ['validate', join(root, 'examples')]), /^\d+ valid$/m)
+        await exited(0, gatewright(major, ['validate', ...examples]), /^\d+ valid$/m)
         writeFileSync(
           path('bad.yaml'),
           'version: 1\nentries:\n  - { model: service_core.grup, identifiers: { name: x } }\n',
