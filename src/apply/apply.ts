@@ -6,7 +6,7 @@ import type { Plan } from '../plan/compile.ts'
 import { type Conditions, type Engine, ownerFor } from '../plan/engine.ts'
 import { Loader } from '../plan/load.ts'
 import { currentActor } from '../rights/actor.ts'
-import { toldGains } from '../rights/gains.ts'
+import { announcedGains } from '../rights/gains.ts'
 import { hasSuperuser, originOf, superuserErrors } from '../rights/policy.ts'
 import { recordSettings } from '../rights/settings.ts'
 import { turns } from '../turns.ts'
@@ -21,7 +21,7 @@ import { Refusal, refuseIfAny } from './refusal.ts'
 import { Review } from './review.ts'
 import { deletesLeft, type Stack, stackLines, writeMembers } from './stack.ts'
 import { emptyLines, orphanLines } from './unclaimed.ts'
-import { gainsLine, linesOf, rowName, toldLines } from './words.ts'
+import { announcementLines, gainsLine, linesOf, rowName } from './words.ts'
 import { Writes } from './writes.ts'
 
 export type ApplyResult = {
@@ -161,7 +161,7 @@ export async function apply(
     if (typeof line === 'string') return line
     return linesOf(line.cause === 'skipped' ? line : names.in(line), mode)
   })
-  for (const told of await toldGains(tx, loader.world)) logs.push(...toldLines(told, actor))
+  for (const gains of await announcedGains(tx, loader.world)) logs.push(...announcementLines(gains, actor))
   const changes: Change[] = []
   const audited: AuditedChange[] = []
   const toChange = withEntries()

@@ -15,7 +15,7 @@ import type { LabelledRow } from '../plan/claims.ts'
 import { type Effect, isOwn, mayKnow, verbOf } from '../plan/effect.ts'
 import type { Conditions, Mode } from '../plan/engine.ts'
 import { nameSent, skippedLine } from '../plan/step.ts'
-import type { Gains, ToldGains } from '../rights/gains.ts'
+import type { AnnouncedGains, Gains } from '../rights/gains.ts'
 import { ownersText } from '../rights/policy.ts'
 import { type Difference, differences, type Sides } from '../sides.ts'
 import type { Finding, Given, Objection, Skipped } from './finding.ts'
@@ -185,15 +185,15 @@ export function gainsLine({ gains }: Given, actor: Actor, { mode, allow }: Condi
   return allow.grants ? text : `${text}. Apply it with Gatewright-Allow: grants, or with If-Match and this plan`
 }
 
-const told = {
+const announced = {
   superuser: ['becomes a superuser', 'become superusers'],
   secrets: ['gets the right to read secrets', 'get the right to read secrets'],
 } as const
 
 /** The lines of the log about users who become superusers, or may read secrets. */
-export function toldLines({ is, users, total }: ToldGains, actor: Actor): string[] {
+export function announcementLines({ is, users, total }: AnnouncedGains, actor: Actor): string[] {
   const by = (group: string) => (allows(actor, 'view_group') ? ` (by group ${JSON.stringify(group)})` : '')
-  const [one, many] = told[is]
+  const [one, many] = announced[is]
   const named = allows(actor, 'view_user') ? users : []
   const more = total - named.length
   return [

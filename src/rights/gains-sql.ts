@@ -24,15 +24,15 @@ export const superuserStatement = (usernames: readonly string[]): Statement => (
 })
 
 /** Rights of which a document says in a sentence of its own who gets them: patterns of their names. */
-export const toldRights = { superuser: '^superuser$', secrets: '^read_' } as const
+export const announcedRights = { superuser: '^superuser$', secrets: '^read_' } as const
 
-export const toldRow = z.object({ superuser: z.boolean(), secrets: z.boolean() })
+export const announcedRow = z.object({ superuser: z.boolean(), secrets: z.boolean() })
 
 /** Which of those rights any of these groups gives, as it is in the database. */
-export const toldStatement = (groups: readonly string[]): Statement => ({
+export const announcedStatement = (groups: readonly string[]): Statement => ({
   text: `SELECT coalesce(bool_or(g.is_superuser), false) AS superuser, coalesce(bool_or(EXISTS (
       SELECT FROM group_roles gr JOIN roles r ON r.pk = gr.role_pk, unnest(r.permissions) p
-      WHERE gr.group_pk = g.pk AND p ~ '${toldRights.secrets}')), false) AS secrets
+      WHERE gr.group_pk = g.pk AND p ~ '${announcedRights.secrets}')), false) AS secrets
     FROM group_ancestors a JOIN groups g ON g.pk = a.ancestor_pk WHERE a.group_pk = ANY($1::uuid[])`,
   values: [groups],
 })

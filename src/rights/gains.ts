@@ -8,6 +8,9 @@ import type { Key, Row } from '../plan/statements.ts'
 import type { Step } from '../plan/step.ts'
 import type { Changed, World } from '../plan/world.ts'
 import {
+  announcedRights,
+  announcedRow,
+  announcedStatement,
   type GroupState,
   gainRow,
   gainStatement,
@@ -17,9 +20,6 @@ import {
   type RoleState,
   superuserRow,
   superuserStatement,
-  toldRights,
-  toldRow,
-  toldStatement,
 } from './gains-sql.ts'
 import { numbers, texts } from './policies.ts'
 
@@ -70,15 +70,15 @@ export async function gainsOf(
 }
 
 /** Users who get rights of which a document says in sentences of its own who gets them. */
-export type ToldGains = {
-  readonly is: keyof typeof toldRights
+export type AnnouncedGains = {
+  readonly is: keyof typeof announcedRights
   /** The first by name; superusers with the group that makes them so. */
   readonly users: readonly { readonly username: string; readonly rights?: readonly Right[]; readonly group?: string }[]
   readonly total: number
 }
 
 /** The users who become superusers by the document, or may read secrets by it, including those whom it names. */
-export async function toldGains(reader: EngineReader, world: World): Promise<ToldGains[]> {
+export async function announcedGains(reader: EngineReader, world: World): Promise<AnnouncedGains[]> {
   const members = deltaOf(world)
   // An inactive user has no rights.
   const ofUsers = movesOf(
@@ -90,10 +90,10 @@ export async function toldGains(reader: EngineReader, world: World): Promise<Tol
   const delta = { ...members, joined, left: [...members.left, ...ofUsers.left] }
   if (!mayGive(delta)) return []
   const groups = [...joined.map(({ group }) => group), ...delta.after.groups.map(({ pk }) => pk)]
-  const [given] = await reader.query(toldRow, toldStatement(groups))
-  const gaining = async (is: ToldGains['is']): Promise<ToldGains[]> => {
-    const nobody = { keys: new Set<number>(), names: new Set<string>() }
-    const rows = await reader.query(gainRow, gainStatement(delta, nobody, false, toldRights[is]))
+  const [given] = await reader.query(announcedRow, announcedStatement(groups))
+  const gaining = async (is: AnnouncedGains['is']): Promise<AnnouncedGains[]> => {
+    const noUsers = { keys: new Set<number>(), names: new Set<string>() }
+    const rows = await reader.query(gainRow, gainStatement(delta, noUsers, false, announcedRights[is]))
     const [first] = rows
     if (first === undefined) return []
     const users =

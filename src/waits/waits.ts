@@ -57,8 +57,8 @@ type Places = { readonly share: Share; readonly most: number; readonly kinds: re
 type Standing = { readonly run: string; readonly known: string; readonly snapshot: string }
 
 /**
- * Requests that wait a limited time for a change of one run, of the list of runs, or of a page of the operators. The database and
- * the queue are asked at intervals for all of a process, and not at all without any.
+ * Requests that wait a limited time for a change of one run, of the list of runs, of a page of the operators, or of configurations.
+ * The database and the queue are asked at intervals for all of a process, and not at all without any.
  */
 export class Waits {
   readonly #parts: Parts
