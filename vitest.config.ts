@@ -19,8 +19,8 @@ const e2e = [
   'test/standalone/**/*.test.ts',
   'test/upgrade/**/*.test.ts',
   'test/cli/{apply,cancel,closed-pipe,database,diff-all,export,export-folder,folder,former-run,gatewright,import}.test.ts',
-  'test/cli/{kept-secrets,migration}.test.ts',
-  'test/cli/{owners,places,project,restart,runs,seed,shared-entries,snippets,stacks,tags,words}.test.ts',
+  'test/cli/{kept-secrets,migration,outputs,unset}.test.ts',
+  'test/cli/{id-token,owners,places,project,restart,runs,seed,shared-entries,snippets,stacks,tags,words}.test.ts',
   'test/cli/round-trip/round-trip.test.ts',
   'test/queue/worker-metrics.test.ts',
   'test/scripts/install.test.ts',
@@ -42,13 +42,15 @@ const random = [
   'test/rights/{gains,last-superuser,secrets}.test.ts',
 ]
 
-/** All rights by every kind of caller, very many rows, slow readers, all characters: minutes of requests that are alike. */
+/** All rights by every kind of caller, very many rows, slow readers, all characters, attacks: minutes of requests that are alike. */
 const wide = [
   'test/api/authorization/{blueprints,dashboard,groups,objects,owners,tokens}.test.ts',
   'test/api/lists/{many,slow-reader,values}.test.ts',
-  'test/api/one-callers-load.test.ts',
+  'test/api/{exchange-attacks,jobs-of-runs,one-callers-load}.test.ts',
   'test/dashboard/sizes.test.ts',
+  'test/exchange/issuer-keys.test.ts',
   'test/models/all-names.test.ts',
+  'test/rights/trusted-issuers.test.ts',
   'test/simulation/simulation.test.ts',
   'test/waits/consumers.test.ts',
 ]
