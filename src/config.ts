@@ -134,6 +134,7 @@ const settings = z.object({
     'schemes such as https, slack',
   ).default([...usualLaunchSchemes]),
   redirectParentDomains: listOf(/^[a-z\d-]+(\.[a-z\d-]+)*$/, 'domains such as corp.internal').default([]),
+  privateIssuers: listOf(/^https?:\/\/[^/]+\S*$/, 'URLs such as https://ci.corp.internal').default([]),
   runSecretsHours: integer(1, 8_760).default(24),
   /** Days that finished runs and audit rows are kept. `delete_old_audit_rows` in PostgreSQL has the same minimum. */
   runDays: integer(1, 36_500).default(90),
@@ -169,7 +170,7 @@ const databaseSettings = z.object({
 const secrets: readonly string[] = [
   ...['databaseUrl', 'directDatabaseUrl', 'migrationDatabaseUrl'],
   ...['adminDatabaseUrl', 'redisUrl'],
-  ...['secretKey', 'secretKeyPrevious', 'bootstrapToken', 'gatewrightToken'],
+  ...['secretKey', 'secretKeyPrevious', 'bootstrapToken', 'gatewrightToken', 'gatewrightIdToken'],
 ]
 
 /** Where a Gatewright is. */
@@ -199,6 +200,14 @@ const clientSettings = settings.pick({ host: true, port: true, dataDir: true }).
     })
     .nullable()
     .default(null),
+})
+
+/** What a CI system gives a job to prove its identity with. */
+const jobSettings = z.object({
+  gatewrightIdToken: z.string().nullable().default(null),
+  gatewrightAudience: z.string().nullable().default(null),
+  actionsIdTokenRequestUrl: webUrl.nullable().default(null),
+  actionsIdTokenRequestToken: z.string().nullable().default(null),
 })
 
 export type LogLevel = (typeof logLevels)[number]
@@ -264,6 +273,9 @@ export function readClientConfig(env: Environment = process.env) {
     requestId: gatewright.gatewrightRequestId,
   }
 }
+
+/** Reads what proves the identity of a job; files anew at each call. @throws {ConfigError} with all errors at once */
+export const readJobConfig = (env: Environment = process.env) => parse(jobSettings, env)
 
 /** The environment of `gatewright.yaml` to send to. */
 export const readEnvironmentName = (env: Environment = process.env): string | undefined =>

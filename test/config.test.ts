@@ -174,6 +174,14 @@ test("a child process gets every setting as a value, and the parent's other vari
   expect(readConfig(env)).toEqual(config)
 })
 
+test('issuers that may have private addresses are URLs, in small letters', () => {
+  const { privateIssuers } = readConfig({ PRIVATE_ISSUERS: 'https://ci.corp.internal/Acme, http://localhost:8080' })
+  expect(privateIssuers).toEqual(['https://ci.corp.internal/acme', 'http://localhost:8080'])
+  expect(errorsOf({ PRIVATE_ISSUERS: 'ci.corp.internal' })).toEqual([
+    'PRIVATE_ISSUERS is "ci.corp.internal": it takes URLs such as https://ci.corp.internal, with commas between them.',
+  ])
+})
+
 describe('a client', () => {
   test.each([
     [{}, 'http://127.0.0.1:9000'],

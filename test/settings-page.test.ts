@@ -1,6 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { ConfigError, readClientConfig, readConfig, readDatabaseConfig, variableOf } from '../src/config.ts'
+import {
+  ConfigError,
+  readClientConfig,
+  readConfig,
+  readDatabaseConfig,
+  readJobConfig,
+  variableOf,
+} from '../src/config.ts'
 
 /** docs/settings.md, held against src/config.ts. */
 
@@ -60,10 +67,13 @@ test('the page has the limits of each number', () => {
   expect(shown.sort()).toEqual(limits.sort())
 })
 
+/** Settings that are read where no access token is stored. */
+const ofJob = new Set(Object.keys(readJobConfig({})).map(variableOf))
+
 test('the page marks those that a file may hold', () => {
   const rows = [
     ...service.map((row) => [row, readConfig] as const),
-    ...client.map((row) => [row, readClientConfig] as const),
+    ...client.map((row) => [row, ofJob.has(row.name) ? readJobConfig : readClientConfig] as const),
     ...database.map((row) => [row, readDatabaseConfig] as const),
   ]
   for (const [{ name, isSecret }, read] of rows) {
@@ -77,6 +87,8 @@ test('the page has the settings of the program and of npm run database', () => {
   expect(client.map(({ name }) => name)).toEqual([
     'GATEWRIGHT_URL',
     'GATEWRIGHT_TOKEN',
+    'GATEWRIGHT_ID_TOKEN',
+    'GATEWRIGHT_AUDIENCE',
     'GATEWRIGHT_ENV',
     'GATEWRIGHT_OWNER',
     'GATEWRIGHT_REQUEST_ID',

@@ -35,7 +35,7 @@ const edges = (files: Files, folder: RegExp) =>
 /** The lowest is first; a file imports its own layer and lower ones. */
 const layers = [
   [
-    /^src\/(attempt|config|error-codes|errors|example|hidden|ids|json-object|log|messages|names|numbers|paths|permissions|process|process-metrics|redis-url|secret-file|series|sides|start-error|time-limit|token-secret|tracing|turns|without-reader)\.ts$/,
+    /^src\/(attempt|config|error-codes|errors|example|hidden|ids|json-object|log|messages|names|numbers|paths|permissions|pipeline|process|process-metrics|redis-url|secret-file|series|sides|start-error|time-limit|token-secret|tracing|turns|without-reader)\.ts$/,
   ],
   ...[
     'tracing',
@@ -45,6 +45,7 @@ const layers = [
     'plan',
     'rights',
     'apply',
+    'exchange',
     'runs',
     'queue',
     'views',
@@ -184,6 +185,8 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/plan/statements.ts': 'the engine makes its statements from model declarations',
   'src/rights/gains-sql.ts': 'the users who gain rights by a document are one statement of the engine',
   'src/rights/settings.ts': "a column of the engine's row",
+  'src/exchange/exchange.ts':
+    'a limit, the clock of the database, and whether the identity token came before, in one statement',
   'src/rights/actor.ts': 'a user with all inherited rights is one statement of the engine',
   'src/rights/rights.ts': 'the facts of a decision are one statement of the engine',
   'src/apply/audit.ts': "a row of the engine's transaction",
@@ -326,16 +329,17 @@ export const filesAreShort: Rule = (files) =>
  * needs it, with the reason.
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
-  src: 2373,
+  src: 2385,
   'src/api': 2056,
   'src/apply': 2877,
   'src/cli': 6247,
   'src/dashboard': 4487,
   'src/db': 2262,
+  'src/exchange': 108,
   'src/document': 1844,
   'src/http': 2584,
   'src/lists': 1955,
-  'src/models': 2675,
+  'src/models': 2704,
   'src/openapi': 1344,
   'src/plan': 4673,
   'src/queue': 1224,
@@ -346,7 +350,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/tracing': 177,
   'src/views': 2887,
   'src/waits': 568,
-  test: 74_042,
+  test: 74_449,
   workers: 117,
 }
 
