@@ -7,6 +7,7 @@ import { blueprintRoutes } from './api/blueprints.ts'
 import { consentRoutes } from './api/consents.ts'
 import { consumerActRoutes } from './api/consumer-acts.ts'
 import { consumerRoutes } from './api/consumers.ts'
+import { exchangeRoutes } from './api/exchange.ts'
 import { groupMemberRoutes } from './api/group-members.ts'
 import { groupRoutes } from './api/groups.ts'
 import { healthRoutes } from './api/health.ts'
@@ -23,6 +24,8 @@ import { totpRoutes } from './api/totp.ts'
 import { transactionalRoutes } from './api/transactional.ts'
 import { dashboardRoutes } from './dashboard/routes.ts'
 import { poolUse } from './db/client.ts'
+import { openExchange } from './exchange/exchange.ts'
+import { openIssuerKeys } from './exchange/issuer-keys.ts'
 import { guardRoutes } from './http/access.ts'
 import { logAccess } from './http/access-log.ts'
 import type { Api, ZodTypeProvider } from './http/api.ts'
@@ -73,13 +76,15 @@ export type Deps = {
   readonly metricsAt?: { readonly port: number; readonly host: string } | null
   /** null: each process counts for itself. */
   readonly rateStore: RedisClient | null
+  /** Trusted issuers that may have private addresses: PRIVATE_ISSUERS. */
+  readonly privateIssuers?: readonly string[]
   /** Limits of the waits for a change; the default is that of `waits/waits.ts`. */
   readonly waits?: Partial<WaitLimits>
 }
 
 /** Builds the API: limits, hooks, then the routes. */
 export function buildApp({ submitter, inspect, queue, limits, retention, ...others }: Deps): Api {
-  const { metricsAt, rateStore, waits: ownWaits } = others
+  const { metricsAt, rateStore, privateIssuers = [], waits: ownWaits } = others
   const { db, engine, applyWaitMs } = submitter
   const log: FastifyBaseLogger = submitter.log
   const app: Api = Fastify({
@@ -136,6 +141,7 @@ export function buildApp({ submitter, inspect, queue, limits, retention, ...othe
   const describe = describeRoutes(app, apiPrefix)
   app.addHook('onReady', () => checkModels(db, engine.registry))
   logAccess(app)
+  const exchange = openExchange({ db, engine, keysOf: openIssuerKeys({ privateIssuers }) })
   const waits = new Waits(app, { db, queue, log: submitter.log, metrics }, { ...waitLimits, ...ownWaits })
   const live: Live = { progressOf: runQueue(queue).progressOf, whyOf: submitter.whyNot.runs }
 
@@ -150,6 +156,7 @@ export function buildApp({ submitter, inspect, queue, limits, retention, ...othe
       groupRoutes(api, db, engine)
       groupMemberRoutes(api, db)
       tokenRoutes(api, db, engine)
+      exchangeRoutes(api, db, exchange, { ...door, countRequest })
       consentRoutes(api, db, engine.registry)
       totpRoutes(api, db)
       applicationRoutes(api, db, engine)

@@ -111,6 +111,8 @@ export class Problem extends Error {
   readonly run: string | undefined
   /** The permissions of which the caller needs one, for the records of operators. */
   readonly missing: readonly Permission[]
+  /** What operators see in place of the detail. */
+  readonly reason: string | undefined
 
   constructor(
     code: ProblemCode,
@@ -121,6 +123,7 @@ export class Problem extends Error {
       retryAfterS?: number
       run?: string
       missing?: readonly Permission[]
+      reason?: string
       cause?: unknown
     } = {},
   ) {
@@ -131,6 +134,7 @@ export class Problem extends Error {
     this.retryAfterS = facts.retryAfterS
     this.run = facts.run
     this.missing = facts.missing ?? []
+    this.reason = facts.reason
   }
 
   /** Returns the same Problem with more details of its errors. */

@@ -1,3 +1,5 @@
+import type { Pipeline } from './pipeline.ts'
+
 /**
  * Permission names, and the check whether an actor has one. Provider kinds add their resources at start (`oauth2provider`, ...),
  * so the registry has the closed list of names.
@@ -113,6 +115,8 @@ export type Actor = {
   readonly ceiling?: ReadonlySet<Right>
   /** The token of the request, where it has a ceiling. */
   readonly tokenPk?: string
+  /** The job that sends the request, with a token that was exchanged. */
+  readonly pipeline?: Pipeline
   /** Set by routes of tokens alone: they write the token of the request, or a deleted one (`apply/token-key.ts`). */
   readonly renews?: true
   /** The submitters of a stored document that the actor applies. The actor holds only what all of them hold. */
@@ -124,6 +128,7 @@ export type ActorKeys = {
   readonly pk: number | null
   readonly impersonator?: { readonly pk: number | null } | undefined
   readonly ceiling?: ReadonlySet<Right> | undefined
+  readonly pipeline?: Pipeline | undefined
   readonly renews?: true | undefined
   readonly authors?: readonly ActorKeys[] | undefined
 }

@@ -78,6 +78,7 @@ export async function startServer(config: ServiceConfig, write?: (line: string) 
     retention: config,
     metricsAt: config.metricsPort === null ? null : { port: config.metricsPort, host: config.host },
     rateStore,
+    privateIssuers: config.privateIssuers,
     submitter: {
       db,
       engine,

@@ -2,16 +2,17 @@ import type { Db } from '../db/client.ts'
 import type { Api } from '../http/api.ts'
 import * as filter from '../lists/filters.ts'
 import { listAndOne } from '../lists/one.ts'
-import { flowText, keyPairName, mappingText, roleName } from '../lists/tables.ts'
+import { flowText, issuerText, keyPairName, mappingText, roleName } from '../lists/tables.ts'
 import { designations } from '../models/flow.ts'
 import type { Registry } from '../models/registry.ts'
 import { storedView } from '../views/stored.ts'
 
-const [flow, mapping, keyPair, role] = [
+const [flow, mapping, keyPair, role, issuer] = [
   'service_flows.flow',
   'service_mappings.propertymapping',
   'service_crypto.certificatekeypair',
   'service_rbac.role',
+  'service_rbac.trustedissuer',
 ] as const
 
 const byName = { by: 'name', key: 'uuid' } as const
@@ -21,9 +22,9 @@ const named = { count: 'rows', order: { name: 'name', pk: 'pk' }, defaultOrder: 
 const anyOf = (model: string) => ({ pk: filter.isOneOfKeys<'pk'>('pk', 'uuid'), stack: filter.isInStack(model) })
 
 /**
- * GET /api/v3/flows/instances/ and .../{slug}/, /api/v3/propertymappings/all/, /api/v3/crypto/certificatekeypairs/ and
- * /api/v3/rbac/roles/, and .../{name}/ of each: objects to which documents refer, in the form in which they have them. A name that
- * property mappings of several kinds have needs `kind`, as in documents.
+ * GET /api/v3/flows/instances/ and .../{slug}/, /api/v3/propertymappings/all/, /api/v3/crypto/certificatekeypairs/,
+ * /api/v3/rbac/roles/ and /api/v3/rbac/trustedissuers/, and .../{name}/ of each: in the form in which documents have them. A name
+ * that property mappings of several kinds have needs `kind`, as in documents.
  */
 export function storedRoutes(app: Api, db: Db, registry: Registry): void {
   listAndOne(
@@ -104,5 +105,23 @@ export function storedRoutes(app: Api, db: Db, registry: Registry): void {
       filters: { ...anyOf(role), name: filter.unique('name') },
     },
     { ...byName, displayName: 'role' },
+  )
+  listAndOne(
+    app,
+    db,
+    {
+      ...named,
+      path: '/rbac/trustedissuers/',
+      summary: 'List trusted issuers',
+      permission: 'view_trustedissuer',
+      view: storedView(registry, 'TrustedIssuer', issuer, (tx, where) => tx.trustedIssuer.findMany({ where })),
+      search: issuerText,
+      filters: {
+        ...anyOf(issuer),
+        name: filter.unique('name'),
+        issuer: filter.equals('issuer', 'With this URL exactly.'),
+      },
+    },
+    { ...byName, displayName: 'trusted issuer' },
   )
 }

@@ -8,7 +8,7 @@ import { Loader } from '../plan/load.ts'
 import { currentActor } from '../rights/actor.ts'
 import { announcedGains } from '../rights/gains.ts'
 import { hasSuperuser, originOf, superuserErrors } from '../rights/policy.ts'
-import { recordSettings } from '../rights/settings.ts'
+import { recordWriter } from '../rights/writer.ts'
 import { turns } from '../turns.ts'
 import type { AuditedChange } from './audit.ts'
 import type { Change } from './changes.ts'
@@ -104,7 +104,7 @@ export async function apply(
     for (const finding of next) {
       await takeTurns()
       execute(writes, engine, finding, originOf(actor, ownerFor(finding.step, conditions), permissions))
-      recordSettings(writes, actor, finding, keyOf(finding))
+      recordWriter(writes, actor, finding, keyOf(finding))
     }
     written = findings.length
     writes.flush()

@@ -20,11 +20,11 @@ export type ObjectChange = {
 export type AuditedChange = {
   readonly model: string
   readonly key: string | number
-  readonly action: 'create' | 'update' | 'delete' | 'view_key' | 'read'
+  readonly action: 'create' | 'update' | 'delete' | 'view_key' | 'read' | 'exchange'
   readonly fields: readonly string[]
   /** The value of an act on the queue, which has no secrets. */
   readonly value?: boolean | number
-  /** The reason of such an act, in the words of the operator. */
+  /** The reason of such an act, in the words of the operator; the job of an exchange, or why it got no token. */
   readonly reason?: string
   /** The name of the object, by which histories find it, and what was written. */
   readonly object?: ObjectChange

@@ -75,8 +75,9 @@ export async function* judge(
     yield { cause: 'refused', objections: claims.map((claim) => ({ is: 'claimed', actor, ...claim })) }
     return
   }
+  const { stack } = conditions
   const stacks = stacksOf(actor)
-  if (stacks !== null && actor.renews !== true && !stacks.has(conditions.stack ?? '')) {
+  if (stacks !== null && actor.renews !== true && (stack === null || !stacks.has(stack))) {
     yield { cause: 'refused', objections: [{ is: 'unstacked', actor, stacks: [...stacks].sort() }] }
     return
   }

@@ -116,6 +116,8 @@ export function viewKey(
   return transaction(db, async (tx) => {
     const token = await findToken(tx, actor, identifier, 'view_token_key')
     refuseImpersonator(actor, 'view_token_key')
+    if (actor.pipeline !== undefined && token.userPk === (actor.impersonator ?? actor).pk)
+      throw new Problem('permission_denied', 'The access token of a job is for no token of its own user.')
     const renews = await isNoMore(tx, actor, token.pk)
     return withEngine(tx, async (engineTx) => {
       const limit = renews ? null : limitOf(actor, token)

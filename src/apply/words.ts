@@ -240,7 +240,9 @@ export function linesOf(finding: Finding | Skipped, mode: Mode): string[] {
     return [skippedLine(entry, model.displayName, [...identifiers.values()], finding.step.isLeft)]
   }
   const done =
-    finding.cause === 'taken' ? [] : [whatWasDone(finding, mode), ...shortSecrets(finding), ...masksSent(finding)]
+    finding.cause === 'taken'
+      ? []
+      : [whatWasDone(finding, mode), ...shortSecrets(finding), ...masksSent(finding), ...doubts(finding)]
   return [...done, ...ownerNote(finding)]
 }
 
@@ -305,6 +307,11 @@ function shortSecrets(finding: Finding): string[] {
     return [`warning: the sent ${name} of ${rowName(finding)} has fewer than ${minSecret} characters`]
   })
 }
+
+const doubts = (finding: Finding): string[] =>
+  finding.action === 'create' || finding.action === 'update'
+    ? (finding.step.model.doubts?.(finding.values) ?? []).map((each) => `warning: ${rowName(finding)}: ${each}`)
+    : []
 
 /** A line for each secret that stays because an older client sent its mask. */
 const masksSent = (finding: Finding): string[] =>

@@ -49,9 +49,13 @@ export function loginRoutes(app: Api, db: Db, { plausible, countFailedLogin }: D
     }
     const { actor, tokenPk } = session
     request.actor = actor
-    if (!allows(actor, 'view_queue')) {
+    if (tokenPk === null || !allows(actor, 'view_queue')) {
       noteFailure(request, denied(['view_queue']), 403)
-      return sendPage(reply.code(403), loginPage('The user of this access token may not view the queue.', next))
+      const why =
+        tokenPk === null
+          ? 'The access token of a job opens no session.'
+          : 'The user of this access token may not view the queue.'
+      return sendPage(reply.code(403), loginPage(why, next))
     }
     await openSession(db, reply, tokenPk)
     return reply.redirect(next, 303)

@@ -10,12 +10,12 @@ import { databaseProblem } from './errors.ts'
 import { standingMigrations } from './migrate.ts'
 
 /**
- * What processes say of themselves, the pause of a queue that is not in the backup, and sessions: an old backup must not bring
- * back one that was logged out. Changes for consumers are known since the restore.
+ * What processes say of themselves, the pause of a queue that is not in the backup, and sessions and tokens of jobs: an old
+ * backup must not bring back one that was ended. Changes for consumers are known since the restore.
  */
 const leftOut = [
   ...['_prisma_migrations', 'servers', 'workers', 'worker_formats', 'queue_heartbeats', 'queue_pauses'],
-  ...['dashboard_sessions', 'consumer_changes'],
+  ...['dashboard_sessions', 'exchanged_tokens', 'consumer_changes'],
 ]
 
 /**

@@ -11,6 +11,8 @@ type Failure = {
   readonly sentence: string
   /** The permissions of which the caller needs one. They are in the sentence. */
   readonly missing?: Problem['missing']
+  /** Whether operators see more of it than the caller. */
+  readonly isForOperators?: boolean
 }
 
 declare module 'fastify' {
@@ -27,7 +29,8 @@ export function logAccess(app: FastifyInstance): void {
   app.decorateRequest('submission', null)
   app.decorateRequest('failure', null)
   app.addHook('onResponse', async (request, reply) => {
-    const { method, routeOptions, failure } = request
+    const { method, routeOptions, failure, actor } = request
+    const { repository, commit } = actor?.pipeline ?? {}
     const { statusCode: status, elapsedTime } = reply
     const facts = {
       method,
@@ -36,7 +39,8 @@ export function logAccess(app: FastifyInstance): void {
       ms: Math.round(elapsedTime - request.waitedMs),
       ...(request.waitedMs > 0 && { waited_ms: Math.round(request.waitedMs) }),
       ...fieldsOf(request),
-      ...(failure && { ...failure, sentence: undefined, missing: undefined }),
+      ...{ repository, commit },
+      ...(failure && { ...failure, sentence: undefined, missing: undefined, isForOperators: undefined }),
     }
     request.log[levelOf(request, status)](facts, 'answered')
   })
@@ -73,13 +77,20 @@ export function refuse(problem: Problem, request: FastifyRequest, reply: Fastify
 export function noteFailure(request: FastifyRequest, problem: Problem, status: number): void {
   const { code, message, cause, missing } = problem
   const outage = status >= 500 && { detail: message, ...(cause !== undefined && { cause: causeOf(cause) }) }
-  request.failure = { code, ...outage, sentence: sentenceOf(problem), missing }
+  request.failure = {
+    code,
+    ...outage,
+    sentence: sentenceOf(problem),
+    missing,
+    isForOperators: problem.reason !== undefined,
+  }
 }
 
 const mostErrors = 3
 
 /** The first errors of fields, each with its place, or else the message. */
-function sentenceOf({ code, message, errors = [], missing }: Problem): string {
+function sentenceOf({ code, message, errors = [], missing, reason }: Problem): string {
+  if (reason !== undefined) return reason
   if (code === 'not_found' && missing.length > 0)
     return `${message.replace(/\.$/, '')}, or the permission ${missing.join(' or ')} is missing or does not hold for it.`
   if (errors.length === 0) return message

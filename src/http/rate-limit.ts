@@ -18,10 +18,10 @@ export type RateLimits = Pick<Config, 'rateLimitRequestsPerSecond' | 'rateLimitL
 /**
  * Counts a request, in a window of a second, and sets the headers of its answer.
  *
- * @param owner the user for whom it is counted
+ * @param owner the user, or another sender, for whom it is counted @param what it is: `address`
  * @throws {Problem} `too_many_requests` when there were too many
  */
-export type CountRequest = (request: FastifyRequest, reply: FastifyReply, owner: string) => Promise<void>
+export type CountRequest = (request: FastifyRequest, reply: FastifyReply, owner: string, what?: string) => Promise<void>
 
 const windowMs = 1_000
 
@@ -43,7 +43,7 @@ export function openRate(
   void rateLimit.fastifyRateLimit(app, { global: false, skipOnError: true, ...store }, () => {})
   const count = app.createRateLimit({ max, timeWindow: windowMs, keyGenerator: ({ countedAs }) => countedAs })
   let asksAgainAt = 0
-  return async (request, reply, owner) => {
+  return async (request, reply, owner, what = 'user') => {
     if (performance.now() < asksAgainAt) return
     request.countedAs = owner
     const counted = await count(request)
@@ -52,10 +52,10 @@ export function openRate(
       asksAgainAt = performance.now() + awayMs
       return
     }
-    reply.header('RateLimit-Policy', `"user";q=${max};w=1`)
-    reply.header('RateLimit', `"user";r=${counted.remaining};t=1`)
+    reply.header('RateLimit-Policy', `"${what}";q=${max};w=1`)
+    reply.header('RateLimit', `"${what}";r=${counted.remaining};t=1`)
     if (!counted.isExceeded) return
     onRefused()
-    throw new Problem('too_many_requests', 'Too many requests of this user. Try again in 1 s.', { retryAfterS: 1 })
+    throw new Problem('too_many_requests', `Too many requests of this ${what}. Try again in 1 s.`, { retryAfterS: 1 })
   }
 }

@@ -66,7 +66,7 @@ function kindOf({ method, routeOptions, failure, submission }: FastifyRequest, s
   const { missing = [] } = failure
   const isKept = isReading(method)
     ? sensitive.some((each) => missing.includes(each))
-    : [401, 403].includes(status) || missing.length > 0
+    : [401, 403].includes(status) || missing.length > 0 || failure.isForOperators
   return !isKept ? null : routeOptions.url === loginPath ? 'login' : 'access'
 }
 

@@ -30,6 +30,7 @@ const tables = {
   PropertyMapping: { name: 'property_mappings', unique: ['pk'] },
   CertificateKeyPair: { name: 'certificate_key_pairs', unique: ['pk', 'name'] },
   Role: { name: 'roles', unique: ['pk', 'name'] },
+  TrustedIssuer: { name: 'trusted_issuers', unique: ['pk', 'name'] },
   Stack: { name: 'stacks', unique: ['name'] },
   AuditRow: { name: 'audit_rows', unique: ['pk'] },
 } satisfies { [Model in Prisma.ModelName]?: Table<FieldOf<Model>> }
@@ -60,6 +61,7 @@ export const flowText = `lower(flows.name || ' ' || flows.slug || ' ' || flows.t
 export const mappingText = `lower(property_mappings.name || ' ' || coalesce(property_mappings.managed, '')) LIKE {pattern}`
 export const keyPairName = 'lower(certificate_key_pairs.name) LIKE {pattern}'
 export const roleName = 'lower(roles.name) LIKE {pattern}'
+export const issuerText = `lower(trusted_issuers.name || ' ' || trusted_issuers.issuer) LIKE {pattern}`
 export const auditedUser = `lower(audit_rows.actor_name || ' ' || coalesce(audit_rows.real_name, '')) LIKE {pattern}`
 export const stackName = 'lower(stacks.name) LIKE {pattern}'
 export const runTitle = 'lower(runs.title) LIKE {pattern}'

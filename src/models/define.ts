@@ -192,6 +192,8 @@ export type ModelDeclaration = {
    * skips it, so that one answer reports the errors of all fields.
    */
   rules?: (values: Values, report: Report) => void
+  /** What the author of a new or changed row should know: a sentence each, behind its name. It is written all the same. */
+  doubts?: (values: Values) => readonly string[]
   /**
    * Computes values from the others, the time and the previous row. Called for a new or changed row, after its rules.
    * Fields that have errors or are missing are undefined here, too.
@@ -324,6 +326,9 @@ const bare = (schema: z.ZodType): z.ZodType =>
 
 const isArray = (schema: z.ZodType): boolean => bare(schema) instanceof z.ZodArray
 
-/** Objects are bound as JSON; a list of texts is a PostgreSQL array. */
-const isJson = (schema: z.ZodType): boolean =>
-  bare(schema) instanceof z.ZodObject || bare(schema) instanceof z.ZodRecord
+/** Objects, and lists of them, are bound as JSON; a list of texts is a PostgreSQL array. */
+const isJson = (schema: z.ZodType): boolean => {
+  const inner = bare(schema)
+  if (inner instanceof z.ZodArray) return isJson(inner.def.element as z.ZodType)
+  return inner instanceof z.ZodObject || inner instanceof z.ZodRecord
+}

@@ -10,6 +10,7 @@ import type { ProviderModel } from './provider.ts'
 import { defineRole } from './role.ts'
 import token from './token.ts'
 import totpDevice from './totp-device.ts'
+import trustedIssuer from './trusted-issuer.ts'
 import user from './user.ts'
 import userConsent from './user-consent.ts'
 
@@ -22,7 +23,7 @@ export type Registry = {
   readonly kinds: ReadonlyMap<string, ProviderModel>
 }
 
-const plainModels = [flow, certificateKeyPair, group, user, token, totpDevice, application, userConsent]
+const plainModels = [flow, certificateKeyPair, group, user, token, totpDevice, application, userConsent, trustedIssuer]
 
 let loaded: Promise<Registry> | undefined
 

@@ -50,11 +50,14 @@ function compute(values: Values, { before, now, tokenMaxDays }: Moment, report: 
   return { ...values, expires: new Date(now.getTime() + Math.min(defaultDays, tokenMaxDays) * dayMs).toISOString() }
 }
 
-/** @returns the only rights that the token carries; null: those of its user */
-function ceilingOf(
+/**
+ * @param limit the rights that it carries at most; null: all of its user
+ * @returns the only rights that the token carries; null: those of its user
+ */
+export function ceilingOf(
   limit: readonly string[] | null,
   { owners, stacks }: Values,
-  { all = [], stacks: own = null }: Creator,
+  { all = [], stacks: own = null }: Pick<Creator, 'all' | 'stacks'>,
 ): readonly string[] | null {
   const textsOf = (value: unknown): string[] => (Array.isArray(value) ? value.map(String) : [])
   const [labels, names] = [textsOf(owners), textsOf(stacks)]

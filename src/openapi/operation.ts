@@ -134,7 +134,7 @@ function bodiesOf(schema: JsonObject, mediaTypes: readonly string[], { examples,
   const named = examples?.() ?? {}
   const shown = Object.keys(named).length > 0 && { examples: named }
   const content = mediaTypes.map((type) =>
-    type === 'application/json'
+    type !== 'application/yaml'
       ? [type, { schema, ...shown }]
       : [type, { schema: { type: 'string' }, ...(text && { example: text() }) }],
   )

@@ -59,7 +59,7 @@ export const texts: Readonly<Record<ProblemCode, readonly [when: string, example
     'Something else was sent under this Idempotency-Key in the last 24 hours: take another key.',
   ],
   too_many_requests: [
-    'There were too many requests of this user, or too much is under way. Try again after `Retry-After` seconds.',
+    'There were too many requests of this user or address, or too much is under way. Try again after `Retry-After` seconds.',
     'Too many requests of this user. Try again in 1 s.',
   ],
   headers_too_large: ['The headers are too large.', 'The first line and the headers are larger than 16384 bytes.'],

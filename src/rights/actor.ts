@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { EngineReader } from '../db/engine-tx.ts'
 import { sha256 } from '../ids.ts'
 import { type Actor, type ActorKeys, isOfOthers, isOfStack, mayActAs, meet } from '../permissions.ts'
+import { storedPipeline } from '../pipeline.ts'
 
 /**
  * Reads an actor with the rights of this moment. Superuser flags and roles are inherited: a member of a group has those
@@ -14,7 +15,11 @@ const actorRow = z.object({
   superuser: z.boolean(),
   permissions: z.array(z.string()),
 })
-const sessionRow = actorRow.extend({ tokenPk: z.guid(), ceiling: z.array(z.string()).nullable() })
+const sessionRow = actorRow.extend({
+  tokenPk: z.guid(),
+  ceiling: z.array(z.string()).nullable(),
+  pipeline: storedPipeline,
+})
 
 const toActor = (row: z.output<typeof actorRow> | undefined): Actor | null =>
   row === undefined
@@ -39,7 +44,9 @@ const within = (actor: Actor, rights: ReadonlySet<string>): Actor => ({
  * @returns null when the real user may not impersonate the other
  */
 export const actAs = (real: Actor, effective: Actor): Actor | null =>
-  mayActAs(real, effective) ? { ...limited(effective, real.ceiling), impersonator: real } : null
+  mayActAs(real, effective) ? { ...limited(effective, real.ceiling), ...jobOf(real), impersonator: real } : null
+
+const jobOf = ({ pipeline }: Pick<ActorKeys, 'pipeline'>) => pipeline && { pipeline }
 
 /**
  * The rights that groups give: `superuser`, and `permissions` (rights; see `permissions.ts`) in no order and with
@@ -78,11 +85,14 @@ export const rightsOfUsers = (users: string): string => `
         LATERAL (SELECT group_pk FROM memberships WHERE user_pk = u.pk OFFSET 0) m) own
       JOIN group_ancestors a ON a.group_pk = own.group_pk`)}) rights`
 
-/** Whether a token authenticates, with its user as `u`. */
-const authenticates = `t.intent = 'api' AND u.is_active AND (NOT t.expiring OR t.expires > now())`
+/** The user of a token `t`, as `u`. OFFSET keeps a plan that was made for few users from reading all of them. */
+const itsUser = 'LATERAL (SELECT * FROM users WHERE pk = t.user_pk OFFSET 0) u'
 
-const byToken = (condition: string) => `SELECT t.pk AS "tokenPk", t.ceiling, u.pk, u.username, rights.*
-  FROM tokens t JOIN users u ON u.pk = t.user_pk, LATERAL (${rightsOfUser('u.pk')}) rights
+/** Whether a token authenticates, with its user as `u`. */
+const authenticates = `u.is_active AND (NOT t.expiring OR t.expires > now())`
+
+const byToken = (condition: string) => `SELECT t.pk AS "tokenPk", t.ceiling, t.pipeline, u.pk, u.username, rights.*
+  FROM bearer_tokens t, ${itsUser}, LATERAL (${rightsOfUser('u.pk')}) rights
   WHERE ${condition} AND ${authenticates}`
 
 /** The rights of a user in one value, in SQL: null for one that is not active. */
@@ -98,7 +108,7 @@ const heldBy = (user: string): string => `
  */
 export const rightsDigests = (tokens: string, users: string): string => `
   SELECT (SELECT md5(concat(t.ceiling, ${heldBy('u.pk')}, CASE WHEN caller.user_pk <> u.pk THEN ${heldBy('caller.user_pk')} END))
-    FROM tokens t JOIN users u ON u.pk = t.user_pk WHERE t.key_hash = caller.token AND ${authenticates})
+    FROM bearer_tokens t, ${itsUser} WHERE t.key_hash = caller.token AND ${authenticates})
   FROM unnest(${tokens}, ${users}) WITH ORDINALITY caller(token, user_pk, position) ORDER BY caller.position`
 
 const [byHash, byTokenPk] = [byToken('t.key_hash = $1'), byToken('t.pk = $1::uuid')]
@@ -110,12 +120,12 @@ const activeUser = (column: 'pk' | 'username', value: string): string =>
 
 const startsRow = z.object({ starts: z.string() })
 
-/** The first 4 bytes of the digests of tokens that authenticate, and carry no checksum of one of these keys. */
+/** The first 4 bytes of the digests of tokens that authenticate: of stored ones without a checksum of these keys, and of jobs. */
 export async function startsOfOthers(reader: EngineReader, keys: readonly string[]): Promise<Buffer> {
   const [row] = await reader.query(startsRow, {
     text: `SELECT coalesce(encode(string_agg(substring(t.key_hash FOR 4), ''), 'base64'), '') AS starts
-      FROM tokens t JOIN users u ON u.pk = t.user_pk
-      WHERE (t.checksum_key = ANY($1::text[])) IS NOT TRUE AND ${authenticates}`,
+      FROM bearer_tokens t JOIN users u ON u.pk = t.user_pk LEFT JOIN tokens stored ON stored.pk = t.pk
+      WHERE (stored.checksum_key = ANY($1::text[])) IS NOT TRUE AND ${authenticates}`,
     values: [keys],
   })
   return Buffer.from(row?.starts ?? '', 'base64')
@@ -204,27 +214,29 @@ export async function currentActor(reader: EngineReader, actor: Actor | ActorKey
   const read = (key: number | null) => (key === null ? null : actorOfUser(reader, { pk: key }))
   if (impersonator === undefined) {
     const found = await read(pk)
-    return found && { ...limited(found, ceiling), ...(renews && { renews }) }
+    return found && { ...limited(found, ceiling), ...jobOf(keys), ...(renews && { renews }) }
   }
   const [effective, real] = await Promise.all([read(pk), read(impersonator.pk)])
-  return effective && real && actAs(limited(real, ceiling), effective)
+  return effective && real && actAs({ ...limited(real, ceiling), ...jobOf(keys) }, effective)
 }
 
 /**
  * @param token its secret as sent, or its key in a session
  * @returns null for a missing or expired token, one of another intent, and an inactive owner: a caller cannot
- *   distinguish them
+ *   distinguish them; `tokenPk` is null for the token of a job
  */
 export async function actorOfToken(
   reader: EngineReader,
   token: { readonly secret: string } | { readonly pk: string },
-): Promise<{ actor: Actor; tokenPk: string } | null> {
+): Promise<{ actor: Actor; tokenPk: string | null } | null> {
   const [row] = await reader.query(
     sessionRow,
     'secret' in token ? { text: byHash, values: [sha256(token.secret)] } : { text: byTokenPk, values: [token.pk] },
   )
   const found = toActor(row)
   if (found === null || row === undefined) return null
-  const { tokenPk, ceiling } = row
-  return { actor: ceiling === null ? found : { ...limited(found, new Set(ceiling)), tokenPk }, tokenPk }
+  const { tokenPk, ceiling, pipeline } = row
+  const actor = ceiling === null ? found : limited(found, new Set(ceiling))
+  if (pipeline !== null) return { actor: { ...actor, pipeline }, tokenPk: null }
+  return { actor: ceiling === null ? actor : { ...actor, tokenPk }, tokenPk }
 }

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Report, Values } from '../models/define.ts'
+import { rulesOf } from '../models/trusted-issuer.ts'
 import { covers, type Permission, type Right, rightsOf } from '../permissions.ts'
 import { keysOf } from '../plan/storage.ts'
 import type { Rights, RightsFacts, RightsQuestion } from './rights.ts'
@@ -21,6 +22,8 @@ export type RightsChange = {
     readonly renews: boolean
     /** The stacks to which the token of the request is bound; null: to none. */
     readonly stacks: ReadonlySet<string> | null
+    /** The user of a job; null: the caller is none. */
+    readonly ofJob: { readonly pk: number | null; readonly username: string } | null
   }
   readonly tokenMaxDays: number
   /** Fields that count as changed: the caller may not view the row, and a denial would show its values. */
@@ -252,11 +255,15 @@ const token: Policy = {
     const { action, caller } = change
     const owners = tokenOwner(change)
     const isPlain = action === 'delete' || !grantingFields.some((name) => differs(name, change))
-    return caller.isSuperuser || (isPlain && isSelf(caller, owners)) ? null : { users: owners }
+    const isFree = caller.isSuperuser || (isPlain && isSelf(caller, owners))
+    return isFree && caller.ofJob === null ? null : { users: owners }
   },
   *denials(change, { facts, holdsAll, superuser }, { report, instead }) {
     const { action, after, caller, tokenMaxDays } = change
     const { intent, expires, expiring } = after
+    // The job would outlast its end.
+    if (action !== 'delete' && tokenOwner(change).some((owner) => owner === caller.ofJob?.pk))
+      yield 'the access token of a job is for no token of its own user'
     for (const owner of tokenOwner(change)) if (!isSelf(caller, [owner])) yield holdsAll(facts.user(owner), 'its user')
     if (action === 'delete') return
     if (action === 'create' && (intent === 'verification' || intent === 'recovery'))
@@ -296,6 +303,39 @@ const device: Policy = {
   },
 }
 
+/** The fields that say, beside the rules, which jobs get the rights. */
+const trustFields = ['issuer', 'audience', 'jwks', 'algorithms', 'clock_skew'] as const
+
+/**
+ * Each change needs all that rules for tokens of the issuer give, before and afterwards. Those of other rows count: the first rule by
+ * name wins, so that another row can take their jobs.
+ */
+const trustedIssuer: Policy = {
+  decides: [...trustFields, 'rules', 'name'],
+  takesAway: [],
+  asks(change) {
+    const { caller, before, after } = change
+    if (caller.isSuperuser && caller.ofJob === null) return null
+    const { was, is } = sidesOf('rules', change)
+    return {
+      named: [was, is].flatMap((rules) => rulesOf(rules).map(({ user }) => user)),
+      issuers: texts([before?.issuer, after.issuer].flat()),
+    }
+  },
+  *denials(change, { facts, holdsAll }) {
+    for (const rights of facts.named) yield holdsAll(rights, 'the user of a rule for tokens of this issuer')
+    const { action, caller } = change
+    const user = caller.ofJob?.username
+    if (action === 'delete' || user === undefined) return
+    const { was, is } = sidesOf('rules', change)
+    const [had, has] = [was, is].map((rules) => rulesOf(rules).filter((rule) => rule.user === user))
+    const isMoved = trustFields.some((name) => isChanged(name, change))
+    // The job would outlast its own rule.
+    if (has?.some((rule) => isMoved || !had?.some((other) => isDeepStrictEqual(rule, other))))
+      yield 'the access token of a job is for no rule of its own user'
+  },
+}
+
 /** Providers refer to a mapping by `managed` before its name: a caller who sets it chooses the data that they send. */
 const propertyMapping: Policy = {
   decides: [],
@@ -314,4 +354,5 @@ export const policies: Readonly<Record<string, Policy>> = {
   'service_core.token': token,
   'service_stages_totp.totpdevice': device,
   'service_mappings.propertymapping': propertyMapping,
+  'service_rbac.trustedissuer': trustedIssuer,
 }

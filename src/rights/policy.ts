@@ -96,6 +96,7 @@ function toChange(engine: Engine, actor: Actor, effect: Effect): RightsChange | 
       isSuperuser: isSuperuser(actor),
       renews: actor.renews === true,
       stacks: stacksOf(actor),
+      ofJob: actor.pipeline === undefined ? null : (actor.impersonator ?? actor),
     },
     tokenMaxDays: engine.tokenMaxDays,
     assumed,
@@ -175,7 +176,8 @@ export function decidesRights(step: Step): boolean {
  */
 export async function hasSuperuser(reader: EngineReader, actor: Actor, steps: readonly Step[]): Promise<boolean> {
   const { pk, isSuperuser } = actor.impersonator ?? actor
-  if (isSuperuser && pk !== null) return true
+  // The token of a job is none by which a superuser authenticates later.
+  if (isSuperuser && pk !== null && actor.pipeline === undefined) return true
   const mayTakeAway = steps.some((step) => {
     const takes = policyOf(step)?.takesAway ?? []
     return takes.length > 0 && (step.state === 'absent' || takes.some((name) => step.attrs.has(name)))

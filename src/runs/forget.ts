@@ -97,10 +97,10 @@ function clearing(place: SealedIn): string {
 
 const cancel = `UPDATE runs SET ${cancelledSet("'its document was sealed under a key that is lost'")} WHERE state = 'queued' AND ${isLost('blueprint')}`
 
-/** Digests under a lost key, of documents that are not there any more, and of requests that may be repeated. */
+/** Digests under a lost key, of documents that are not there any more and requests that may be repeated; tokens of jobs. */
 const forgetDigests = `UPDATE runs SET document = NULL WHERE document IS NOT NULL
     AND NOT EXISTS (SELECT FROM runs holder WHERE holder.document = runs.document AND holder.blueprint IS NOT NULL);
-  DELETE FROM idempotency_keys`
+  DELETE FROM idempotency_keys; DELETE FROM exchanged_tokens`
 
 const superuser = `SELECT u.pk FROM users u WHERE u.is_active AND EXISTS (
     SELECT FROM (${groupsOfUser('u.pk')}) held JOIN groups g ON g.pk = held.pk WHERE g.is_superuser)

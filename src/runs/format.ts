@@ -8,9 +8,9 @@ import { NotYet } from './life.ts'
  * reviewed plan. 4: deletions that follow from a document, renames and prunes. 5: overlaps of secrets. Version 0.2.0. 6: secrets
  * for new objects only; an entry that gives rights reaches only the users whom a document names; roles may be bound to owners;
  * history of objects; resets; owners of entries; authors of former documents, and the entries
- * that are no part of them. 7: stacks.
+ * that are no part of them. 7: stacks. 8: trusted issuers, and the job that submitted a run.
  */
-export const runFormat = 7
+export const runFormat = 8
 
 /** Workers of earlier formats do not check the format of a run. */
 export const firstCheckedFormat = 2

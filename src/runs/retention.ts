@@ -142,7 +142,7 @@ async function inPortions(deleteOne: () => Promise<number>): Promise<number> {
 }
 
 /**
- * Erases expired secrets and idempotency keys, the oldest first and a limited number at once. PostgreSQL uses the indexes of secrets
+ * Erases expired secrets, idempotency keys and access tokens of jobs, the oldest first and a limited number at once. PostgreSQL uses the indexes of secrets
  * for this order even without statistics about the tables.
  */
 export async function eraseExpired(db: Db): Promise<void> {
@@ -160,7 +160,14 @@ export async function eraseExpired(db: Db): Promise<void> {
     text: `DELETE FROM idempotency_keys WHERE ctid ${amongOldest('ctid', `idempotency_keys WHERE ${isOld}`, 'created_at')}`,
     values: [keyHours],
   })
+  await execute(db, {
+    text: `DELETE FROM exchanged_tokens WHERE pk ${amongOldest('pk', `exchanged_tokens WHERE ${isOld}`, 'created_at')}`,
+    values: [identityHours],
+  })
 }
+
+/** Hours that the access tokens of jobs are kept: no identity token is accepted longer. */
+export const identityHours = 25
 
 /** Deletes secrets whose overlap has ended. An index has the rows that hold one; other writers of a row go first. */
 export async function deleteOverlaps(db: Db, { models }: Registry): Promise<number> {

@@ -25,16 +25,14 @@ export const token = z
 
 export type Token = z.output<typeof token>
 
+export const boundTo = withExample(
+  z.object({ owners: z.array(z.string()), stacks: z.array(z.string()) }),
+  { owners: [], stacks: ['corp/identity'] },
+  'The owners to which permissions of it are bound, and the stacks by whose documents alone it writes: its own, or those of the token that made it.',
+)
+
 /** A token as its reads show it. */
-const shown = token
-  .extend({
-    bound_to: withExample(
-      z.object({ owners: z.array(z.string()), stacks: z.array(z.string()) }),
-      { owners: [], stacks: ['corp/identity'] },
-      'The owners to which permissions of it are bound, and the stacks by whose documents alone it writes: its own, or those of the token that made it.',
-    ),
-  })
-  .meta({ id: 'ReadToken' })
+const shown = token.extend({ bound_to: boundTo }).meta({ id: 'ReadToken' })
 
 export type ReadToken = z.output<typeof shown>
 
@@ -71,7 +69,7 @@ async function* read(
   })
 }
 
-function bondsOf(ceiling: unknown): ReadToken['bound_to'] {
+export function bondsOf(ceiling: unknown): ReadToken['bound_to'] {
   const rights = Array.isArray(ceiling) ? ceiling.map(String) : []
   const owners = rights.filter((right) => !isOfStack(right)).flatMap((right) => ownerOf(right) ?? [])
   return { owners: [...new Set(owners)].sort(), stacks: [...(stacksOf({ ceiling: new Set(rights) }) ?? [])].sort() }

@@ -51,6 +51,24 @@ function ratesWith(store: () => Promise<RedisClient | null>): void {
     const again = async () => (await one.get(me)).status === 200
     expect(await until('the next window', again)).toBe(true)
   })
+
+  test('exchanges of identity tokens are those of one address', async () => {
+    const there = await open({ rateLimitRequestsPerSecond: 5 })
+    const payload = new URLSearchParams({
+      grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
+      ...{ subject_token: 'a.b.c', subject_token_type: 'urn:ietf:params:oauth:token-type:jwt' },
+    }).toString()
+    const headers = { 'content-type': 'application/x-www-form-urlencoded' }
+    const exchange = () => there.as('').send({ method: 'POST', url: '/api/v3/auth/token/', headers, payload })
+    let over: Answer | undefined
+    const isLimited = async () => {
+      over = (await Promise.all(times(20, exchange))).find(({ status }) => status === 429)
+      return over !== undefined
+    }
+    expect(await until('twenty exchanges within a second', isLimited)).toBe(true)
+    expect(over?.headers).toMatchObject({ 'ratelimit-policy': '"address";q=5;w=1', ratelimit: '"address";r=0;t=1' })
+    expect(over?.detail).toBe('Too many requests of this address. Try again in 1 s.')
+  })
 }
 
 describe.runIf(needs('redis-server'))('rates in Redis', () => {

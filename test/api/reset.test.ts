@@ -111,7 +111,16 @@ test('users, what belongs to them, and the members of groups stay as they are', 
 test('configuration is what an export writes', async () => {
   const { models } = await loadRegistry()
   expect(new Set(models.filter(isConfiguration).map(({ target }) => target))).toEqual(
-    new Set(['flow', 'propertymapping', 'certificatekeypair', 'role', 'group', 'provider', 'application']),
+    new Set([
+      'flow',
+      'propertymapping',
+      'certificatekeypair',
+      'role',
+      'trustedissuer',
+      'group',
+      'provider',
+      'application',
+    ]),
   )
 })
 

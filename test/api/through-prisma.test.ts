@@ -78,6 +78,8 @@ test.each<[string, string, string | (() => string), number, number, (() => unkno
   ['the audit', 'GET', '/core/audit/', 200, 4],
   ['roles', 'GET', '/rbac/roles/', 200, 3],
   ['a role', 'GET', '/rbac/roles/Application%20deployer/', 200, 3],
+  ['trusted issuers', 'GET', '/rbac/trustedissuers/', 200, 3],
+  ['the token of the request', 'GET', '/auth/token/', 200, 2],
 ])('%s: %s %s', async (_operation, method, path, status, most, body) => {
   // The run of the last apply may be read once more after its answer.
   await quiet()

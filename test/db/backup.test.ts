@@ -46,6 +46,11 @@ await within(url, async (client) => {
     VALUES (gen_random_uuid(), 'apply', 'r', 'done', true, now(), 1000000000000)`)
   await client.query(`INSERT INTO dashboard_sessions (pk, token_pk, expires)
     SELECT gen_random_uuid(), pk, now() + interval '1 hour' FROM tokens LIMIT 1`)
+  await client.query(`WITH issuer AS (
+      INSERT INTO trusted_issuers (pk, name, issuer, audience, clock_skew, rules)
+      VALUES (gen_random_uuid(), 'ci', 'https://ci.example', 'iam', 60, '[]') RETURNING pk)
+    INSERT INTO exchanged_tokens (pk, key_hash, user_pk, issuer_pk, rule, pipeline, identity, trust, expires)
+    SELECT gen_random_uuid(), '', user_pk, issuer.pk, '{}', '{}', 'job', '', now() + interval '1 hour' FROM tokens, issuer LIMIT 1`)
 })
 
 async function written(key: string | null = null, onPart: () => Promise<unknown> = async () => {}): Promise<Buffer> {
@@ -68,12 +73,13 @@ async function restored(bytes: Buffer, target?: string): Promise<string> {
   return to
 }
 
-test('every row and sequence is restored, but for what processes and sessions say of themselves', async () => {
+test('every row and sequence is restored, but for what processes say of themselves, sessions and tokens of jobs', async () => {
   const bytes = await written()
   const target = await restored(bytes)
   const [before, after] = [await tablesOf(url), await tablesOf(target)]
   expect(before.dashboard_sessions).toHaveLength(1)
-  expect(after).toEqual({ ...before, dashboard_sessions: [], consumer_changes: [] })
+  expect(before.exchanged_tokens).toHaveLength(1)
+  expect(after).toEqual({ ...before, dashboard_sessions: [], exchanged_tokens: [], consumer_changes: [] })
   const sequences = 'SELECT sequencename, last_value FROM pg_sequences WHERE schemaname = $$public$$ ORDER BY 1'
   const [own, others] = [await within(url, (c) => c.query(sequences)), await within(target, (c) => c.query(sequences))]
   expect(others.rows).toEqual(own.rows)

@@ -217,7 +217,7 @@ test('every unique name is compared in all forms, and has an index for it', asyn
   )
   expect([...folded].sort()).toEqual([
     ...['applications.slug', 'certificate_key_pairs.name', 'flows.slug', 'groups.name', 'providers.name'],
-    ...['roles.name', 'users.username'],
+    ...['roles.name', 'trusted_issuers.name', 'users.username'],
   ])
   const indexes = await on.db.$queryRaw<{ name: string }[]>`
     SELECT indexname AS name FROM pg_indexes WHERE indexname LIKE '%_compared'`

@@ -55,16 +55,20 @@ test('shows no parameter that is declared only to be refused', () => {
       expect.soft(Object.keys(schema), `${operationId}: ${name}`).not.toEqual([])
 })
 
+/** The exchange of identity tokens needs no access token. */
+const hasCaller = ({ 'x-permission': needed }: (typeof api.operations)[number]) => !needed.includes('anyone')
+
 test('names each operation once, with a summary, a tag and the permission that it needs', () => {
   const ids = api.operations.map(({ operationId }) => operationId)
   expect(new Set(ids).size).toBe(ids.length)
-  const known = ['authenticated', 'superuser', ...permissionNames(service.engine.registry)]
+  const ofNone = ['anyone', 'authenticated', 'superuser']
+  const known = [...ofNone, ...permissionNames(service.engine.registry)]
   for (const { operationId, summary, description, tags, 'x-permission': needed } of api.operations) {
     expect.soft(operationId).toMatch(/^[a-z][a-z0-9_]+$/)
     expect.soft(summary, operationId).toMatch(/^[A-Z].*[^.]$/)
     expect.soft(tags, operationId).toHaveLength(1)
     expect.soft(known, operationId).toEqual(expect.arrayContaining([...needed]))
-    for (const name of needed.filter((each) => each !== 'authenticated' && each !== 'superuser'))
+    for (const name of needed.filter((each) => !ofNone.includes(each)))
       expect.soft(description, operationId).toContain(`\`${name}\``)
   }
 })
@@ -107,11 +111,12 @@ test('names what some requests of an operation need', () => {
     expect.soft(namesOf(id), id).toBeUndefined()
 })
 
-test('describes impersonation for every operation', () => {
+test('describes impersonation for every operation but the exchange, which has no caller', () => {
   const { parameters } = api.document.components
+  expect(find('auth_token_create').parameters).toEqual([])
   expect(Object.keys(parameters)).toEqual(['Impersonate-User'])
   expect(parameters['Impersonate-User']).toMatchObject({ in: 'header', 'x-permission': ['impersonate'] })
-  for (const { operationId, parameters: taken } of api.operations)
+  for (const { operationId, parameters: taken } of api.operations.filter(hasCaller))
     expect.soft(taken, operationId).toContainEqual(parameters['Impersonate-User'])
 })
 
@@ -127,8 +132,10 @@ test('describes the owner and the acknowledgements of both applies', () => {
 })
 
 test('says of each operation how it refuses', () => {
-  for (const { operationId, responses, requestBody, parameters } of api.operations) {
-    const expected = ['400', '401', '403', '500', '503']
+  for (const operation of api.operations) {
+    const { operationId, responses, requestBody, parameters } = operation
+    const expected = ['400', '401', '500', '503']
+    if (hasCaller(operation)) expected.push('403')
     if (requestBody !== undefined) expected.push('413', '415')
     if (parameters.some((each) => each.in === 'path' || each.name === 'page')) expected.push('404')
     expect.soft(Object.keys(responses), operationId).toEqual(expect.arrayContaining(expected))

@@ -49,6 +49,25 @@ describe('expired secrets are erased', () => {
     expect((await there.db.idempotencyKey.findMany()).map(({ key }) => key)).toEqual(['young'])
   })
 
+  test('access tokens of jobs, when their identity tokens are too old to come again', async () => {
+    const key = uuid7()
+    await there.db.trustedIssuer.create({
+      data: { pk: key, name: 'ci', issuer: 'https://ci.example', audience: 'iam', clockSkew: 60, rules: [] },
+    })
+    const make = (identity: string, hours: number) =>
+      there.db.exchangedToken.create({
+        data: {
+          ...{ pk: uuid7(), userPk: there.adminPk, issuerPk: key, rule: {}, pipeline: {}, identity, trust: '' },
+          ...{ keyHash: new Uint8Array(sha256(identity)), expires: new Date() },
+          createdAt: new Date(Date.now() - hours * 3_600_000),
+        },
+      })
+    await make('old', 25.1)
+    await make('young', 24.9)
+    await eraseExpired(there.db)
+    expect((await there.db.exchangedToken.findMany()).map(({ identity }) => identity)).toEqual(['young'])
+  })
+
   test('a limited number at once', async () => {
     await execute(
       there.db,

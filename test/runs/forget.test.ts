@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { keyring } from '../../src/db/seal.ts'
 import { judgeSecretKey } from '../../src/db/sealed-check.ts'
+import { sha256, uuid7 } from '../../src/ids.ts'
 import { findLost, forget } from '../../src/runs/forget.ts'
 import { sealedColumns } from '../../src/runs/reseal.ts'
 import { execute, kinds, named, secretKey, sql, tablesOf } from '../support/kit.ts'
@@ -44,6 +45,17 @@ await execute(
   db,
   sql`INSERT INTO idempotency_keys (submitter_pk, key, request, run_id) VALUES (${there.adminPk}, 'k', '', gen_random_uuid())`,
 )
+await db.trustedIssuer.create({
+  data: {
+    ...{ pk: uuid7(), name: 'ci', issuer: 'https://ci.example', audience: 'iam', clockSkew: 60, rules: [] },
+    tokens: {
+      create: {
+        ...{ pk: uuid7(), userPk: there.adminPk, rule: {}, pipeline: {}, identity: 'job', trust: '' },
+        ...{ keyHash: new Uint8Array(sha256('gw_a_job')), expires: new Date(Date.now() + 600_000) },
+      },
+    },
+  },
+})
 /** Sealed under the new key already, as after a rotation that was broken off. */
 const kept = anew.seal('"kept"', { table: 'providers', row: 'x', column: 'secrets.client_secret' })
 await execute(
@@ -97,6 +109,7 @@ test('what the key does not open is cleared, and all other columns stay', async 
   expect(radius.secrets).toEqual({ shared_secret: kept, none: null })
   expect(await db.totpDevice.count()).toBe(0)
   expect(await db.idempotencyKey.count()).toBe(0)
+  expect(await db.exchangedToken.count()).toBe(0)
   expect(await there.run(waiting)).toMatchObject({
     state: 'cancelled',
     reason: 'cancelled',
@@ -140,6 +153,7 @@ test('what the key does not open is cleared, and all other columns stay', async 
     'audit_rows',
     'certificate_key_pairs',
     'consumer_changes',
+    'exchanged_tokens',
     'idempotency_keys',
     'installation',
     'providers',

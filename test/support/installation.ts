@@ -74,6 +74,8 @@ type Options = {
   metricsPort?: number
   /** Rates are counted in this Redis, else in this process. */
   rateStore?: RedisClient | null
+  /** Trusted issuers that may have private addresses, as those of tests do. */
+  privateIssuers?: readonly string[]
   /** How many requests may wait for a change, and how often it is asked. */
   waits?: Partial<WaitLimits>
 }
@@ -89,6 +91,7 @@ export async function installation({
   limits = {},
   metricsPort,
   rateStore = null,
+  privateIssuers = [],
   waits = {},
 }: Options = {}): Promise<Installation> {
   const { url, db: testDb, service } = await freshDatabase({ isInstalled: true })
@@ -122,7 +125,7 @@ export async function installation({
   }
   const metricsAt = metricsPort === undefined ? null : { port: metricsPort, host: '127.0.0.1' }
   const retention = { runDays: 90, auditDays: 400 }
-  const given = { limits: { ...wide, ...limits }, retention, metricsAt, rateStore, waits }
+  const given = { limits: { ...wide, ...limits }, retention, metricsAt, rateStore, privateIssuers, waits }
   const app = buildApp({ queue, submitter, inspect, ...given })
   atEnd(() => app.close())
   await app.ready()

@@ -29,7 +29,9 @@ export function checked(status: number, json: unknown): { json: unknown; errors:
   const list = Array.isArray(errors) ? errors : []
   if (list.length === 0 || list.length > 100) throw new Error(`a 400 with ${list.length} errors: ${String(errors)}`)
   const messages = list.map(messageOf)
-  const { code: _, ...tree } = fields
+  const { code: _, error: ofOauth, ...others } = fields
+  // An exchange has it; a field of that name would have a list.
+  const tree = ofOauth === 'invalid_request' ? others : { ...others, error: ofOauth }
   const isListed = (text: string) =>
     messages.some((message) => text.includes(message)) || / more errors are not listed\.$/.test(text)
   const lost = [

@@ -73,20 +73,35 @@ function headersOf({ parameters, requestBody }: Operation, valueFor: ValueFor, {
   const all: Record<string, fc.Arbitrary<string | undefined>> = {
     ...Object.fromEntries(rare),
     authorization: usually(`Bearer ${admin}`, `Bearer ${other}`, 'Bearer wrong', 'Basic eDp5', ''),
-    ...(requestBody && { 'content-type': usually('application/json', 'application/yaml', 'text/plain', '{') }),
+    ...(requestBody && {
+      'content-type': usually(
+        takesForm(requestBody) ? form : 'application/json',
+        'application/yaml',
+        'text/plain',
+        '{',
+      ),
+    }),
   }
   return fc
     .record(all)
     .map((headers) => Object.fromEntries(Object.entries(headers).filter((entry) => entry[1] !== undefined)))
 }
 
+const form = 'application/x-www-form-urlencoded'
+const takesForm = ({ content }: NonNullable<Operation['requestBody']>) => Object.hasOwn(content, form)
+
+/** The fields of a value, as a form has them. */
+const formOf = (value: unknown): string =>
+  new URLSearchParams(Object.entries(Object(value)).map(([name, field]) => [name, text(field)])).toString()
+
 function bodyOf({ requestBody }: Operation, values: Values): fc.Arbitrary<string | undefined> {
-  const content = requestBody?.content['application/json']
+  const content = requestBody?.content['application/json'] ?? requestBody?.content[form]
   if (content === undefined) return fc.constant(undefined)
   const shown = [content.example, ...Object.values(content.examples ?? {}).map(({ value }) => value)]
   const shipped = shown.filter((value) => value !== undefined).map((value) => fc.constant(value))
   const right = mutated(fc.oneof(values(content.schema), ...shipped))
-  const body = right.map((value) => JSON.stringify(value) ?? '')
+  const isForm = requestBody !== undefined && takesForm(requestBody)
+  const body = right.map((value) => (isForm ? formOf(value) : (JSON.stringify(value) ?? '')))
   const cutOff = fc.tuple(body, fc.nat(200)).map(([all, length]) => all.slice(0, length))
   const others = fc.constantFrom('', '[]', 'null', '{"a":1e999}', '[[[', '"\ud800"')
   return fc.oneof({ weight: 20, arbitrary: body }, cutOff, others)

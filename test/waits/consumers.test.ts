@@ -25,7 +25,7 @@ test(`${count} waiting consumers are one statement at each interval, and all of 
   await until('some intervals to pass', () => asked().length >= 5)
   // Each question is one statement, and no other is sent for a request that waits.
   expect(new Set(asked()).size).toBe(1)
-  expect(sent.filter((text) => text.includes('FROM tokens') && !text.includes('consumer_changes'))).toEqual([])
+  expect(sent.filter((text) => text.includes('FROM bearer_tokens') && !text.includes('consumer_changes'))).toEqual([])
   await applied(there.admin.submit('radius', name))
   const all = (await Promise.all(answers)).flat()
   expect(all).toHaveLength(count)

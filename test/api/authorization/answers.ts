@@ -61,6 +61,11 @@ function errorOf({ status, headers, text, json: body }: Answer, { member }: Row,
   return code === codes[status] || code === 'route_gone' ? undefined : 'the code is another'
 }
 
-function isErrorOf(member: string, { code, ...errors }: Readonly<Record<string, unknown>>): boolean {
-  return code === 'invalid' && Object.keys(errors).join() === member
+/** The exchange has the `error` of OAuth beside the others; no member is called so. */
+function isErrorOf(member: string, { code, error, ...errors }: Readonly<Record<string, unknown>>): boolean {
+  return (
+    code === 'invalid' &&
+    [undefined, 'invalid_request'].includes(error as string) &&
+    Object.keys(errors).join() === member
+  )
 }

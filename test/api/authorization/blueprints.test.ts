@@ -13,6 +13,10 @@ type Values = Readonly<Record<string, unknown>>
 /** An entry of each model that is no provider: what finds it, and what is written. */
 const plain: Readonly<Record<string, (user: number) => readonly [identifiers: Values, attrs?: Values]>> = {
   'service_rbac.role': () => [{ name: randomUUID() }, { permissions: [] }],
+  'service_rbac.trustedissuer': () => [
+    { name: randomUUID() },
+    { issuer: 'https://ci.example.com', audience: 'gatewright' },
+  ],
   'service_flows.flow': () => [{ slug: slug() }, { name: 'Flow', designation: 'recovery' }],
   'service_mappings.propertymapping': () => [{ name: randomUUID(), kind: 'saml' }, { expression: 'return {}' }],
   'service_crypto.certificatekeypair': () => [{ name: randomUUID() }],

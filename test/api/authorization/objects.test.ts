@@ -29,6 +29,7 @@ const known = new Map([
   ['propertymappings/all', 'OpenID%20scope%20openid'],
   ['crypto/certificatekeypairs', 'Gatewright%20self-signed'],
   ['rbac/roles', 'Application%20deployer'],
+  ['rbac/trustedissuers', 'matrix-issuer'],
 ])
 
 const there = await installation()
@@ -38,6 +39,10 @@ for (const kind of kinds) {
   names.set(kind, String(body.provider.name))
   await there.admin.put(applyPath, body)
 }
+const issuer = { issuer: 'https://ci.example.com', audience: 'gatewright' }
+await there.admin.apply([
+  { model: 'service_rbac.trustedissuer', identifiers: { name: 'matrix-issuer' }, attrs: issuer },
+])
 known.set('core/groups', (await there.make.group()).pk)
 
 function nameOf({ whose, operation }: Row): string {

@@ -65,7 +65,7 @@ const methods = ['GET', 'HEAD']
 const pathOf = ({ operation }: Row) => operation.replace(/^GET /, '')
 
 describe.each(methods)('%s of lists and of oneself', async (method) => {
-  const lists = ['core/user', 'core/groups/', 'core/tokens/', 'authenticators/', 'blueprints/runs/'].map(
+  const lists = ['auth/token/', 'core/user', 'core/groups/', 'core/tokens/', 'authenticators/', 'blueprints/runs/'].map(
     (path) => `GET /api/v3/${path}`,
   )
   const rows = (await rowsOf(...lists)).filter(([, { operation }]) => !/:|events/.test(operation))
@@ -74,7 +74,7 @@ describe.each(methods)('%s of lists and of oneself', async (method) => {
     await on.try(without(row, method), async (_row, actor) => {
       await owns(actor.self)
       const path = pathOf(row)
-      const query = path.endsWith('/me/') ? '' : '?page_size=1000'
+      const query = /\/(me|token)\/$/.test(path) ? '' : '?page_size=1000'
       const looks = row.member === 'users_obj' ? showsMembers : shows(actor)
       return { method, url: `${path}${query}`, ...(says && { shows: looks }) }
     })
@@ -125,6 +125,14 @@ const isGone = (operation: string) => operation.endsWith('/events/')
 describe.each(methods)('%s of what is gone', async (method) => {
   const rows = (await rowsOf('GET /api/v3/blueprints/runs/')).filter(([, { operation }]) => isGone(operation))
   test.each(rows)('%s', (_, row) => on.try(row, async () => ({ method, url: pathOf(row).replace(':id', run) })))
+})
+
+test.each(await rowsOf('POST /api/v3/auth/token/'))('%s', (_, row) => {
+  const oauth = 'urn:ietf:params:oauth:'
+  const types = { grant_type: `${oauth}grant-type:token-exchange`, subject_token_type: `${oauth}token-type:jwt` }
+  const headers = { 'content-type': 'application/x-www-form-urlencoded' }
+  const body = new URLSearchParams(types).toString()
+  return on.try(row, async () => ({ method: 'POST', url: '/api/v3/auth/token/', body, headers }))
 })
 
 describe.each(methods)('%s of what is open', async (method) => {

@@ -9,6 +9,8 @@ import { readDescription } from '../../support/openapi.ts'
 const on = await installation()
 expect(await on.admin.submit('ldap', 'by-key')).toMatchObject({ status: 200 })
 await on.make.group({ users: [1] })
+const issuer = { issuer: 'https://ci.example.com', audience: 'gatewright' }
+await applied(on.admin.apply([{ model: 'service_rbac.trustedissuer', identifiers: { name: 'by-key' }, attrs: issuer }]))
 for (const stack of ['one', 'two'])
   await applied(on.admin.apply([{ model: 'service_rbac.role', identifiers: { name: stack } }], { stack }))
 await on.db.totpDevice.create({ data: { uuid: randomUUID(), userPk: 1, name: 'Phone', sealedKey: 'sealed' } })
@@ -31,6 +33,7 @@ describe('in a path', () => {
     ['propertymappings/all/', 'pk'],
     ['crypto/certificatekeypairs/', 'name'],
     ['rbac/roles/', 'name'],
+    ['rbac/trustedissuers/', 'name'],
   ])('%s', async (path, by) => {
     const [row] = (await list(path)).results
     expect((await answered(200, on.admin.get(`/api/v3/${path}${String(row?.pk).toUpperCase()}/`))).json).toEqual(row)

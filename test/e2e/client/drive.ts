@@ -1,3 +1,4 @@
+import { generateKeyPairSync, sign } from 'node:crypto'
 import createClient from 'openapi-fetch'
 import type { components, paths } from './api.ts'
 
@@ -207,6 +208,42 @@ async function shipped(): Promise<void> {
   hold('a role has permissions', role.permissions.length > 0)
 }
 
+async function jobs(): Promise<void> {
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const { user } = await must(client.GET('/api/v3/core/users/me/'))
+  const [name, issuer, audience] = [`ci ${suffix}`, 'https://ci.example.com', 'https://iam.example.com']
+  const rules = [{ name: 'shop', claims: { repository: 'acme/shop', ref: 'refs/heads/main' }, user: user.username }]
+  const attrs = { issuer, audience, jwks: { keys: [{ ...publicKey.export({ format: 'jwk' }) }] }, rules }
+  const model = 'service_rbac.trustedissuer' as const
+  const entries = [{ model, identifiers: { name }, attrs }]
+  const body = { version: 1 as const, metadata: { name: 'jobs' }, entries }
+  const answer = await must(client.PUT('/api/v3/blueprints/', { body }))
+  hold('the issuer is trusted', 'applied' in answer && answer.applied)
+  const { results } = await must(client.GET('/api/v3/rbac/trustedissuers/', { params: { query: { issuer } } }))
+  const read: Schemas['ReadTrustedissuer'] = await must(
+    client.GET('/api/v3/rbac/trustedissuers/{name}/', { params: { path: { name } } }),
+  )
+  hold('it is listed as it is read', results[0]?.pk === read.pk && read.rules[0]?.user === user.username)
+
+  const now = Math.floor(Date.now() / 1_000)
+  const claims = { iss: issuer, aud: audience, sub: 'job', iat: now, exp: now + 300, ...rules[0]?.claims }
+  const signed = [{ alg: 'ES256' }, claims].map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
+  const signature = sign('sha256', Buffer.from(signed.join('.')), { key: privateKey, dsaEncoding: 'ieee-p1363' })
+  const exchanged = await must(
+    client.POST('/api/v3/auth/token/', {
+      headers: { 'Content-Type': 'application/x-www-form-urlencoded' },
+      body: {
+        grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
+        subject_token: [...signed, signature.toString('base64url')].join('.'),
+        subject_token_type: 'urn:ietf:params:oauth:token-type:jwt',
+      },
+    }),
+  )
+  const headers = { Authorization: `Bearer ${exchanged.access_token}` }
+  const { pipeline } = await must(client.GET('/api/v3/auth/token/', { headers }))
+  hold('the token has its job', pipeline?.issuer === name && pipeline.repository === 'acme/shop')
+}
+
 const flow = '6f7e0000-0000-4000-8000-000000000102'
 
 /** What a new provider of each kind needs. */
@@ -307,6 +344,7 @@ const slug = await applications()
 await shipped()
 await devicesAndConsents(slug)
 await stacks()
+await jobs()
 await providers(slug)
 await deletion(slug)
 process.stdout.write(`${JSON.stringify(calls)}\n`)

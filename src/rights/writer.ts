@@ -1,9 +1,32 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { EngineTx } from '../db/engine-tx.ts'
 import { isObject } from '../json-object.ts'
-import type { Actor } from '../permissions.ts'
+import { type Actor, rightOfStack } from '../permissions.ts'
 import type { Effect } from '../plan/effect.ts'
 import { rightsHeldBy } from './actor.ts'
+import { creatorOf } from './policy.ts'
+
+/** Keeps what the last writer of a row held, where the row gives something to others later. */
+
+/** Keeps it with the row that an entry writes. Call it after the row is written. @param key the key of the row */
+export function recordWriter(
+  tx: Pick<EngineTx, 'send'>,
+  actor: Actor,
+  effect: Effect,
+  key: string | number | undefined,
+): void {
+  const { step, action } = effect
+  if (action === 'leave' || action === 'delete') return
+  if (step.model.name === 'service_core.group') recordSettings(tx, actor, effect, key)
+  if (step.model.name === 'service_rbac.trustedissuer' && action !== 'unchanged') recordCeiling(tx, actor, key)
+}
+
+/** Tokens by the rules of an issuer carry no more than its writer held (docs/adr/0031-tokens-carry-a-ceiling.md). */
+function recordCeiling(tx: Pick<EngineTx, 'send'>, actor: Actor, key: string | number | undefined): void {
+  const { permissions, stacks } = creatorOf(actor)
+  const ceiling = permissions && JSON.stringify([...permissions, ...[...(stacks ?? [])].map(rightOfStack)])
+  tx.send({ text: 'UPDATE trusted_issuers SET ceiling = $2::jsonb WHERE pk = $1::uuid', values: [key, ceiling] })
+}
 
 /**
  * `settings` of a group's attributes reach its members. They may not reach a user who holds more than the caller who wrote
@@ -21,18 +44,13 @@ const text = `UPDATE groups SET settings_by_superuser = $2, settings_by_permissi
   WHERE pk = $1::uuid AND attributes->'settings' = $4::jsonb AND ($5 OR (NOT settings_by_superuser
     AND ($2 OR (${coverAll('$3::text[]', 'settings_by_permissions')} AND NOT ${coverAll('settings_by_permissions', '$3::text[]')}))))`
 
-/**
- * Keeps the rights of the actor with the settings that an entry sends. Call it after the row is written.
- *
- * @param key the key of the group
- */
-export function recordSettings(
+/** Keeps the rights of the actor with the settings that an entry sends. @param key the key of the group */
+function recordSettings(
   tx: Pick<EngineTx, 'send'>,
   actor: Actor,
   { step, action, row, values }: Effect,
   key: string | number | undefined,
 ): void {
-  if (step.model.name !== 'service_core.group' || action === 'leave' || action === 'delete') return
   const settings = settingsOf(values.attributes)
   if (!step.attrs.has('attributes') || settings === undefined) return
   const isWritten = action === 'create' || !isDeepStrictEqual(settingsOf(row?.attributes), settings)
