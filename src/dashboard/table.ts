@@ -1,5 +1,6 @@
 import { type Html, type HtmlValue, html } from '../http/html.ts'
-import { number, whole } from './words.ts'
+import type { Pipeline } from '../pipeline.ts'
+import { jobFacts, nameText, number, whole } from './words.ts'
 
 /** `number`: aligned to the right, digits of one width. `name`: on one line. */
 type Kind = 'number' | 'text' | 'name' | 'plain'
@@ -54,6 +55,10 @@ export const factList = (rows: readonly (readonly [HtmlValue, HtmlValue])[]): Ht
       html`<dt>${name}</dt><dd>${typeof value === 'string' ? whole(value) : value}</dd>
 `,
   )}</dl>`
+
+/** The job of a CI system in a line, which opens to its facts. @param id the same from one answer to the next */
+export const jobDetails = (id: string, job: Pipeline): Html =>
+  html`<details id="job-${id}"><summary>${nameText(job.repository ?? job.subject)} ${job.commit?.slice(0, 8)}</summary>${factList(jobFacts(job))}</details>`
 
 /** Links to other parts of a list, by their words. */
 export const moves = (links: Readonly<Record<string, string | false | null>>): Html =>

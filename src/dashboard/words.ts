@@ -1,9 +1,11 @@
 import { type Html, type HtmlValue, html } from '../http/html.ts'
 import type { RunRow } from '../lists/run-rows.ts'
 import type { Registry } from '../models/registry.ts'
+import type { Pipeline } from '../pipeline.ts'
 import type { Pause } from '../queue/pause.ts'
 import { youngS } from '../runs/queued.ts'
 import { cutTo } from '../sides.ts'
+import { runsPath, withQuery } from './addresses.ts'
 
 /** Times, amounts and states, as all pages show them. */
 
@@ -116,6 +118,17 @@ export const wordsOf = (code: string): string => code.replaceAll('_', ' ')
 
 /** The end of an id: its beginning is a time, the same in all ids of a minute (RFC 9562, version 7). */
 export const shortId = (id: string): string => id.slice(-8)
+
+/** The facts of the job of a CI system. They are texts of others: what is no address of HTTPS becomes no link. */
+export const jobFacts = (pipeline: Pipeline | null): (readonly [string, HtmlValue])[] =>
+  Object.entries(pipeline ?? {}).map(([name, claim]) => {
+    const isListed = name === 'repository' || name === 'commit'
+    const to = isListed ? withQuery(runsPath, { period: 'all', [name]: claim }) : name === 'job_url' && claim
+    const isLink = isListed || URL.parse(to || '')?.protocol === 'https:'
+    // No claim is kept on one line: it may be longer than a narrow page.
+    const text = claim && html`${nameText(claim)}`
+    return [`CI ${wordsOf(name)}`, text && isLink ? html`<a href="${to}">${text}</a>` : text]
+  })
 
 /** A part of a page that could not be read. */
 export const notKnown = (why = 'This could not be read just now.'): Html => html`<p class="quiet">${why}</p>`

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Db } from '../db/client.ts'
 import { query, Values } from '../db/raw.ts'
 import type { Actor } from '../permissions.ts'
+import { storedPipeline } from '../pipeline.ts'
 import { outcomeSql, outcomes } from '../runs/outcome.ts'
 import { logNotShown, runsWithHiddenLogs } from '../views/former-owner.ts'
 import { readRepairs } from '../views/repair.ts'
@@ -17,6 +18,7 @@ const factRow = z.object({
   owners: z.array(z.string()),
   sentence: z.string().nullable(),
   former: z.string().nullable(),
+  pipeline: storedPipeline,
 })
 
 /**
@@ -45,7 +47,7 @@ export async function readRunRows(
   const facts = await query(db, factRow, {
     text: `SELECT runs.id, ${outcomeSql} AS outcome, ${ownersSql} AS owners,
         CASE WHEN runs.applied IS NOT TRUE AND (runs.mode = 'apply' OR runs.reason IS NOT NULL) THEN left(runs.logs[1], 300)
-        END AS sentence, runs.options->>'former' AS former
+        END AS sentence, runs.options->>'former' AS former, runs.options->'pipeline' AS pipeline
       FROM runs WHERE runs.id = ANY (${values.bind(ids)}::uuid[]) AND ${seenRuns(spec, actor, values)}`,
     values: values.list,
   })
@@ -62,7 +64,8 @@ export async function readRunRows(
     const fact = byId.get(row.id)
     if (fact === undefined) return []
     const sentence = fact.sentence !== null && hidden.has(row.id) ? logNotShown : fact.sentence
-    return { ...toRunHead(row, actor, repairOf(row.id)), ...fact, sentence, isBlocked: false }
+    const pipeline = storedPipeline.parse(fact.pipeline)
+    return { ...toRunHead(row, actor, repairOf(row.id)), ...fact, pipeline, sentence, isBlocked: false }
   })
   return completePage(db, rows, { actor, whyOf: spec.whyOf, add: ({ code }) => ({ isBlocked: code === 'lock' }) })
 }

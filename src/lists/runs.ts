@@ -63,6 +63,16 @@ export const runList = (registry: Registry, whyOf: WhyOf = notAsked): RunList =>
       filter.queryText().meta({ description: 'Of this stack.' }),
       (options, name, bind) => `${options}->>'stack' = ${bind(comparedName(name))}`,
     ),
+    repository: filter.narrows(
+      'options',
+      claim('Submitted by a job of this repository.'),
+      (options, name, bind) => `${options} #>> '{pipeline,repository}' = ${bind(name)}`,
+    ),
+    commit: filter.narrows(
+      'options',
+      claim('Submitted by a job of the commit that begins so.'),
+      (options, start, bind) => `${options} #>> '{pipeline,commit}' LIKE ${bind(`${filter.likeLiterally(start)}%`)}`,
+    ),
     submitter: filter.hasKey('submitterPk', 'Submitted by the user with this key.'),
     request_id: filter.equals(
       'requestId',
@@ -72,6 +82,9 @@ export const runList = (registry: Registry, whyOf: WhyOf = notAsked): RunList =>
     created_before: filter.isBefore('createdAt', 'Made before this time.'),
   },
 })
+
+/** The exchange of an identity token cuts its claims to so many characters. */
+const claim = (description: string) => filter.queryText(300).meta({ description })
 
 /** The runs that a caller sees at all, as a condition in SQL. Further conditions narrow them. */
 export const seenRuns = (spec: ListSpec<'Run'>, actor: Actor, { bind }: Pick<Values, 'bind'>): string =>

@@ -16,8 +16,10 @@ export const keyHours = 24
 /** A key with a digest of what was sent under it. */
 export type RetryKey = {
   readonly key: string
-  /** A digest of the document and its conditions. */
+  /** A digest of the document, its conditions, and the ceiling of the token. */
   readonly request: Buffer
+  /** The digest without the ceiling, as runs before format 8 have it. */
+  readonly former?: Buffer
 }
 
 export const requestDigest = (keyring: Keyring, ...parts: readonly string[]): Buffer =>
@@ -32,14 +34,15 @@ const keyRow = z.object({ run: z.guid(), isSame: z.boolean(), isFree: z.boolean(
  * @returns undefined when the key is free
  * @throws {Problem} `idempotency_key_reused` when another document or other conditions were sent under the key
  */
-export async function runUnderKey(db: Db, submitter: number, { key, request }: RetryKey): Promise<string | undefined> {
+export async function runUnderKey(db: Db, submitter: number, retryKey: RetryKey): Promise<string | undefined> {
+  const { key, request, former = request } = retryKey
   const [found] = await query(db, keyRow, {
-    text: `SELECT k.run_id AS run, k.request = $3::bytea AS "isSame",
+    text: `SELECT k.run_id AS run, k.request = CASE WHEN r.format < 8 THEN $5::bytea ELSE $3::bytea END AS "isSame",
         r.id IS NULL OR (r.state = 'cancelled' AND r.options->>'cancelled_by' IS NULL) OR (r.state = 'failed' AND r.reason = 'unavailable')
           OR k.created_at < now() - make_interval(hours => $4::integer) AS "isFree"
       FROM idempotency_keys k LEFT JOIN runs r ON r.id = k.run_id
       WHERE k.submitter_pk = $1::integer AND k.key = $2`,
-    values: [submitter, key, request, keyHours],
+    values: [submitter, key, request, keyHours, former],
   })
   if (found === undefined) return undefined
   if (found.isFree) {

@@ -25,7 +25,7 @@ export type NewRun = {
   readonly kind: string
   /** The slug of the application; null for a blueprint. */
   readonly slug: string | null
-  readonly submitter: Pick<Actor, 'pk' | 'impersonator' | 'ceiling' | 'authors'>
+  readonly submitter: Pick<Actor, 'pk' | 'impersonator' | 'ceiling' | 'authors' | 'pipeline'>
   readonly requestId: string
   /** YAML text. */
   readonly blueprint: string
@@ -69,13 +69,13 @@ const placeholders = (options: string) =>
 function valuesOf(keyring: Keyring, run: NewRun): unknown[] {
   const { id, title, kind, slug, submitter, requestId, blueprint, conditions } = run
   const { message, former, owners, trace, applications = [] } = run
-  const { pk, impersonator, ceiling, authors } = submitter
+  const { pk, impersonator, ceiling, authors, pipeline } = submitter
   const real = impersonator && { pk: impersonator.pk, username: impersonator.username }
   const keys = { impersonator: real, ceiling: ceiling && [...ceiling].sort(), authors: storedAuthors(authors) }
   const again = former && { former: former.id, ...(former.left.length > 0 && { not_put_back: former.left }) }
   const named = applications.length > 0 && { applications }
   const options = JSON.stringify(
-    storedOptions(conditions, { ...keys, ...(message && { message }), ...again, trace, ...named }, owners),
+    storedOptions(conditions, { ...keys, pipeline, ...(message && { message }), ...again, trace, ...named }, owners),
   )
   return [
     id,

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Problem } from '../errors.ts'
 import { type Actor, allows, covers, ownersShown, type Right, seesAllRuns } from '../permissions.ts'
+import { storedPipeline } from '../pipeline.ts'
 import { type Conditions, conditionsForm, nothingAllowed } from '../plan/engine.ts'
 
 /** The options of a run: its conditions, and the rights with which it was submitted. */
@@ -22,6 +23,7 @@ const optionsSchema = conditionsForm.extend({
   former: z.guid().nullable().default(null),
   /** The fields that were changed since the former run, and that its document cannot put back. */
   not_put_back: z.array(z.string()).default([]),
+  pipeline: storedPipeline.default(null),
   /** The user who cancelled it while it waited. */
   cancelled_by: z.string().nullable().default(null),
 })
@@ -35,12 +37,12 @@ export const optionsOf = ({ options }: Stored): z.output<typeof optionsSchema> |
 export const conditionsOf = ({ options }: Stored): Conditions => conditionsForm.parse(options)
 
 /**
- * The submitter of a run: the real user, if it was impersonated; the only permissions of its token; the submitters of a former
- * document.
+ * The submitter of a run: the real user, if it was impersonated; the only permissions of its token; the job that had the token;
+ * the submitters of a former document.
  */
 export function submitterOf({ options }: Stored) {
-  const { impersonator, ceiling, authors } = optionsSchema.parse(options)
-  return { impersonator, ceiling, authors }
+  const { impersonator, ceiling, authors, pipeline } = optionsSchema.parse(options)
+  return { impersonator, ceiling, authors, pipeline: pipeline ?? undefined }
 }
 
 /** The options of a run whose row has no others. Version 0.2.0 reads the others without a default. */
@@ -49,7 +51,7 @@ const unsaid = conditionsForm.omit({ createOnly: true, expectedKeys: true }).par
 /**
  * The options as the row holds them, without the defaults: most runs have these, and there are many runs.
  *
- * @param submitter the real user while impersonating, the ceiling, the message, and the former run
+ * @param submitter the real user while impersonating, the ceiling, the job, the message, and the former run
  * @param owners those that the document names for entries
  */
 export function storedOptions(
@@ -82,6 +84,10 @@ export function mayReadRun(run: Stored & { readonly submitterPk: number | null }
   if (found === null) return false
   return [found.owner, ...found.owners].every((owner) => (owner === null ? isOwn : owners.includes(owner)))
 }
+
+/** The job that submitted a run; null also for a caller who may not know of the run. */
+export const pipelineShown = (run: Parameters<typeof mayReadRun>[0], actor: Actor) =>
+  mayReadRun(run, actor) ? (optionsOf(run)?.pipeline ?? null) : null
 
 /** @param actor a caller who may not know of every run: the answer is the same, and operators see that it was refused */
 export const noSuchRun = (actor?: Actor): Problem => {

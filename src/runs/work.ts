@@ -11,7 +11,7 @@ import type { RunResult } from './finish.ts'
 import { NewerRun, runFormat } from './format.ts'
 import type { WorkerRun } from './ledger.ts'
 import { afterLockMs, isFinished, NotYet, notItsTurnMs, type RunState } from './life.ts'
-import { submitterOf } from './options.ts'
+import { optionsOf, submitterOf } from './options.ts'
 import { outcomeOf } from './outcome.ts'
 import type { Tally } from './tally.ts'
 import { stale } from './why.ts'
@@ -45,7 +45,7 @@ type Task = {
   /** Complete when the run was read. */
   fields: SubmissionFields
   /** Fields for the line about the end, from the run as this job has locked it. */
-  locked: Pick<WorkerRun, 'attempts' | 'ageMs' | 'queueMs' | 'kind' | 'mode'> | undefined
+  locked: Pick<WorkerRun, 'attempts' | 'ageMs' | 'queueMs' | 'kind' | 'mode' | 'options'> | undefined
   /** Whether it was applied, and nothing was to be changed. */
   isUnchanged: boolean
 }
@@ -211,7 +211,8 @@ function reportEnd({ log, tally }: Worker, task: Task, ended: Ended, bug?: unkno
   // A plan that was refused counts as that, too.
   const outcome = outcomeOf({ ...ended, mode: reason === null ? mode : 'apply' }, task.isUnchanged)
   tally.ended({ kind, mode, outcome, reason: state === 'cancelled' ? stale.code : reason, queueMs, workMs })
-  const times = { outcome, attempts, queue_ms: queueMs, work_ms: workMs }
+  const { repository, commit } = optionsOf(task.locked)?.pipeline ?? {}
+  const times = { outcome, attempts, queue_ms: queueMs, work_ms: workMs, repository, commit }
   if (bug === undefined) {
     log.info({ ...facts, ...times }, 'run ended')
     return

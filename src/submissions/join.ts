@@ -1,4 +1,5 @@
 import { inTime } from '../db/in-time.ts'
+import type { Actor } from '../permissions.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
 import { type RetryKey, requestDigest, runUnderKey } from '../runs/idempotency.ts'
 import { awaitOther } from '../runs/subscribe.ts'
@@ -32,10 +33,14 @@ export function retryKeyOf(
   conditions: Conditions,
   text: string,
   { key, message }: Delivery,
+  { ceiling }: Actor,
 ): RetryKey | undefined {
   if (key === null) return undefined
   // A message and a reset are left out when they are absent, and no stack is no prune, as version 0.2.0 has it.
   const { reset, stack, ...usual } = conditions
   const others = { ...usual, prune: stack ?? false, ...(reset && { reset }), ...(message !== null && { message }) }
-  return { key, request: requestDigest(keyring, text, JSON.stringify(others)) }
+  const digest = (parts: object) => requestDigest(keyring, text, JSON.stringify(parts))
+  if (ceiling === undefined) return { key, request: digest(others) }
+  // Tokens of one user may be bound differently. Each token of one rule has the same ceiling.
+  return { key, request: digest({ ...others, ceiling: [...ceiling].sort() }), former: digest(others) }
 }

@@ -84,7 +84,7 @@ function joinFirst(
   delivery: Delivery,
   leftMs: LeftMs,
 ): Promise<Submitted | undefined> {
-  const retryKey = retryKeyOf(submitter.engine, conditions, print(blueprint), delivery)
+  const retryKey = retryKeyOf(submitter.engine, conditions, print(blueprint), delivery, actor)
   return joinRun(submitter, actor.pk, retryKey, delivery.isAsync ? 0 : leftMs())
 }
 
@@ -112,7 +112,7 @@ async function newRun(
     message: delivery.message,
     trace: currentHeaders(),
     entries: count > fewEntries ? count : undefined,
-    retryKey: actor.pk === null ? undefined : retryKeyOf(engine, conditions, text, delivery),
+    retryKey: actor.pk === null ? undefined : retryKeyOf(engine, conditions, text, delivery, actor),
   }
 }
 

@@ -5,7 +5,8 @@ import type { Db } from '../db/client.ts'
 import { query } from '../db/raw.ts'
 import type { Registry } from '../models/registry.ts'
 import { type Actor, allows, allowsSome, mayNameUser, ownersWith } from '../permissions.ts'
-import { mayReadRun } from '../runs/options.ts'
+import { pipelineForm } from '../pipeline.ts'
+import { mayReadRun, pipelineShown } from '../runs/options.ts'
 import { wasAnothers, withoutFrom } from './former-owner.ts'
 
 /** The history of an application: the changes of it and of its providers, each with its user and its run. */
@@ -30,6 +31,7 @@ export const historyEntry = z
     user: person,
     real_user: person.meta({ description: 'Who impersonated the user.' }),
     run: z.guid().nullable().meta({ description: 'Null for a single write, and for callers who may not see the run.' }),
+    pipeline: pipelineForm.nullable().meta({ description: 'The job that submitted `run`.' }),
     request_id: z.string().nullable(),
   })
   .meta({ id: 'HistoryEntry' })
@@ -54,7 +56,7 @@ type HistoryPart = {
   readonly owners: readonly string[] | null
 }
 
-const row = historyEntry.extend({
+const row = historyEntry.omit({ pipeline: true }).extend({
   at: z.date(),
   fields: z.unknown(),
   cursor: z.string(),
@@ -171,6 +173,7 @@ function toEntry(row: HistoryRow, actor: Actor, seen: readonly SeenObjects[]): H
     user: named(row.user),
     real_user: named(row.real_user),
     run: seesRun(row, actor) ? row.run : null,
+    pipeline: pipelineShown(row, actor),
   }
 }
 

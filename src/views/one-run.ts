@@ -62,6 +62,7 @@ export async function readRun(
     errors: isLogHidden ? [] : runErrors.parse(row.errors),
     ...conditionsShown(row, isWhole),
     not_put_back: isLogHidden ? [] : (optionsOf(row)?.not_put_back ?? []),
+    pipeline: optionsOf(row)?.pipeline ?? null,
     progress: null,
     failed_attempts: await readAttempts(db, row, actor),
     changes: changesShown(changes, actor),

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Change } from '../apply/changes.ts'
 import type { Db, Tx } from '../db/client.ts'
 import { query } from '../db/raw.ts'
+import { storedPipeline } from '../pipeline.ts'
 
 /** The summary of a run that lists show in place of its changes and of a long log. */
 
@@ -28,12 +29,13 @@ const extractRow = z.object({
   lines: z.int(),
   logs: z.array(z.string()),
   counts: z.record(z.string(), z.int()),
+  pipeline: storedPipeline,
 })
 
 /** @property logs the first lines @property lines the number of all lines @property counts the counts of its changes */
-export type Extract = { readonly logs: readonly string[]; readonly lines: number; readonly counts: Counts }
+type Extract = Readonly<Omit<z.output<typeof extractRow>, 'id'>>
 
-const nothing: Extract = { logs: [], lines: 0, counts: {} }
+const nothing: Extract = { logs: [], lines: 0, counts: {}, pipeline: null }
 
 /**
  * Reads the parts of runs that their list shows. Most large runs change nothing: those are counted without reading each entry.
@@ -42,14 +44,14 @@ const nothing: Extract = { logs: [], lines: 0, counts: {} }
  */
 export async function readExtracts(db: Db | Tx, ids: readonly string[]): Promise<(id: string) => Extract> {
   const rows = await query(db, extractRow, {
-    text: `SELECT r.id, cardinality(r.logs) AS lines, r.logs[1:${mostLines}] AS logs,
+    text: `SELECT r.id, cardinality(r.logs) AS lines, r.logs[1:${mostLines}] AS logs, r.options->'pipeline' AS pipeline,
         CASE WHEN jsonb_typeof(r.changes) IS DISTINCT FROM 'array' OR r.changes = '[]' THEN '{}'
           WHEN NOT jsonb_path_exists(r.changes, '$[*] ? (!(@.action == "unchanged"))')
             THEN jsonb_build_object('unchanged', jsonb_array_length(r.changes))
           ELSE (SELECT coalesce(jsonb_object_agg(action, number), '{}') FROM (
             SELECT e.value->>'action' AS action, count(*) AS number FROM jsonb_array_elements(r.changes) e
             WHERE e.value->>'action' IN (${changeOrder.map((each) => `'${each}'`).join(', ')}) GROUP BY 1) counted) END AS counts
-      FROM (SELECT id, coalesce(logs, '{}') AS logs, changes FROM runs WHERE id = ANY ($1::uuid[])) r`,
+      FROM (SELECT id, coalesce(logs, '{}') AS logs, changes, options FROM runs WHERE id = ANY ($1::uuid[])) r`,
     values: [ids],
   })
   const byId = new Map(rows.map(({ id, ...extract }) => [id, extract]))
@@ -69,7 +71,10 @@ type Ended = {
  * One sentence about the effect of a run, or of a plan, or why there was none. It is the same while a run is queued and while it
  * is running.
  */
-export function summaryOf({ state, mode, applied, reason }: Ended, { logs, counts }: Extract): string {
+export function summaryOf(
+  { state, mode, applied, reason }: Ended,
+  { logs, counts }: Pick<Extract, 'logs' | 'counts'>,
+): string {
   if (state === 'queued') return 'its outcome is not known yet'
   const counted = countsText(counts)
   if (applied === true) return counted === '' ? 'applied' : counted

@@ -4,6 +4,7 @@ import type { Db, Tx } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
 import { withExample } from '../example.ts'
 import { type Actor, allows } from '../permissions.ts'
+import { pipelineForm, storedPipeline } from '../pipeline.ts'
 import { lockedRuns } from '../runs/ledger.ts'
 import type { Why, WhyOf } from '../runs/why.ts'
 import { logNotShown, runsWithHiddenLogs } from './former-owner.ts'
@@ -59,6 +60,8 @@ const runHead = z.object({
 
 const lines = z.array(z.string())
 
+const pipeline = pipelineForm.nullable().meta({ description: 'Null where no job with an identity token submitted it.' })
+
 export const runSummary = runHead
   .extend({
     summary: withExample(
@@ -72,6 +75,7 @@ export const runSummary = runHead
       `The first ${mostLines} lines. All of them are in the run itself.`,
     ),
     log_lines: withExample(z.int(), 295, 'How many lines the log has.'),
+    pipeline,
   })
   .meta({ id: 'RunSummary' })
 
@@ -112,6 +116,7 @@ export const run = runHead
       'back to the redirect of last week, CHG-1042',
       'Why, as the submitter said it: `Gatewright-Message`.',
     ),
+    pipeline,
     cancelled_by: withExample(
       z.string().nullable(),
       null,
@@ -228,6 +233,7 @@ async function* read(tx: Tx, keys: readonly string[], { actor }: Pick<Reading, '
       summary: summaryOf(row, shown),
       logs: [...shown.logs],
       log_lines: shown.lines,
+      pipeline: storedPipeline.parse(shown.pipeline),
     }
   })
 }

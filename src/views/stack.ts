@@ -5,8 +5,10 @@ import { withExample } from '../example.ts'
 import type { Model } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import { type Actor, ownersFor, permissionsOf } from '../permissions.ts'
+import { pipelineForm } from '../pipeline.ts'
 import { mayKnow } from '../plan/effect.ts'
 import { asKey, labelColumn, quoted } from '../plan/statements.ts'
+import { pipelineShown } from '../runs/options.ts'
 import { inOrder, type Reading, type View } from './view.ts'
 
 /** Stacks, and the objects that they manage (docs/adr/0138-a-stack-is-what-a-repository-manages.md). */
@@ -19,6 +21,7 @@ const summary = {
     .guid()
     .nullable()
     .meta({ description: 'The run before that with another document: a roll back applies it.' }),
+  pipeline: pipelineForm.nullable().meta({ description: 'The job that submitted `run`, if the caller may see that.' }),
   owners: withExample(z.array(z.string()), ['team-a'], 'The owners of its objects.'),
   size: z.int().meta({ description: 'How many objects it has.' }),
   left_over: z.int().meta({ description: 'How many of them its files have no more.' }),
@@ -69,7 +72,9 @@ export const membersSeen = ({ models }: Models, actor: Actor, of: string, bind: 
 const ownersKnown = (actor: Actor, model: Model): string[] | null =>
   mayKnow(actor, model, null) ? null : permissionsOf(model.resource).flatMap((each) => ownersFor(actor, each))
 
-const stackRow = stackSummary.extend({ created_at: z.date() })
+const stackRow = stackSummary
+  .omit({ pipeline: true })
+  .extend({ created_at: z.date(), options: z.unknown(), submitterPk: z.int().nullable() })
 
 /** Reads stacks by their names. Counts and owners are of the members that the caller may know. */
 async function readStacks(tx: Tx, registry: Registry, actor: Actor, names: readonly string[]): Promise<StackSummary[]> {
@@ -77,12 +82,18 @@ async function readStacks(tx: Tx, registry: Registry, actor: Actor, names: reado
   const asked = bind(names)
   const rows = await query(tx, stackRow, {
     text: `SELECT s.name, s.created_at, s.run, s.run_before, count(m.key)::integer AS size, count(m.left_at)::integer AS left_over,
+        r.options, r.submitter_pk AS "submitterPk",
         coalesce(array_agg(DISTINCT m.owner ORDER BY m.owner) FILTER (WHERE m.owner IS NOT NULL), '{}') AS owners
-      FROM stacks s LEFT JOIN (${membersSeen(registry, actor, `m.stack = ANY (${asked})`, bind)}) m ON m.stack = s.name
-      WHERE s.name = ANY (${asked}) GROUP BY s.name`,
+      FROM stacks s LEFT JOIN runs r ON r.id = s.run
+        LEFT JOIN (${membersSeen(registry, actor, `m.stack = ANY (${asked})`, bind)}) m ON m.stack = s.name
+      WHERE s.name = ANY (${asked}) GROUP BY s.name, r.id`,
     values,
   })
-  return inOrder(names, rows, ({ name }) => name).map((row) => ({ ...row, created_at: row.created_at.toISOString() }))
+  return inOrder(names, rows, ({ name }) => name).map(({ options, submitterPk, ...row }) => ({
+    ...row,
+    pipeline: pipelineShown({ options, submitterPk }, actor),
+    created_at: row.created_at.toISOString(),
+  }))
 }
 
 const memberRow = member.extend({ left_at: z.date().nullable() })

@@ -63,6 +63,44 @@ describe('Idempotency-Key', () => {
     expect(await runs()).toBe(2)
   })
 
+  describe('of tokens of one user', () => {
+    const rights = ['application', 'oauth2provider'].flatMap((each) => [
+      `view_${each}`,
+      `add_${each}`,
+      `change_${each}`,
+    ])
+    const more = { 'gatewright-owner': 'team-a' }
+    async function hands() {
+      const user = await there.make.user({ superuser: true })
+      const bound = async (owner: string) =>
+        there.as(await there.make.token(user.pk, { ceiling: rights.map((each) => `${each}@${owner}`) }))
+      return { user, one: await bound('team-a'), renewed: await bound('team-a'), other: await bound('team-b') }
+    }
+
+    test('is that of those with the same ceiling: under another one it is a 422', async () => {
+      const { user, one, renewed, other } = await hands()
+      const key = randomUUID()
+      const first = await applied(put(body, { key, as: one, more }))
+      const second = await put(body, { key, as: renewed, more })
+      expect([second.status, second.json, runOf(second)]).toEqual([200, first.json, runOf(first)])
+      for (const as of [other, user])
+        expect(await put(body, { key, as, more })).toMatchObject({
+          status: 422,
+          json: { code: 'idempotency_key_reused' },
+        })
+      expect(await runs()).toBe(1)
+    })
+
+    test('has no ceiling in a run of an earlier version', async () => {
+      const { user, one } = await hands()
+      const key = randomUUID()
+      const first = await applied(put(body, { key, as: user, more }))
+      expect(await put(body, { key, as: one, more })).toMatchObject({ status: 422 })
+      await there.db.run.updateMany({ where: { slug: name }, data: { format: 7 } })
+      expect(runOf(await put(body, { key, as: one, more }))).toBe(runOf(first))
+    })
+  })
+
   test('20 at once under one key are one run, and all get its outcome', async () => {
     const key = randomUUID()
     const answers = await Promise.all(Array.from({ length: 20 }, () => put(body, { key })))

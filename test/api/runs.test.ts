@@ -49,7 +49,7 @@ test('a run is shown with every field', async () => {
     owners: [],
     message: null,
     unreadable: [],
-    ...{ stack: null, errors: [], not_put_back: [], cancelled_by: null, former: null },
+    ...{ stack: null, errors: [], not_put_back: [], cancelled_by: null, former: null, pipeline: null },
     progress: null,
     allowed: [],
     mode: 'apply',

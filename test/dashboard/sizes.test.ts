@@ -16,12 +16,17 @@ const ids = { applied: uuid7(), before: uuid7(), failed: uuid7(), plan: uuid7() 
 /** A quote takes six bytes of a page. */
 const hostile = (length: number) => '"<'.repeat(length).slice(0, length)
 const longName = hostile(150)
+const claims = ['issuer', 'rule', 'subject', 'repository', 'ref', 'commit', 'job', 'actor']
+const pipeline = {
+  ...Object.fromEntries(claims.map((each) => [each, hostile(300)])),
+  job_url: `https://ci.example/${hostile(1_980)}`,
+}
 
 /** A run that has ended, past the worker. */
 const ended = (data: Partial<Prisma.RunUncheckedCreateInput>): Prisma.RunUncheckedCreateInput => ({
   ...{ id: uuid7(), state: 'done', applied: true, title: hostile(200), kind: 'radius', slug: 'hostile' },
   ...{ requestId: hostile(200), submitterPk: pk, logs: Array.from({ length: 60 }, () => hostile(400)) },
-  ...{ options: { createOnly: false, expectedKeys: {}, owner: hostile(100), message: hostile(300) } },
+  ...{ options: { createOnly: false, expectedKeys: {}, owner: hostile(100), message: hostile(300), pipeline } },
   ...{ startedAt: new Date(), finishedAt: new Date(), ...data },
 })
 const failed = (cause: string, data: Partial<Prisma.RunUncheckedCreateInput> = {}) =>
@@ -143,6 +148,26 @@ beforeAll(async () => {
       SELECT gen_random_uuid(), ${hostile(200)} || i, left(repeat('s', 45) || i, 50), '', ${hostile(100)}, ${pk}
       FROM generate_series(1, 60) i`,
   )
+  const rules = Array.from({ length: 60 }, (_, each) => ({
+    ...{ name: `${each}${hostile(90)}`, user: longName, owners: [hostile(100)], stacks: [hostile(100)] },
+    claims: Object.fromEntries(Array.from({ length: 20 }, (_, claim) => [`${claim}${hostile(90)}`, hostile(500)])),
+  }))
+  const claim = hostile(300)
+  const pipeline = {
+    ...{ issuer: longName, rule: longName, subject: claim, repository: claim, ref: claim, commit: claim, job: claim },
+    ...{ job_url: claim, actor: claim },
+  }
+  await execute(
+    db,
+    sql`WITH made AS (
+        INSERT INTO trusted_issuers (pk, name, issuer, audience, algorithms, clock_skew, rules)
+        SELECT gen_random_uuid(), i || ${hostile(200)}, ${hostile(200)}, ${hostile(200)}, ARRAY['RS256'], 0,
+          ${JSON.stringify(rules)}::jsonb FROM generate_series(1, 2) i RETURNING pk, trust_of(trusted_issuers) AS trust
+      )
+      INSERT INTO exchanged_tokens (pk, key_hash, user_pk, issuer_pk, rule, pipeline, identity, trust, expires)
+      SELECT gen_random_uuid(), decode(md5(pk::text || i), 'hex'), ${pk}, pk, ${JSON.stringify(rules[0])}::jsonb,
+        ${JSON.stringify(pipeline)}::jsonb, 'x', trust, now() + interval '1 hour' FROM made, generate_series(1, 300) i`,
+  )
   const model = 'service_providers_radius.radiusprovider'
   await execute(
     db,
@@ -172,6 +197,7 @@ test.each([
   '/admin/applications/',
   '/admin/applications/hostile/',
   '/admin/workers/',
+  '/admin/tokens/',
   '/admin/refusals/',
   '/admin/audit/',
   ...Object.values(ids).map((id) => `/admin/runs/${id}/`),

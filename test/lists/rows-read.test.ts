@@ -29,8 +29,10 @@ beforeAll(async () => {
   await within(fresh.url, async (client) => {
     // Rows of a commit that is not on the disk yet are not marked as visible to all.
     await client.query('SET synchronous_commit = on')
-    await client.query(`INSERT INTO runs (id, title, state, request_id, created_at, finished_at)
-      SELECT gen_random_uuid(), 'apply saml shop-' || i % 3000, 'done', 'request ' || i, now() - make_interval(secs => i), now()
+    await client.query(`INSERT INTO runs (id, title, state, request_id, options, created_at, finished_at)
+      SELECT gen_random_uuid(), 'apply saml shop-' || i % 3000, 'done', 'request ' || i,
+        CASE i % 3000 WHEN 0 THEN jsonb_build_object('pipeline', jsonb_build_object('commit', 'abcdef0' || i)) ELSE '{}' END,
+        now() - make_interval(secs => i), now()
       FROM generate_series(1, ${many}) i`)
     await client.query(
       `INSERT INTO users (uuid, username) SELECT gen_random_uuid(), 'user' || i FROM generate_series(1, ${many}) i`,
@@ -87,6 +89,13 @@ test.each([{}, { page: 100 }, { ordering: 'created_at', page: 50 }, { ordering: 
     expect(keys).toBe(100)
   },
 )
+
+test.each([
+  ['abcdef0', 10],
+  ['abcdef03000', 2],
+])('runs of a commit that begins with %s: these %d', async (commit, number) => {
+  expect(await ask(runs, { commit })).toEqual({ keys: number, rows: number })
+})
 
 test.each(['username', '-username', 'uuid'])('a page of users in the middle, by %s: none', async (ordering) => {
   expect(await ask(users, { ordering, page: many / 200 })).toEqual({ keys: 100, rows: 0 })

@@ -47,3 +47,13 @@ test('the owners of entries stand beside that of the run', () => {
   expect(optionsOf(run('b', ['a', null, 'b']))).toMatchObject({ owner: 'b', owners: ['a', null] })
   expect(optionsOf(read({ owner: 'a' }))).toMatchObject({ owner: 'a', owners: [] })
 })
+
+test.each([{ commit: 7 }, {}, [], 'x', 7, false])('a job is one in any form, also for the worker: %j', (pipeline) => {
+  const unknown = { issuer: 'not known', rule: 'not known', subject: 'not known', repository: null, commit: null }
+  expect(submitterOf(read({ pipeline })).pipeline).toMatchObject(unknown)
+  expect(optionsOf(read({ pipeline }))?.pipeline).toMatchObject(unknown)
+})
+
+test.each([{}, { pipeline: null }])('no job is none: %j', (options) => {
+  expect(submitterOf(read(options)).pipeline).toBeUndefined()
+})

@@ -24,7 +24,7 @@ test('every reader shows what a run did that changed nothing', async () => {
     ...{ logs, changes, unreadable: [] },
     blueprint: expect.stringContaining('entries'),
   })
-  expect((await readExtracts(db, [id]))(id)).toEqual({ logs, lines: 2, counts: { unchanged: 2 } })
+  expect((await readExtracts(db, [id]))(id)).toEqual({ logs, lines: 2, counts: { unchanged: 2 }, pipeline: null })
   expect(await readRuns(db, [id])).toMatchObject([{ id, logs }])
   expect(await work(id)).toMatchObject({ state: 'done', applied: true, logs })
   expect(await rows(db, sql`SELECT ${raw(outcomeSql)} AS outcome FROM runs WHERE id = ${id}::uuid`)).toEqual([

@@ -22,7 +22,7 @@ import { pageRoute, sendPage } from '../frame.ts'
 import { fieldList, partsOf } from '../runs/changes.ts'
 import { runTable } from '../runs/tables.ts'
 import type { Sources } from '../sources.ts'
-import { factList, moves, table } from '../table.ts'
+import { factList, jobDetails, moves, table } from '../table.ts'
 import {
   count,
   duration,
@@ -211,8 +211,8 @@ const timeline = (entries: readonly Recorded[], registry: Registry, actor: Actor
       At: ['plain', (each) => whenOf(each, actor)],
       What: [
         'text',
-        ({ entry: { action, model, name, was, owner } }) =>
-          html`${mark(...actions[action])}<br>${namesOf(registry)(model)} ${named(nameText(name))}${was !== null && html`, was ${named(nameText(was))}`}${owner !== null && html`<br><span class="quiet">owner ${named(nameText(owner))}</span>`}`,
+        ({ entry: { action, model, name, was, owner, pipeline }, cursor }) =>
+          html`${mark(...actions[action])}<br>${namesOf(registry)(model)} ${named(nameText(name))}${was !== null && html`, was ${named(nameText(was))}`}${owner !== null && html`<br><span class="quiet">owner ${named(nameText(owner))}</span>`}${pipeline !== null && jobDetails(cursor, pipeline)}`,
       ],
       Who: [
         'name',

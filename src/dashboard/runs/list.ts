@@ -52,6 +52,8 @@ function searchOf(spec: RunList) {
     owner: filter('owner'),
     stack: filter('stack'),
     kind: filter('kind'),
+    repository: filter('repository'),
+    commit: filter('commit'),
     request: filter('request_id'),
     text: fieldText.pipe(pageParameters(spec).search as z.ZodType<string[], string>).optional(),
     group: oneOf(['none', 'cause']).default('none'),
@@ -147,6 +149,8 @@ const fields: Readonly<Partial<Record<Field, FilterField>>> = {
   owner: { label: 'Owner' },
   stack: { label: 'Stack', hint: 'corp/identity' },
   kind: { label: 'Kind' },
+  repository: { label: 'Repository', hint: 'acme/shop' },
+  commit: { label: 'Commit' },
   request: { label: 'Request' },
   text: { label: 'Words of the title' },
 }

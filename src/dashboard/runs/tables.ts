@@ -60,6 +60,9 @@ export const runTable = (caption: string, rows: readonly RunRow[], at: Date): Ht
       Run: ['name', runLink],
       Who: ['name', person],
       Owner: ['name', ({ owners }) => names(owners)],
+      ...(rows.some(({ pipeline }) => pipeline !== null) && {
+        Commit: ['name', ({ pipeline }) => pipeline?.commit?.slice(0, 8) ?? ''],
+      }),
       Queue: ['number', ({ queue_ms: ms }) => (ms === null ? '' : duration(ms))],
       Work: ['number', ({ work_ms: ms }) => (ms === null ? '' : duration(ms))],
       Why: ['text', ({ cause, sentence }) => sentenceText(cause ?? sentence ?? '')],

@@ -75,6 +75,7 @@ describe('a run', () => {
         summary: 'applied',
         logs: [],
         log_lines: 0,
+        pipeline: null,
         submitter: ada.pk,
         submitter_name: ada.username,
         request_id: 'request 1',
