@@ -4,10 +4,10 @@ import { UsageError } from './exit.ts'
 
 type Options = NonNullable<ParseArgsConfig['options']>
 
-/** @param options those of the command, beside `--env` @throws {UsageError} for one that it does not have */
+/** @param options those of the command, beside `--env` and `--verbose` @throws {UsageError} for one that it does not have */
 export function readArguments<const Known extends Options>(args: readonly string[], options: Known) {
   try {
-    return parseArgs({ args: [...args], options: { ...options, env: text }, allowPositionals: true })
+    return parseArgs({ args: [...args], options: { ...options, env: text, verbose: flag }, allowPositionals: true })
   } catch (error) {
     const { message } = error instanceof Error ? error : new Error(String(error))
     const [, unknown] = /^Unknown option '(-[^']*)'/.exec(message) ?? []

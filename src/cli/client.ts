@@ -3,13 +3,14 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
-import { type ClientConfig, readClientConfig } from '../config.ts'
+import { type ClientConfig, ConfigError, readClientConfig, readJobConfig } from '../config.ts'
 import { versionPath } from '../paths.ts'
 import { readTimeoutMs } from './arguments.ts'
 import { Unreachable, UsageError } from './exit.ts'
+import type { IdToken } from './id-token.ts'
 import { type NoAnswer, noAnswer } from './no-answer.ts'
 import { inOptions } from './options-for-headers.ts'
-import { openOutput } from './output.ts'
+import { type Output, openOutput } from './output.ts'
 import type { Project } from './project.ts'
 import { fetchThrough, isLocal, proxyFor } from './proxy.ts'
 import { readUpTo } from './read-up-to.ts'
@@ -21,6 +22,8 @@ export type Client = {
   readonly owner: string | null
   /** GATEWRIGHT_REQUEST_ID. */
   readonly requestId: string | null
+  /** Where its token comes from: `GATEWRIGHT_TOKEN`. */
+  readonly tokenFrom: string
   /** Shows the reason of a wait. */
   waiting(why: string): void
   /**
@@ -64,49 +67,67 @@ function addressOf(url: string, path: string): URL {
   return new URL(path.startsWith(`${versionPath}/`) ? `${base}${path}` : `${base}${versionPath}${path}`, url)
 }
 
+/** `env`: the environment; `verbose`: whether a line says which token is used. */
+type Values = { readonly env?: string; readonly verbose?: boolean }
+
 /**
- * @param values `env`: the environment
  * @param project that of the files; undefined: that of the current folder
  * @throws {UsageError} without a token; @throws {ConfigError}
  */
 export async function openClient(
-  { waiting }: Pick<Client, 'waiting'>,
-  values: { readonly env?: string },
+  { waiting, note }: Pick<Output, 'waiting' | 'note'>,
+  values: Values,
   project?: Project | null,
 ): Promise<Client> {
   const config = readClientConfig()
   const { owner, requestId } = config
   const url = await urlOf(config, values.env ?? config.env, project)
-  const authorization = `Bearer ${await readToken({ ...config, url })}`
-  const common = { authorization, ...(requestId !== null && { 'x-request-id': requestId }) }
-  const proxy = proxyFor(url)
-  const ask = proxy === null ? fetch : await fetchThrough(proxy)
+  const ask = await askerOf(url)
+  const token = await tokenFor({ ...config, url }, ask, values.verbose === true ? note : () => {})
   return {
     url,
     owner,
     requestId,
+    tokenFrom: token.from,
     waiting,
     async send(method, path, { headers = {}, body, isYaml = false, withinMs = longestTryMs } = {}) {
-      const signal = AbortSignal.timeout(Math.max(1, Math.ceil(Math.min(withinMs, longestTryMs))))
-      try {
-        const type = isYaml ? 'application/yaml' : 'application/json'
-        const response = await ask(addressOf(url, path), {
-          method,
-          headers: { ...headers, ...common, ...(body !== undefined && { 'content-type': type }) },
-          ...(body !== undefined && { body }),
-          redirect: 'error',
-          signal,
-        })
-        return { status: response.status, headers: response.headers, body: await readJson(response) }
-      } catch (error) {
-        return noAnswer(url, error, proxy)
+      const endsAt = performance.now() + withinMs
+      const common = {
+        ...headers,
+        ...(requestId !== null && { 'x-request-id': requestId }),
+        ...(body !== undefined && { 'content-type': isYaml ? 'application/yaml' : 'application/json' }),
+      }
+      for (let refused: string | undefined; ; ) {
+        const secret = await token.get(endsAt - performance.now(), refused)
+        if (typeof secret !== 'string') return secret
+        const init = { method, headers: { ...common, authorization: `Bearer ${secret}` }, body: body ?? null }
+        const answer = await ask(addressOf(url, path), init, endsAt - performance.now())
+        if (refused !== undefined || !token.isExchanged || isLost(answer) || answer.status !== 401) return answer
+        refused = secret
       }
     },
   }
 }
 
+type Ask = (address: URL, init: RequestInit, withinMs: number) => Promise<Answer | NoAnswer>
+
+/** @param url that of a server, which a proxy may stand in front of */
+async function askerOf(url: string): Promise<Ask> {
+  const proxy = proxyFor(url)
+  const ask = proxy === null ? fetch : await fetchThrough(proxy)
+  return async (address, init, withinMs) => {
+    const signal = AbortSignal.timeout(Math.max(1, Math.ceil(Math.min(withinMs, longestTryMs))))
+    try {
+      const response = await ask(address, { ...init, redirect: 'error', signal })
+      return { status: response.status, headers: response.headers, body: await readJson(response) }
+    } catch (error) {
+      return noAnswer(url, error, proxy)
+    }
+  }
+}
+
 /** What a command without files works with. @throws {UsageError} */
-export async function open(values: { env?: string; json?: boolean; timeout?: string }, defaultS = 30) {
+export async function open(values: Values & { json?: boolean; timeout?: string }, defaultS = 30) {
   const withinMs = readTimeoutMs(values.timeout, defaultS)
   const output = openOutput(values)
   return { client: await openClient(output, values), output, withinMs }
@@ -134,19 +155,101 @@ async function readJson(response: Response): Promise<unknown> {
   }
 }
 
-/** @throws {UsageError} where the token could be read on the network, or belongs to another address */
-async function readToken({ url, token, dataDir }: ClientConfig): Promise<string> {
+/** The access tokens of a client. */
+type Token = {
+  /** Where it comes from: `GATEWRIGHT_TOKEN`. */
+  readonly from: string
+  readonly isExchanged: boolean
+  /** @param refused by the service @returns the reason when there is none, and the request was not sent, or is refused */
+  get(withinMs: number, refused?: string): Promise<string | Answer | NoAnswer>
+}
+
+/** @throws {UsageError} without a token, and where it could be read on the network; @throws {ConfigError} */
+async function tokenFor({ url, token, dataDir }: ClientConfig, ask: Ask, note: Output['note']): Promise<Token> {
   if (!isLocal(url) && new URL(url).protocol === 'http:')
     throw new UsageError(`${url} would send the access token unencrypted: use https://.`)
-  if (token !== null) return token
-  if (!isLocal(url))
-    throw new UsageError(
-      `No access token for ${url}: set GATEWRIGHT_TOKEN or GATEWRIGHT_TOKEN_FILE. The one in DATA_DIR is for this machine only.`,
-    )
+  // Its token is for this machine only.
   const file = join(dataDir, 'admin-token')
-  const text = (await readFile(file, 'utf8').catch(() => '')).trim()
-  if (text === '') throw new UsageError(`No access token: set GATEWRIGHT_TOKEN, or DATA_DIR to where ${file} is.`)
-  return text
+  const isOwn = token === null && isLocal(url) && readJobConfig().gatewrightIdToken === null
+  const stored = token ?? (isOwn ? (await readFile(file, 'utf8').catch(() => '')).trim() : '')
+  const from = token === null ? file : 'GATEWRIGHT_TOKEN'
+  if (stored !== '') {
+    note(`token: ${from}`)
+    return { from, isExchanged: false, get: async () => stored }
+  }
+  const { findIdToken } = await import('./id-token.ts')
+  const found = await findIdToken(url, askerOf)
+  if (found !== null) return exchanged(found, url, ask, note)
+  const others = isLocal(url)
+    ? `, or DATA_DIR to where ${file} is.`
+    : ` for ${url}. The one in DATA_DIR is for this machine only.`
+  throw new UsageError(
+    `No access token: set GATEWRIGHT_TOKEN or GATEWRIGHT_TOKEN_FILE${others} A job of a CI system needs none with an identity token: "permissions: { id-token: write }" on GitHub, "id_tokens: { GATEWRIGHT_ID_TOKEN: { aud: ${url} } }" on GitLab.`,
+  )
+}
+
+const granted = z.object({
+  access_token: z.string(),
+  token_type: z.string().regex(/^bearer$/i),
+  expires_in: z.number().positive(),
+})
+const urn = 'urn:ietf:params:oauth'
+
+/** Exchanges an identity token (RFC 8693), and again before the access token ends. */
+function exchanged({ from, read, claimsOf }: IdToken, url: string, ask: Ask, note: Output['note']): Token {
+  let current: { readonly secret: string; readonly endsAt: number; renewsAt: number } | null = null
+  let pending: Promise<string | Answer | NoAnswer> | null = null
+
+  async function exchange(withinMs: number): Promise<string | Answer | NoAnswer> {
+    const startedAt = performance.now()
+    const idToken = await read(withinMs)
+    if (typeof idToken !== 'string') return { ...idToken, isSent: false }
+    const form = { grant_type: `${urn}:grant-type:token-exchange`, subject_token_type: `${urn}:token-type:jwt` }
+    const body = new URLSearchParams({ ...form, subject_token: idToken }).toString()
+    const init = { method: 'POST', headers: { 'content-type': 'application/x-www-form-urlencoded' }, body }
+    const answer = await ask(addressOf(url, '/auth/token/'), init, withinMs + startedAt - performance.now())
+    // What is asked for was not sent.
+    if (isLost(answer)) return { ...answer, isSent: false }
+    const { data } = granted.safeParse(answer.body)
+    if (answer.status === 200 && data !== undefined) {
+      const lastsMs = 1_000 * data.expires_in
+      const endsAt = startedAt + lastsMs
+      current = { secret: data.access_token, endsAt, renewsAt: endsAt - Math.min(120_000, lastsMs / 8) }
+      note(`token: ${from}, exchanged; expires ${new Date(Date.now() + lastsMs).toISOString()}`)
+      return current.secret
+    }
+    const message = `${url} answered ${answer.status} to ${from}: ${refusalOf(answer).join(' ')}`
+    const mayCome = isLater(answer.status) || answer.status >= 500
+    if (mayCome || codeOf(answer) === null)
+      return { message: message.replace(/\.$/, ''), isSent: false, isFinal: !mayCome }
+    if (answer.status === 404)
+      throw new UsageError(`${url} exchanges no identity tokens: it is older than this program. Set GATEWRIGHT_TOKEN.`)
+    throw new UsageError(
+      `${message} It says ${claimsOf(idToken)}, which a rule of a trusted issuer has to match. Operators see the reason at ${url.replace(/\/+$/, '')}/admin/refusals/.`,
+    )
+  }
+
+  return {
+    from: `${from}, exchanged`,
+    isExchanged: true,
+    async get(withinMs, refused) {
+      if (current?.secret === refused) current = null
+      if (current !== null && performance.now() < current.renewsAt) return current.secret
+      pending ??= exchange(withinMs).catch(asRefusal)
+      const found = await pending
+      pending = null
+      if (typeof found === 'string' || current === null || performance.now() >= current.endsAt) return found
+      // The one before goes on to work for a while.
+      current.renewsAt = current.endsAt
+      return current.secret
+    },
+  }
+}
+
+/** Like the answer to a wrong token: what was sent before may have been applied. */
+function asRefusal(error: unknown): Answer {
+  if (!(error instanceof UsageError || error instanceof ConfigError)) throw error
+  return { status: 401, body: { code: 'not_authenticated', detail: error.message }, headers: new Headers() }
 }
 
 const detailed = z.object({ detail: z.string(), code: z.string().optional() })

@@ -15,6 +15,12 @@ const change = z.object({
   entry: z.int().nullish(),
 })
 
+const claim = z.string().nullish()
+
+/** The job that submitted a run, by the verified claims of its identity token. */
+export const job = z.looseObject({ repository: claim, ref: claim, commit: claim }).nullish()
+type Job = z.output<typeof job>
+
 const runSummary = z.looseObject({
   id: z.string(),
   state: z.string(),
@@ -24,6 +30,7 @@ const runSummary = z.looseObject({
   stack: z.string().nullish(),
   reason: z.string().nullable(),
   submitter_name: z.string().nullable(),
+  pipeline: job,
   created_at: z.string(),
 })
 
@@ -65,6 +72,13 @@ export const isFine = ({ state, mode, applied, reason }: Outcome): boolean =>
   state === 'done' && (mode === 'plan' ? reason === null : applied === true)
 
 type Outcome = Pick<Run, 'state' | 'mode' | 'applied' | 'reason'>
+
+/** `acme/shop refs/heads/main 1f494652e0` */
+export const placeOf = (job: Job) => [job?.repository, job?.ref, job?.commit?.slice(0, 10)].filter(Boolean).join(' ')
+
+/** `ada`; of a job: `pipeline, acme/shop refs/heads/main 1f494652e0` */
+export const submitterOf = ({ submitter_name: name, pipeline }: Pick<RunSummary, 'submitter_name' | 'pipeline'>) =>
+  [name ?? 'service', placeOf(pipeline)].filter(Boolean).join(', ')
 
 /** One word for each run. */
 export function wordOf(run: Outcome): string {

@@ -164,7 +164,7 @@ test('all permissions that are missing are named at once', async () => {
   const { token } = await there.on.make.user({ permissions: ['view_flow', 'view_group', 'view_application'] })
   const { code, output } = await there.gatewright(['export'], { GATEWRIGHT_TOKEN: token })
   const kinds = [...there.on.engine.registry.kinds.values()].map(({ resource }) => `view_${resource}`)
-  const missing = ['view_propertymapping', 'view_certificatekeypair', 'view_role', ...kinds]
+  const missing = ['view_propertymapping', 'view_certificatekeypair', 'view_role', 'view_trustedissuer', ...kinds]
   expect(output).toBe(
     `This export needs ${missing.length} permissions that you lack: ${missing.join(', ')}. --only leaves out models.\n`,
   )

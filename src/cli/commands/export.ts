@@ -24,8 +24,8 @@ it is the same text. Secrets are !Env NAME; the names stand at its head. Users a
 
   --owner LABEL        only applications and providers under this label, and what they refer to
   --application SLUG   only this application with its providers, and what they refer to; repeat it for more
-  --only MODEL,...     only these: flow, propertymapping, certificatekeypair, role, group, provider, application, or one
-                       kind of provider, such as oauth2provider
+  --only MODEL,...     only these: flow, propertymapping, certificatekeypair, role, group, trustedissuer, provider,
+                       application, or one kind of provider, such as oauth2provider
   --without-secrets    leaves secret fields out: what stands keeps them, and what is new needs them
   --out FILE           writes FILE, once all is read
   --out DIR/           writes files below DIR: one for each application with its provider, in a folder for its owner, and

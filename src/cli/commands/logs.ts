@@ -1,9 +1,9 @@
 import { endWithoutReader } from '../../without-reader.ts'
-import { flag, readArguments, readRunId, readTimeoutMs, text } from '../arguments.ts'
-import { type Client, openClient } from '../client.ts'
+import { flag, readArguments, readRunId, text } from '../arguments.ts'
+import { type Client, open } from '../client.ts'
 import { type ExitCode, exitCodes, UsageError } from '../exit.ts'
 import { inOptions } from '../options-for-headers.ts'
-import { openOutput, shown } from '../output.ts'
+import { shown } from '../output.ts'
 import { followRun, isFine, isOver, type Run, readRun, readRuns, wordOf } from '../runs.ts'
 
 /** `gatewright logs`: shows the outcome of one run. */
@@ -25,12 +25,11 @@ export async function run(args: readonly string[]): Promise<number> {
   const [id, ...others] = positionals
   if (others.length > 0) throw new UsageError('logs takes one run.')
   if (id !== undefined) readRunId(id)
-  const output = openOutput(values)
-  const endsAt = performance.now() + readTimeoutMs(values.timeout, 600)
+  const { client, output, withinMs: timeoutMs } = await open(values, 600)
+  const endsAt = performance.now() + timeoutMs
   const leftMs = () => Math.max(1, endsAt - performance.now())
   const isFollowed = values.follow === true
   const withinMs = isFollowed ? leftMs() : Math.min(leftMs(), 30_000)
-  const client = await openClient(output, values)
   const path = `/blueprints/runs/${id ?? (await newest(client, withinMs))}/`
   let found: Run | undefined
   if (isFollowed) endWithoutReader(() => codeOf(found))

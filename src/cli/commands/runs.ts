@@ -2,7 +2,7 @@ import { flag, readArguments, readCount, readRunId, text } from '../arguments.ts
 import { open, readAnswer, sendUntilAnswered } from '../client.ts'
 import { exitCodes, UsageError } from '../exit.ts'
 import { shown } from '../output.ts'
-import { type RunSummary, readMe, readRun, readRuns, run as runSchema, wordOf } from '../runs.ts'
+import { type RunSummary, readMe, readRun, readRuns, run as runSchema, submitterOf, wordOf } from '../runs.ts'
 
 /** `gatewright runs`: lists runs with their outcomes, and cancels one that waits. */
 
@@ -21,6 +21,7 @@ has ended.
   --owner LABEL        submitted under this owner
   --stack NAME         of this stack
   --request-id ID      of this job of yours: what GATEWRIGHT_REQUEST_ID was
+  --commit SHA         of jobs of this commit, from the verified claims of their identity tokens
   --changed OBJECT     that changed the object of this kind and name, such as application:grafana
   --timeout SECONDS    how long the service may be away (default 30)
   --json               one JSON document on standard output
@@ -33,6 +34,7 @@ const options = {
   owner: text,
   stack: text,
   'request-id': text,
+  commit: text,
   changed: text,
   timeout: text,
   json: flag,
@@ -46,7 +48,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const [verb, id, ...others] = positionals
   if (verb === 'cancel') return cancel(others.length === 0 ? id : undefined, values)
   if (verb !== undefined) throw new UsageError('runs takes no names: gatewright logs ID prints one run.')
-  const { limit, timeout: _, json: __, env: ___, ...filters } = values
+  const { limit, timeout: _, json: __, env: ___, verbose: ____, ...filters } = values
   const query: Record<string, string> = { page_size: String(readCount('--limit', limit, { initial: 20, max: 100 })) }
   for (const [option, value] of Object.entries(filters)) query[parameters[option] ?? option] = value
   const { client, output, withinMs } = await open(values)
@@ -57,8 +59,8 @@ export async function run(args: readonly string[]): Promise<number> {
   return exitCodes.done
 }
 
-const lineOf = ({ id, created_at: createdAt, submitter_name: submitter, title, ...run }: RunSummary): string =>
-  [id, createdAt.slice(0, 19), wordOf(run).padEnd(11), shown(`${title} (${submitter ?? 'service'})`)].join('  ')
+const lineOf = (run: RunSummary): string =>
+  [run.id, run.created_at.slice(0, 19), wordOf(run).padEnd(11), shown(`${run.title} (${submitterOf(run)})`)].join('  ')
 
 async function cancel(id: string | undefined, values: Parameters<typeof open>[0]): Promise<number> {
   if (id === undefined) throw new UsageError('runs cancel takes the id of one run.')

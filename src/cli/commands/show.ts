@@ -3,7 +3,7 @@ import { open } from '../client.ts'
 import { exitCodes, UsageError } from '../exit.ts'
 import { shown } from '../output.ts'
 import { readApplication } from '../outputs.ts'
-import { readRuns, wordOf } from '../runs.ts'
+import { readRuns, submitterOf, wordOf } from '../runs.ts'
 
 /** `gatewright show`: one application in a few lines. */
 
@@ -36,7 +36,7 @@ export async function run(args: readonly string[]): Promise<number> {
   if (last !== undefined)
     line(
       'last run',
-      `${last.id}  ${last.created_at.slice(0, 19)}  ${wordOf(last)}  ${last.title} (${last.submitter_name ?? 'service'})`,
+      `${last.id}  ${last.created_at.slice(0, 19)}  ${wordOf(last)}  ${last.title} (${submitterOf(last)})`,
     )
   for (const { name: variable, value, why } of outputs)
     output.line(`  ${variable}  ${shown(value ?? `(secret: ${why})`)}`)

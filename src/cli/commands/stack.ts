@@ -5,6 +5,7 @@ import { exitCodes, UsageError } from '../exit.ts'
 import { shown } from '../output.ts'
 import { findProject } from '../project.ts'
 import { readAll } from '../read-all.ts'
+import { job, placeOf } from '../runs.ts'
 
 /** `gatewright stack`: shows what repositories manage, and lets an object stay without its stack. */
 
@@ -28,6 +29,7 @@ const summary = z.looseObject({
   owners: z.array(z.string()),
   run: z.string().nullable(),
   run_before: z.string().nullable(),
+  pipeline: job,
 })
 const member = z.looseObject({
   model: z.string(),
@@ -67,7 +69,7 @@ export async function run(args: readonly string[]): Promise<number> {
     const stack = await readStack(client, await stackName(names[0] ?? values.stack), withinMs)
     output.json(stack)
     output.line(lineOf(stack))
-    output.line(`  last run    ${stack.run ?? 'none'}`)
+    output.line(shown(`  last run    ${[stack.run ?? 'none', placeOf(stack.pipeline)].filter(Boolean).join('  ')}`))
     output.line(`  run before  ${stack.run_before ?? 'none'}`)
     for (const each of stack.members) output.line(`  ${memberLine(each)}`)
     return exitCodes.done

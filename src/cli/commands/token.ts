@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { flag, readArguments, readCount, text, texts } from '../arguments.ts'
-import { isLost, open, readAnswer, sendUntilAnswered } from '../client.ts'
+import { isLost, open, read, readAnswer, sendUntilAnswered } from '../client.ts'
 import { exitCodes, Unreachable, UsageError } from '../exit.ts'
 import { shown } from '../output.ts'
 import { readAll } from '../read-all.ts'
@@ -10,9 +10,11 @@ import { readAll } from '../read-all.ts'
 export const usage = `gatewright token create IDENTIFIER [OPTIONS]
 gatewright token list
 gatewright token revoke IDENTIFIER
+gatewright token check
 
 create creates an access token and prints its key on standard output, the only time that it is shown. list lists those that
 you may see, the first to expire first. revoke deletes one: its key authenticates no more.
+check prints where the token that is used comes from, its user, end and bonds, and the rule that an identity token matched.
 
   --user USER          for another user, by username or key (default: yourself)
   --days N             until it expires (default 30, or less where the service allows less)
@@ -41,8 +43,9 @@ export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, options)
   const [verb, identifier, ...others] = positionals
   if (verb === 'list' && identifier === undefined) return list(await open(values, 60))
+  if (verb === 'check' && identifier === undefined) return check(await open(values, 60))
   if (identifier === undefined || others.length > 0 || (verb !== 'create' && verb !== 'revoke'))
-    throw new UsageError('It takes: gatewright token create IDENTIFIER, list, or revoke IDENTIFIER')
+    throw new UsageError('It takes: gatewright token create IDENTIFIER, list, revoke IDENTIFIER, or check')
   if (verb === 'revoke') return revoke(identifier, await open(values, 60))
   const days = values.days === undefined ? null : readCount('--days', values.days, { initial: 30, max: 36_500 })
   const user = values.user === undefined ? null : readUser(values.user)
@@ -82,13 +85,19 @@ function readUser(text: string): string | number {
 
 type Asking = Awaited<ReturnType<typeof open>>
 
+const bonds = z.object({ owners: z.array(z.string()), stacks: z.array(z.string()) })
+
+/** `owner team-a, stack shop` */
+const bondsOf = ({ owners, stacks }: z.output<typeof bonds>) =>
+  [...owners.map((each) => `owner ${each}`), ...stacks.map((each) => `stack ${each}`)].join(', ')
+
 const listed = z.looseObject({
   identifier: z.string(),
   intent: z.string(),
   expires: z.string().nullable(),
   description: z.string(),
   user_obj: z.looseObject({ username: z.string() }),
-  bound_to: z.object({ owners: z.array(z.string()), stacks: z.array(z.string()) }).default({ owners: [], stacks: [] }),
+  bound_to: bonds.default({ owners: [], stacks: [] }),
 })
 
 async function list({ client, output, withinMs }: Asking): Promise<number> {
@@ -96,10 +105,26 @@ async function list({ client, output, withinMs }: Asking): Promise<number> {
   output.json(found)
   for (const { identifier, intent, expires, description, user_obj: user, bound_to: bound } of found) {
     const end = `expires ${expires?.slice(0, 10) ?? 'never'}`
-    const bonds = [...bound.owners.map((each) => `owner ${each}`), ...bound.stacks.map((each) => `stack ${each}`)]
-    const bonded = bonds.length > 0 && `bound to ${bonds.join(', ')}`
+    const bonded = bondsOf(bound) !== '' && `bound to ${bondsOf(bound)}`
     output.line(shown([identifier, intent, user.username, end, bonded, description].filter(Boolean).join('  ')))
   }
+  return exitCodes.done
+}
+
+const claims = ['issuer', 'rule', 'subject', 'repository', 'ref', 'commit', 'job', 'job_url', 'actor']
+const scalar = z.string().nullable()
+const present = z.object({
+  ...{ identifier: scalar, user: scalar, expires: scalar, bound_to: bonds },
+  pipeline: z.record(z.string(), scalar).nullable(),
+})
+
+async function check({ client, output, withinMs }: Asking): Promise<number> {
+  const found = { from: client.tokenFrom, ...(await read(client, '/auth/token/', present, withinMs)) }
+  output.json(found)
+  const { pipeline, bound_to: bound, ...own } = found
+  const lines = { ...own, expires: own.expires ?? 'never', bound_to: bondsOf(bound) }
+  for (const [name, value] of [...Object.entries(lines), ...claims.map((each) => [each, pipeline?.[each]] as const)])
+    if (value) output.line(shown(`${name.replace('_', ' ').padEnd(11)} ${value}`))
   return exitCodes.done
 }
 

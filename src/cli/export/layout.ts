@@ -13,6 +13,7 @@ const shared: Readonly<Partial<Record<string, string>>> = {
   certificatekeypair: '3-key-pairs',
   role: '4-roles',
   group: '5-groups',
+  trustedissuer: '6-trusted-issuers',
 } satisfies Partial<Record<Target, string>>
 
 /** The most entries of a file. More take longer than an apply waits. */

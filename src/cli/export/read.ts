@@ -79,9 +79,11 @@ export async function withRows<Answer>(
 }
 
 /** The lists of the selected models, and of all models to which they may refer. */
-function targetsOf(registry: Registry, { models, applications }: Selection): readonly Target[] {
+function targetsOf(registry: Registry, selection: Selection): readonly Target[] {
+  const { models, applications } = selection
   const modelsOf = (target: string | undefined) => registry.targets.get(target ?? '')?.models ?? []
-  const needed = new Set([...models, ...(applications === undefined ? [] : modelsOf('application'))])
+  const first = isNarrow(selection) ? models.filter(({ target }) => /^(application|provider)$/.test(target)) : models
+  const needed = new Set([...first, ...(applications === undefined ? [] : modelsOf('application'))])
   for (const { fields } of needed)
     for (const field of fields.values()) for (const other of modelsOf(targetOf(registry, field))) needed.add(other)
   return targets.filter((target) => [...needed].some((model) => model.target === target))

@@ -13,6 +13,7 @@ export const lists = {
   certificatekeypair: '/crypto/certificatekeypairs/',
   role: '/rbac/roles/',
   group: '/core/groups/',
+  trustedissuer: '/rbac/trustedissuers/',
   provider: '/providers/all/',
   application: '/core/applications/',
 } as const

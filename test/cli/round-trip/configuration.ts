@@ -55,6 +55,16 @@ class Configuration {
       this.#addNamed('service_rbac.role', { permissions })
     })
     this.#times(5, () => this.#addNamed('service_core.group', { users: this.#draw(fc.subarray(['admin'])) }))
+    this.#times(2, () =>
+      this.#addNamed('service_rbac.trustedissuer', {
+        issuer: this.#draw(
+          fc.constantFrom('https://ci.example.com', 'https://ci.example.com/', 'http://localhost:80/a'),
+        ),
+        audience: this.#draw(name),
+        ...{ jwks: null, algorithms: this.#draw(fc.shuffledSubarray(['ES256', 'RS256', 'EdDSA'], { minLength: 1 })) },
+        ...{ clock_skew: this.#draw(fc.nat(300)), rules: this.#draw(rules) },
+      }),
+    )
     const models = [...this.#registry.kinds.values()]
     for (const model of [...models, ...this.#draw(fc.subarray(models))]) this.#addNamed(model.name, {})
     this.#times(6, () => {
@@ -179,6 +189,23 @@ class Configuration {
     return this.#draw(fc.constantFrom(...all))
   }
 }
+
+const claim = fc.oneof(
+  // Not a text that looks like a placeholder: no claim does.
+  fc.stringMatching(/^[a-zé日][-\w: /]{0,20}$/).map((text) => text.trim()),
+  fc.constantFrom('refs/heads/*', '*/shop', '7', 'true', 'null', '$X', '- a'),
+)
+const rule = fc.record({
+  name: fc.stringMatching(/^[a-zé日][-\w: ]{0,20}$/),
+  claims: fc.record(
+    { repository: fc.constant('acme/shop'), sub: claim, ref: claim, environment: claim },
+    { requiredKeys: ['repository'], noNullPrototype: true },
+  ),
+  user: fc.constantFrom('admin', 'pipeline-shop', 'not-there'),
+  owners: fc.subarray(['team-a', 'Team b']),
+  stacks: fc.subarray(['one', 'corp/two']),
+})
+const rules = fc.uniqueArray(rule, { selector: (each) => each.name.normalize('NFC').trim(), maxLength: 3 })
 
 /** What rules that span fields ask for. */
 function keepRules(fields: Record<string, unknown>, isEmpty: boolean): void {

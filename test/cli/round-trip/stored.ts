@@ -9,7 +9,16 @@ import { execute, raw, rows, sql } from '../../support/sql.ts'
 
 /** What an installation has configured, read past the API, with other rows by name in the place of keys. */
 
-const targets = ['flow', 'propertymapping', 'certificatekeypair', 'role', 'group', 'provider', 'application']
+const targets = [
+  'flow',
+  'propertymapping',
+  'certificatekeypair',
+  'role',
+  'trustedissuer',
+  'group',
+  'provider',
+  'application',
+]
 
 /** Fields of all rows by the name of the row. Secrets are open. */
 export type Stored = Readonly<Record<string, Readonly<Record<string, unknown>>>>
@@ -63,7 +72,7 @@ export async function emptied({ db, engine }: { db: Db; engine: Engine }): Promi
     DELETE FROM applications; DELETE FROM providers; DELETE FROM property_mappings; DELETE FROM flows;
     DELETE FROM certificate_key_pairs; DELETE FROM tokens; DELETE FROM memberships; DELETE FROM group_roles;
     UPDATE groups SET parent = NULL WHERE parent IS NOT NULL;
-    DELETE FROM groups; DELETE FROM roles; DELETE FROM users; DELETE FROM installation; END $$`,
+    DELETE FROM groups; DELETE FROM roles; DELETE FROM trusted_issuers; DELETE FROM users; DELETE FROM installation; END $$`,
   )
   await bootstrap(db, engine, () => adminToken)
 }

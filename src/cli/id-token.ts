@@ -1,0 +1,66 @@
+import { existsSync } from 'node:fs'
+import { z } from 'zod'
+import { readJobConfig, readVariable } from '../config.ts'
+import { UsageError } from './exit.ts'
+import type { NoAnswer } from './no-answer.ts'
+import { shown } from './output.ts'
+import { isLocal } from './proxy.ts'
+
+/** The identity token that a CI system or a cluster gives to a job. */
+
+export type IdToken = {
+  /** Where it comes from: `GATEWRIGHT_ID_TOKEN`. */
+  readonly from: string
+  /** Reads it each time, because it lasts for minutes. @throws {ConfigError} */
+  read(withinMs: number): Promise<string | NoAnswer>
+  claimsOf(idToken: string): string
+}
+
+type Got = { readonly status: number; readonly body: unknown } | NoAnswer
+type AskerOf = (url: string) => Promise<(address: URL, init: RequestInit, withinMs: number) => Promise<Got>>
+
+/** A projected volume with a token of the service account of the pod. */
+const projectedFile = '/var/run/secrets/gatewright/token'
+
+/** @param url that of the service @returns null when there is none @throws {UsageError} @throws {ConfigError} */
+export async function findIdToken(url: string, askerOf: AskerOf, projected = projectedFile): Promise<IdToken | null> {
+  const job = readJobConfig()
+  const given = (name: string, env?: Record<string, string>): IdToken => ({
+    from: `the identity token in ${name}`,
+    read: async () => readJobConfig(env).gatewrightIdToken ?? '',
+    claimsOf,
+  })
+  if (job.gatewrightIdToken !== null)
+    return given(readVariable('GATEWRIGHT_ID_TOKEN') ? 'GATEWRIGHT_ID_TOKEN' : 'GATEWRIGHT_ID_TOKEN_FILE')
+  if (job.actionsIdTokenRequestUrl === null || job.actionsIdTokenRequestToken === null)
+    return existsSync(projected) ? given(projected, { GATEWRIGHT_ID_TOKEN_FILE: projected }) : null
+  // https://docs.github.com/en/actions/reference/security/oidc
+  const address = new URL(job.actionsIdTokenRequestUrl)
+  if (address.protocol !== 'https:' && !isLocal(address.href))
+    throw new UsageError('ACTIONS_ID_TOKEN_REQUEST_URL does not start with https://.')
+  address.searchParams.set('audience', job.gatewrightAudience ?? url.replace(/\/+$/, ''))
+  const ask = await askerOf(address.origin)
+  const headers = { authorization: `Bearer ${job.actionsIdTokenRequestToken}` }
+  return {
+    from: 'the identity token of GitHub Actions (ACTIONS_ID_TOKEN_REQUEST_URL)',
+    claimsOf,
+    async read(withinMs) {
+      const answer = await ask(address, { headers }, withinMs)
+      if ('isSent' in answer) return answer
+      const { data } = z.object({ value: z.string() }).safeParse(answer.body)
+      if (answer.status === 200 && data !== undefined) return data.value
+      const message = `${address.origin} gives no identity token (${answer.status})`
+      return { message, isSent: false, isFinal: answer.status < 500 && answer.status !== 429 }
+    },
+  }
+}
+
+/** What an identity token says of itself, which nothing has verified. */
+function claimsOf(jwt: string): string {
+  try {
+    const { iss, aud, sub, exp } = JSON.parse(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString('utf8'))
+    return shown(JSON.stringify({ iss, aud, sub, exp: new Date(exp * 1_000) })).slice(0, 1_000)
+  } catch {
+    return 'no claims (it is no JWT)'
+  }
+}
