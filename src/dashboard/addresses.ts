@@ -13,6 +13,7 @@ export const runsPath = `${nowPath}runs/`
 export const runPagePath = (id: string): string => `${runsPath}${id}/`
 export const refusalsPath = `${nowPath}refusals/`
 export const retentionPath = `${nowPath}retention/`
+export const tokensPath = `${nowPath}tokens/`
 export const auditPath = `${nowPath}audit/`
 export const applicationsPath = `${nowPath}applications/`
 /** @param slug unescaped; `:slug` for the route */

@@ -63,6 +63,7 @@ const navigation = [
   { href: at.refusalsPath, text: 'Refusals' },
   { href: at.applicationsPath, text: 'Applications' },
   { href: at.workersPath, text: 'Workers' },
+  { href: at.tokensPath, text: 'Tokens' },
   { href: at.auditPath, text: 'Audit' },
   { href: at.retentionPath, text: 'Retention' },
   { href: `${at.boardPath}/`, text: 'Queue board' },

@@ -25,6 +25,7 @@ import { openNow } from './now/read.ts'
 import { auditPage } from './records/audit.ts'
 import { refusalsPage } from './records/refusals.ts'
 import { retentionPage } from './records/retention.ts'
+import { tokensPage } from './records/tokens.ts'
 import { runsPage } from './runs/list.ts'
 import { rollBackPages } from './runs/roll-back.ts'
 import { runPages } from './runs/run.ts'
@@ -44,7 +45,7 @@ type Parts = Omit<Sources, 'db' | 'engine' | 'registry' | 'runs'> & { readonly d
 
 const pages = [
   ...[retentionPage, auditPage, refusalsPage, boardRoutes, changesRoute, timesRoutes, nowRoute, workersPage, actPages],
-  ...[runsPage, runPages, rollBackPages, applicationsPage, applicationPage, searchRoute],
+  ...[runsPage, runPages, rollBackPages, applicationsPage, applicationPage, searchRoute, tokensPage],
 ]
 
 /** The hooks below require a session instead of a bearer token. */

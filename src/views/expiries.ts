@@ -48,7 +48,12 @@ const soon = () => new Date(Date.now() + expiresWithinDays * 86_400_000)
 const most = 100
 
 /** @property user null for a certificate, and for callers who may not see it */
-export type Expiring = { readonly name: string; readonly expires: Date; readonly user: string | null }
+export type Expiring = {
+  readonly name: string
+  readonly expires: Date
+  readonly user: string | null
+  readonly description?: string
+}
 
 /** The days that an expired token of a pipeline is shown: it may be the cause of a failure now. */
 const expiredWithinDays = 7
@@ -56,20 +61,26 @@ const expiredWithinDays = 7
 /** The most expired tokens: they do not take the place of those that expire next. */
 const mostExpired = 10
 
-/** Access tokens that the caller sees in their list and that expired lately, and those that expire soon, the first one first. */
+/** The access tokens that the caller sees, of users who are active. */
+const tokensSeen = (actor: Actor) => ({
+  ...({ intent: 'api', user: { isActive: true } } as const),
+  ...(!allows(actor, 'view_token') && { userPk: actor.pk ?? -1 }),
+})
+
+/** The number of access tokens that expire later, or never. */
+export const tokensOfLater = (db: Db, actor: Actor): Promise<number> =>
+  db.token.count({
+    where: { ...tokensSeen(actor), OR: [{ expiring: false }, { expires: { gt: soon() } }] },
+  })
+
+/** Access tokens that expired lately, and those that expire soon, the first one first. */
 export async function expiringTokens(db: Db, actor: Actor): Promise<Expiring[]> {
   const now = new Date()
   const lately = new Date(now.getTime() - expiredWithinDays * 86_400_000)
   const between = (expires: { gt: Date; lte: Date }, order: 'asc' | 'desc', take: number) =>
     db.token.findMany({
-      where: {
-        intent: 'api',
-        expiring: true,
-        expires,
-        user: { isActive: true },
-        ...(!allows(actor, 'view_token') && { userPk: actor.pk ?? -1 }),
-      },
-      select: { identifier: true, expires: true, userPk: true, user: { select: { username: true } } },
+      where: { ...tokensSeen(actor), expiring: true, expires },
+      include: { user: { select: { username: true } } },
       orderBy: { expires: order },
       take,
     })
@@ -77,8 +88,8 @@ export async function expiringTokens(db: Db, actor: Actor): Promise<Expiring[]> 
     between({ gt: lately, lte: now }, 'desc', mostExpired),
     between({ gt: now, lte: soon() }, 'asc', most),
   ])
-  return [...expired.reverse(), ...next].flatMap(({ identifier, expires, userPk, user }) =>
-    expires === null ? [] : [{ name: identifier, expires, user: mayNameUser(actor, userPk) ? user.username : null }],
+  return [...expired.reverse(), ...next].flatMap(({ identifier: name, description, expires, userPk, user }) =>
+    expires === null ? [] : [{ name, description, expires, user: mayNameUser(actor, userPk) ? user.username : null }],
   )
 }
 

@@ -5,7 +5,20 @@ import { uuid7 } from '../../src/ids.ts'
 import { type Answer, applyPath } from '../support/asker.ts'
 import { accessibilityViolations } from '../support/axe.ts'
 import { fillLogIn, openBrowser, type Visitor, visit } from '../support/browser.ts'
-import { example, type Installation, installation, type Made, named, needs, rows, sql, until } from '../support/kit.ts'
+import {
+  applied,
+  example,
+  githubClaims,
+  type Installation,
+  installation,
+  type Made,
+  named,
+  needs,
+  rows,
+  sql,
+  startIssuer,
+  until,
+} from '../support/kit.ts'
 import { statesOf } from '../support/operations.ts'
 
 /** The operators' pages, as a person sees and handles them. */
@@ -29,6 +42,7 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
         'manage_queue',
         'view_run',
         'view_token',
+        'view_trustedissuer',
         'view_user',
         'view_application',
         'view_audit',
@@ -40,12 +54,30 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
     const { admin, make } = service
     for (const group of ['First', 'Second'])
       shopRuns.push(runOf(await admin.put(applyPath, await named('radius', 'shop', { app: { group } }))))
+    const pipeline = {
+      ...{
+        issuer: 'github',
+        rule: 'shop-main',
+        subject: 'repo:acme/shop:ref:refs/heads/main',
+        repository: 'acme/shop',
+      },
+      ...{
+        ref: 'refs/heads/main',
+        commit: '9f2c1e7ab04d5c6e8f1a2b3c4d5e6f7a8b9c0d1e',
+        job: '11930541234',
+        actor: 'octocat',
+      },
+      job_url: `https://github.example/${'a-long-name-'.repeat(20)}/actions/runs/11930541234`,
+    }
+    const options = JSON.stringify({ pipeline })
+    await rows(service.db, sql`UPDATE runs SET options = options || ${options}::jsonb WHERE id = ${shopRuns[1]}::uuid`)
     await admin.put(applyPath, await example('oauth2'))
     await admin.put(applyPath, await example('oauth2'))
     const states = statesOf(service)
     await states.refused('refused')
     await states.cancelled('cancelled')
     await make.token(operator.pk, { identifier: 'nightly-deploy', expires: new Date(Date.now() + 5 * 86_400_000) })
+    await job()
     failedRun = (await states.broken('broken')).id
     await service.db.run.update({ where: { id: failedRun }, data: { cause: 'relation "x" does not exist (42P01)' } })
     for (const [seconds, host] of [
@@ -58,6 +90,26 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
           VALUES (${uuid7()}::uuid, ${host}, 7, '0.3.0', 3, 8, now() - make_interval(secs => ${seconds}))`,
       )
   })
+
+  /** A job of GitHub Actions has an access token, by one of the rules of its issuer. */
+  async function job(): Promise<void> {
+    const [issuer, iss] = [await startIssuer(), 'https://token.actions.githubusercontent.com']
+    const { username: user } = await service.make.user({ permissions: [] })
+    const claims = { repository: 'acme/shop', ref: 'refs/heads/main' }
+    const rules = [
+      { name: 'main', claims, user, owners: ['platform-networking-emeas'], stacks: ['platform-networking-emeas/apps'] },
+      { name: 'other branches', claims: { repository: 'acme/shop' }, user: 'no-one' },
+    ]
+    const attrs = { issuer: iss, audience: origin, jwks: await issuer.jwks(), rules }
+    const entry = { model: 'service_rbac.trustedissuer', identifiers: { name: 'github' }, attrs }
+    await applied(service.admin.apply([entry]))
+    const form = new URLSearchParams({
+      grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
+      subject_token: await issuer.sign({ ...githubClaims(), iss, aud: origin }),
+      subject_token_type: 'urn:ietf:params:oauth:token-type:jwt',
+    })
+    expect((await fetch(`${origin}/api/v3/auth/token/`, { method: 'POST', body: form })).status).toBe(200)
+  }
 
   async function logIn(options: { javaScriptEnabled?: boolean } = {}): Promise<Visitor> {
     const visitor = await visit(browser, origin, options)
@@ -73,6 +125,7 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
       '/admin/runs/?period=day',
       '/admin/workers/',
       '/admin/refusals/',
+      '/admin/tokens/',
       '/admin/search/?q=e',
       '/admin/audit/',
       `/admin/runs/${failedRun}/`,
@@ -83,6 +136,7 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
       '/admin/resume/',
       '/admin/applications/',
       '/admin/applications/grafana/',
+      '/admin/applications/shop/',
     ],
     ...shopRuns.flatMap((run) => ['', 'document/', 'roll-back/'].map((part) => `/admin/runs/${run}/${part}`)),
     `/admin/runs/${failedRun}/roll-back/`,

@@ -27,7 +27,12 @@ test('the page of retention has all that workers delete: credentials, too', asyn
   await put({ value: 'second-secret-of-this-client-002', overlap: 'hours=2' })
   const page = await show('/admin/retention/')
   expect(page).toMatch(/Former client secrets<\/th>.*until their overlap ends<.*<time [^>]+>.*>1<\/td>/)
-  for (const what of ['Keys of tokens that were not viewed', 'Idempotency keys']) expect(page).toMatch(`${what}</th>`)
+  for (const what of [
+    'Keys of tokens that were not viewed',
+    'Idempotency keys',
+    'Access tokens of jobs, valid for 15 minutes',
+  ])
+    expect(page).toMatch(`${what}</th>`)
   expect(page).toContain('A run that is still queued after an hour is cancelled.')
   expect(await show('/admin/')).toContain('<a href="/admin/retention/">Retention</a>')
 })

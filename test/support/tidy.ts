@@ -187,6 +187,7 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/rights/writer.ts': "columns of the engine's row",
   'src/exchange/exchange.ts':
     'a limit, the clock of the database, and whether the identity token came before, in one statement',
+  'src/dashboard/records/tokens.ts': 'the view of all bearer tokens has no model',
   'src/api/exchange.ts': 'the view of all bearer tokens has no model',
   'src/rights/actor.ts': 'a user with all inherited rights is one statement of the engine',
   'src/rights/rights.ts': 'the facts of a decision are one statement of the engine',
@@ -334,7 +335,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/api': 2206,
   'src/apply': 2887,
   'src/cli': 6464,
-  'src/dashboard': 4518,
+  'src/dashboard': 4622,
   'src/db': 2262,
   'src/exchange': 380,
   'src/document': 1844,
@@ -349,9 +350,9 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/standalone': 1258,
   'src/submissions': 1554,
   'src/tracing': 177,
-  'src/views': 2911,
+  'src/views': 2922,
   'src/waits': 568,
-  test: 77_444,
+  test: 77_667,
   workers: 117,
 }
 

@@ -121,7 +121,8 @@ ${keptFrom !== null && html`<p class="quiet">Those before ${shortTime(keptFrom)}
 <p><a href="${refusalsPath}">All refusals</a></p>`
 }
 
-function expiring(what: string, found: readonly Expiring[] | null): Html {
+/** @param isWhole with all rows, and their descriptions */
+export function expiring(what: string, found: readonly Expiring[] | null, isWhole = false): Html {
   if (found === null) return html`<p>${what}: not known just now.</p>`
   if (found.length === 0) return html`<p>${what}: ${mark('good', 'none')}</p>`
   const now = Date.now()
@@ -136,7 +137,8 @@ function expiring(what: string, found: readonly Expiring[] | null): Html {
         'number',
         ({ expires }) => (Number(expires) <= now ? mark('warn', 'expired') : duration(Number(expires) - now)),
       ],
+      ...(isWhole && { Description: ['text', ({ description }: Expiring) => nameText(description ?? '')] }),
     },
-    { most: mostRows },
+    isWhole ? {} : { most: mostRows },
   )
 }

@@ -106,7 +106,7 @@ const spanWords: Readonly<Record<AuditSpan, string>> = {
 
 /** The actions that this version records. A search may name another action, of an earlier version. */
 const actions = [
-  ...['apply', 'create', 'update', 'delete', 'view_key', 'read'],
+  ...['apply', 'create', 'update', 'delete', 'view_key', 'read', 'exchange', 'exchange_again', 'refuse_exchange'],
   ...[
     'cancel_run',
     'pause_queue',

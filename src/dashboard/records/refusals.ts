@@ -36,7 +36,7 @@ export const refusalsPage = (app: Api, { db }: Sources): void => {
   app.get(refusalsPath, pageRoute({ querystring: refusalsQuery }), async ({ actor, query }, reply) => {
     const before = query.before === null ? null : BigInt(query.before)
     const found = await inTime(readRefusals(db, actor, { ...query, before })).catch(() => null)
-    const content = html`<p>Writes that were refused, and reads of the audit, of others' runs and of token keys; failed logins; and submissions that did not become runs. The last ${number(refusalsKept)} of users are kept, and as many without a valid token, without what was sent.</p>
+    const content = html`<p>Writes that were refused, and reads of the audit, of others' runs and of token keys; failed logins; identity tokens of jobs that got no access token; and submissions that did not become runs. The last ${number(refusalsKept)} of users are kept, and as many without a valid token, without what was sent.</p>
 ${!seesAllRuns(actor) && html`<p class="quiet">You see your own only: ${allows(actor, 'view_run') ? 'your rights are bound to owners' : 'you lack the permission view_run'}.</p>`}
 ${filters(refusalsPath, fields, query)}
 ${found === null ? notKnown() : contentOf(query, found)}`

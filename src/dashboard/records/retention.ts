@@ -3,7 +3,7 @@ import { ifInTime } from '../../db/in-time.ts'
 import type { Api } from '../../http/api.ts'
 import { html } from '../../http/html.ts'
 import { keyHours } from '../../runs/idempotency.ts'
-import { type Due, mostDue, readDue } from '../../runs/retention.ts'
+import { type Due, identityHours, mostDue, readDue } from '../../runs/retention.ts'
 import { refusalsKept } from '../../views/refusal.ts'
 import { retentionPath } from '../addresses.ts'
 import { pageRoute, sendPage } from '../frame.ts'
@@ -33,6 +33,7 @@ export const retentionPage = (app: Api, { db, registry, retention }: Sources): v
               ['Former client secrets', 'until their overlap ends', ...dueText(found.former)],
               ['Keys of tokens that were not viewed', count(keyViewHours, 'hour'), ...dueText(found.keys)],
               ['Idempotency keys', count(keyHours, 'hour'), ...dueText(found.retries)],
+              ['Access tokens of jobs, valid for 15 minutes', count(identityHours, 'hour'), 'with that age', ''],
               ['Refusals', `the newest ${number(refusalsKept)} of users, and of others`, 'with each new one', ''],
             ] as const,
             {
