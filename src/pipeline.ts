@@ -3,6 +3,9 @@ import { withExample } from './example.ts'
 
 /** The form of the job of a CI system. Its claims are texts that a trusted issuer signed: they may be any texts. */
 
+/** Characters of a claim. The exchange cuts longer ones. */
+export const longestClaim = 300
+
 const claim = (example: string, description: string) => withExample(z.string().nullable(), example, description)
 
 export const pipelineForm = z

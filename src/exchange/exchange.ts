@@ -10,7 +10,7 @@ import { permissionNames } from '../models/registry.ts'
 import { ceilingOf } from '../models/token.ts'
 import { type Rule, ruleFor, rulesOf } from '../models/trusted-issuer.ts'
 import { type Actor, isOfStack, stacksOf, system } from '../permissions.ts'
-import type { Pipeline } from '../pipeline.ts'
+import { longestClaim, type Pipeline } from '../pipeline.ts'
 import type { Engine } from '../plan/engine.ts'
 import { newSecret } from '../token-secret.ts'
 
@@ -171,7 +171,7 @@ async function verify(
 const ofKeys = ['ERR_JWKS_INVALID', 'ERR_JWK_INVALID', 'ERR_JWKS_TIMEOUT']
 
 /** PostgreSQL takes no NUL characters, and a token may hold any text. */
-const cut = (text: string, most = 300) => text.slice(0, most).toWellFormed().replaceAll('\0', '\ufffd')
+const cut = (text: string, most: number = longestClaim) => text.slice(0, most).toWellFormed().replaceAll('\0', '\ufffd')
 const textOf = (claim: unknown): string | null =>
   ['string', 'number'].includes(typeof claim) && claim !== '' ? cut(String(claim)) : null
 
@@ -233,7 +233,7 @@ async function give(
   })
   const secret = newSecret('api', keyring)
   const { jti } = claims
-  const isShort = typeof jti === 'string' && jti.length <= 300
+  const isShort = typeof jti === 'string' && jti.length <= longestClaim
   const identity = isShort ? cut(jti) : sha256(JSON.stringify(jti ?? jwt)).toString('hex')
   const [written] = await query(tx, writtenRow, {
     text: writtenText,

@@ -2,6 +2,7 @@ import type { Values } from '../db/raw.ts'
 import type { Registry } from '../models/registry.ts'
 import { comparedName } from '../names.ts'
 import type { Actor } from '../permissions.ts'
+import { longestClaim } from '../pipeline.ts'
 import { notAsked, type WhyOf } from '../runs/why.ts'
 import { runView } from '../views/run.ts'
 import { changedObject } from './changed-object.ts'
@@ -83,8 +84,7 @@ export const runList = (registry: Registry, whyOf: WhyOf = notAsked): RunList =>
   },
 })
 
-/** The exchange of an identity token cuts its claims to so many characters. */
-const claim = (description: string) => filter.queryText(300).meta({ description })
+const claim = (description: string) => filter.queryText(longestClaim).meta({ description })
 
 /** The runs that a caller sees at all, as a condition in SQL. Further conditions narrow them. */
 export const seenRuns = (spec: ListSpec<'Run'>, actor: Actor, { bind }: Pick<Values, 'bind'>): string =>

@@ -319,7 +319,7 @@ const trustedIssuer: Policy = {
     const { was, is } = sidesOf('rules', change)
     return {
       named: [was, is].flatMap((rules) => rulesOf(rules).map(({ user }) => user)),
-      issuers: texts([before?.issuer, after.issuer].flat()),
+      issuers: texts([before?.issuer, after.issuer]),
     }
   },
   *denials(change, { facts, holdsAll }) {

@@ -142,8 +142,8 @@ async function inPortions(deleteOne: () => Promise<number>): Promise<number> {
 }
 
 /**
- * Erases expired secrets, idempotency keys and access tokens of jobs, the oldest first and a limited number at once. PostgreSQL uses the indexes of secrets
- * for this order even without statistics about the tables.
+ * Erases expired secrets, idempotency keys and access tokens of jobs, the oldest first and a limited number at once. PostgreSQL
+ * uses the indexes of secrets for this order even without statistics about the tables.
  */
 export async function eraseExpired(db: Db): Promise<void> {
   await execute(db, {

@@ -45,10 +45,13 @@ export function exchangeStand(on: Installation, issuer: Issuer) {
   /** Makes an issuer the only one. */
   async function trust(
     rules: readonly Rule[],
-    { by = on.admin, ...more }: { by?: Asker } & Record<string, unknown> = {},
+    {
+      by = on.admin,
+      name = `github-${randomUUID()}`,
+      ...more
+    }: { by?: Asker; name?: string } & Record<string, unknown> = {},
   ) {
     await on.db.trustedIssuer.deleteMany()
-    const name = `github-${randomUUID()}`
     await applied(by.apply([anIssuer(name, attrsOf(rules, more))]))
     return name
   }

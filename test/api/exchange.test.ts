@@ -3,65 +3,27 @@ import { describe, expect, test } from 'vitest'
 import { keyring } from '../../src/db/seal.ts'
 import { plausibleTokens } from '../../src/http/plausible.ts'
 import {
+  type Asker,
   answered,
   applied,
   type Claims,
   githubClaims,
-  type HowToSign,
   installation,
   rows,
   sql,
   startIssuer,
 } from '../support/kit.ts'
+import { exchangePath, exchangeStand, type Rule, ruleFor } from './exchange-stand.ts'
 
 /** Jobs exchange their identity tokens for access tokens, by the rules of trusted issuers. */
 
 const issuer = await startIssuer()
 const on = await installation({ privateIssuers: [issuer.url] })
 const { db } = on
-
-const path = '/api/v3/auth/token/'
-const audience = 'https://iam.example.com'
-
-type Rule = { name: string; claims: Record<string, string>; user: string; owners?: string[]; stacks?: string[] }
-
-const issuerEntry = (name: string, attrs: object) => ({
-  model: 'service_rbac.trustedissuer',
-  identifiers: { name },
-  attrs: { issuer: issuer.url, audience, ...attrs },
-})
-
-/** Makes the issuers of a test the only ones, and gives the rules to the first of them. */
-async function trust(rules: readonly Rule[], attrs: object = {}): Promise<string> {
-  await db.trustedIssuer.deleteMany()
-  const name = `github-${randomUUID()}`
-  await applied(on.admin.apply([issuerEntry(name, { rules, ...attrs })]))
-  return name
-}
-
-const form = (fields: Record<string, string>) => new URLSearchParams(fields).toString()
-const asked = (jwt: string) => ({
-  grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
-  subject_token: jwt,
-  subject_token_type: 'urn:ietf:params:oauth:token-type:jwt',
-})
-
-async function post(payload: string, type = 'application/x-www-form-urlencoded') {
-  const id = randomUUID()
-  const headers = { 'content-type': type, 'x-request-id': id }
-  const answer = await on.app.inject({ method: 'POST', url: path, headers, payload })
-  return { status: answer.statusCode, headers: answer.headers, json: answer.json<{ access_token: string }>(), id }
-}
-
-const exchange = async (claims: Claims = {}, how?: HowToSign) =>
-  post(form(asked(await issuer.sign({ ...githubClaims(), aud: audience, ...claims }, how))))
+const { trust, post, fieldsOf, sign, exchange, job } = exchangeStand(on, issuer)
 
 const member = await on.make.user({ permissions: ['view_application', 'add_application', 'change_application'] })
-const main: Rule = {
-  name: 'main',
-  claims: { repository: 'acme/shop', ref: 'refs/heads/main' },
-  user: member.username,
-}
+const main = ruleFor(member.username)
 
 test('a job gets the rights of the user of its rule for 15 minutes, and no token is in clear', async () => {
   const name = await trust([main])
@@ -74,9 +36,9 @@ test('a job gets the rights of the user of its rule for 15 minutes, and no token
     expires_in: 900,
   })
   expect(answer.headers['cache-control']).toContain('no-store')
-  const job = on.as(answer.json.access_token)
-  await answered(200, job.get('/api/v3/core/users/me/'))
-  const { json } = await answered(200, job.get(path))
+  const asJob = on.as(answer.accessToken)
+  await answered(200, asJob.get('/api/v3/core/users/me/'))
+  const { json } = await answered(200, asJob.get(exchangePath))
   expect(json).toEqual({
     identifier: null,
     user: member.username,
@@ -95,7 +57,7 @@ test('a job gets the rights of the user of its rule for 15 minutes, and no token
     },
   })
   const [row] = await rows(db, sql`SELECT row_to_json(t)::text AS text FROM exchanged_tokens t`)
-  expect(JSON.stringify(row)).not.toContain(answer.json.access_token)
+  expect(JSON.stringify(row)).not.toContain(answer.accessToken)
 })
 
 describe('what a run keeps of its job', () => {
@@ -103,9 +65,10 @@ describe('what a run keeps of its job', () => {
   async function pipelineOf(iss: string, claims: Claims): Promise<Record<string, unknown>> {
     const rule = { name: 'r', claims: { sub: 's' }, user: member.username }
     await trust([rule], { issuer: iss, jwks: await issuer.jwks() })
-    const { status, json } = await post(form(asked(await issuer.sign({ iss, aud: audience, sub: 's', ...claims }))))
+    const alone = Object.fromEntries(Object.keys(githubClaims()).map((name) => [name, null]))
+    const { status, accessToken } = await post(fieldsOf(await sign({ ...alone, iss, sub: 's', ...claims })))
     expect(status).toBe(200)
-    const answer = await answered(200, on.as(json.access_token).get(path))
+    const answer = await answered(200, on.as(accessToken).get(exchangePath))
     return Object(Object(answer.json).pipeline)
   }
   const gitlab = { project_path: 'acme/apps/shop', job_id: '5' }
@@ -140,11 +103,11 @@ describe('what a run keeps of its job', () => {
 
 test('an API with another SECRET_KEY takes the token of a job, as it takes stored ones, while it is valid', async () => {
   await trust([main])
-  const { json } = await exchange()
+  const { accessToken } = await exchange()
   const beside = () => plausibleTokens(db, keyring('another secret key, of 32 characters or more'))
-  for (const token of [json.access_token, member.token]) expect(await beside()(token)).toBe(true)
+  for (const token of [accessToken, member.token]) expect(await beside()(token)).toBe(true)
   await trust([{ ...main, name: 'other' }])
-  expect(await beside()(json.access_token)).toBe(false)
+  expect(await beside()(accessToken)).toBe(false)
 })
 
 test('a job may send the same again under its Idempotency-Key with its next token, and a job of another rule may not', async () => {
@@ -153,10 +116,9 @@ test('a job may send the same again under its Idempotency-Key with its next toke
     claims: { repository: 'acme/shop', ref: `refs/heads/${name}` },
   })
   await trust([bound('main', 'team-a'), bound('other', 'team-b')])
-  const job = async (claims: Claims = {}) => on.as((await exchange(claims)).json.access_token)
   const headers = { 'idempotency-key': randomUUID(), 'gatewright-owner': 'team-a' }
   const entry = { model: 'service_core.application', identifiers: { slug: 'again' }, attrs: { name: 'Again' } }
-  const send = async (who: Promise<ReturnType<typeof on.as>>) =>
+  const send = async (who: Promise<Asker>) =>
     (await who).put('/api/v3/blueprints/', { version: 1, metadata: { name: 'again' }, entries: [entry] }, { headers })
   const first = await applied(send(job()))
   const again = await applied(send(job({ job_id: 'another', jti: randomUUID() })))

@@ -7,7 +7,6 @@ import {
   adminToken,
   answered,
   applied,
-  type Claims,
   dashboardOf,
   githubClaims,
   installation,
@@ -18,6 +17,7 @@ import {
   textOf,
   until,
 } from '../support/kit.ts'
+import { exchangeStand } from './exchange-stand.ts'
 import { fresh, group } from './stack-cases.ts'
 
 /** A run keeps the job of a CI system that submitted it, by the verified claims of its identity token. */
@@ -30,34 +30,8 @@ const deployer = await on.make.user({
     ...['impersonate', 'view_run', 'roll_back_run'],
   ],
 })
-await applied(
-  on.admin.apply([
-    {
-      model: 'service_rbac.trustedissuer',
-      identifiers: { name: 'github' },
-      attrs: {
-        ...{ issuer: issuer.url, audience: 'gatewright' },
-        rules: [{ name: 'acme', claims: { sub: 'repo:acme/*' }, user: deployer.username }],
-      },
-    },
-  ]),
-)
-
-/** The access token of a job with these claims. */
-async function jobOf(claims: Claims = {}): Promise<Asker & { readonly token: string }> {
-  const type = 'urn:ietf:params:oauth'
-  const answer = await on.app.inject({
-    ...{ method: 'POST', url: '/api/v3/auth/token/', headers: { 'content-type': 'application/x-www-form-urlencoded' } },
-    payload: new URLSearchParams({
-      grant_type: `${type}:grant-type:token-exchange`,
-      subject_token: await issuer.sign({ ...githubClaims(), ...claims }),
-      subject_token_type: `${type}:token-type:jwt`,
-    }).toString(),
-  })
-  expect(answer.statusCode, answer.body).toBe(200)
-  const token = answer.json<{ access_token: string }>().access_token
-  return { ...on.as(token), token }
-}
+const { trust, job: jobOf } = exchangeStand(on, issuer)
+await trust([{ name: 'acme', claims: { sub: 'repo:acme/*' }, user: deployer.username }], { name: 'github' })
 
 const sha = String(githubClaims().sha)
 const commitOf = (letter: string) => letter.repeat(40)

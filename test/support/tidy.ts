@@ -331,7 +331,7 @@ export const filesAreShort: Rule = (files) =>
  * needs it, with the reason.
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
-  src: 2433,
+  src: 2436,
   'src/api': 2206,
   'src/apply': 2887,
   'src/cli': 6464,
@@ -352,7 +352,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/tracing': 177,
   'src/views': 2922,
   'src/waits': 568,
-  test: 77_667,
+  test: 77_606,
   workers: 117,
 }
 
