@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { buildApp } from '../src/app.ts'
 import { readConfig } from '../src/config.ts'
+import { connect } from '../src/db/client.ts'
 import { openInspector } from '../src/http/readiness.ts'
 import { followRuns } from '../src/runs/subscribe.ts'
 import { openBacklog } from '../src/submissions/backlog.ts'
@@ -49,4 +50,20 @@ test('the API does not start while a model stores a field in a column that is no
   await expect(appThatWaits('100').ready()).rejects.toThrow(
     'src/models/role.ts declares the field permissions, but the table roles has no column permissions.',
   )
+})
+
+test('where the database accepts no changes, workers cannot record that they take jobs: none is said to be stopped', async () => {
+  await execute(
+    there.db,
+    sql`INSERT INTO worker_formats (format, consumed_at) VALUES (1000, now() - interval '1 hour')`,
+  )
+  const url = new URL(there.url)
+  const workerOn = async () => {
+    const { db } = connect(url.href, { applicationName: 'test', max: 4 })
+    atEnd(() => db.$disconnect())
+    return (await openInspector(db, there.queue, there.engine.keyring, there.worker.log).applies()).worker.detail
+  }
+  expect(await workerOn()).toMatch(/^No worker has taken a job for 3600 s/)
+  url.searchParams.set('options', '-c default_transaction_read_only=on')
+  expect(await workerOn()).toMatch(/^Whether a worker takes jobs is not known/)
 })

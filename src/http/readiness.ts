@@ -125,9 +125,9 @@ export function openInspector(db: Db, queue: ApplyQueue, keyring: Keyring, log: 
     serves: async () => (await ask(serving)) as ServingChecks,
     applies: async () => {
       const found = (await ask([...serving, ...applying])) as Checks
-      const { database, queue: ofQueue, worker } = found
-      // A worker seems stopped when one of these two is away.
-      return worker.ok || (database.ok && ofQueue.ok) ? found : { ...found, worker: workerUnknown }
+      const { database, changes, queue: ofQueue, worker } = found
+      // A worker that cannot take jobs, or record that it took one, seems stopped.
+      return worker.ok || (database.ok && changes.ok && ofQueue.ok) ? found : { ...found, worker: workerUnknown }
     },
   }
 }

@@ -23,6 +23,10 @@ type Row = {
 }
 
 const rows = new Map<string, Row>()
+/** What failed tests say. */
+const failures: string[] = []
+/** Characters of the message of a failed test. */
+const maxMessage = 4_000
 /** What keeps the table from saying that all is well, although no row failed. */
 const gaps: string[] = []
 const { values } = parseArgs({ options: { rounds: { type: 'string', default: '3' } } })
@@ -47,7 +51,7 @@ for (let round = 1; round <= rounds; round += 1) {
   await vitest.close()
 }
 print()
-for (const gap of gaps) console.error(gap)
+for (const each of [...gaps, ...failures]) console.error(each)
 process.exit(gaps.length > 0 || [...rows.values()].some(({ failed }) => failed > 0) ? 1 : 0)
 
 function add(each: TestCase): void {
@@ -57,7 +61,9 @@ function add(each: TestCase): void {
     ...{ lost: 0, doubled: 0, half: 0, others: 0, recoveryMs: null },
   }))
   row.rounds += 1
-  if (each.result().state !== 'passed') row.failed += 1
+  const { state, errors = [] } = each.result()
+  if (state !== 'passed') row.failed += 1
+  for (const { message } of errors) failures.push(`${rowName(each.fullName)}: ${message.slice(0, maxMessage)}`)
   if (fault !== undefined) addFault(row, fault)
   if (recoveryMs !== undefined) row.recoveryMs = Math.max(row.recoveryMs ?? 0, recoveryMs)
 }
