@@ -21,7 +21,7 @@ function smallDisk(): string {
   const disk = join(freshFolder(), 'disk')
   mkdirSync(disk)
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=300m,mode=0755', 'tmpfs', disk])
-  atEnd(() => void execFileSync('umount', [disk]))
+  atEnd(() => void execFileSync('umount', ['--lazy', disk]))
   return disk
 }
 

@@ -23,7 +23,7 @@ type Row = {
 }
 
 const rows = new Map<string, Row>()
-/** What failed tests say. */
+/** What failed tests say, and tries that failed. */
 const failures: string[] = []
 /** Characters of the message of a failed test. */
 const maxMessage = 4_000
@@ -52,7 +52,8 @@ for (let round = 1; round <= rounds; round += 1) {
 }
 print()
 for (const each of [...gaps, ...failures]) console.error(each)
-process.exit(gaps.length > 0 || [...rows.values()].some(({ failed }) => failed > 0) ? 1 : 0)
+const isBroken = ({ failed, lost, doubled, half, others }: Row) => failed + lost + doubled + half + others > 0
+process.exit(gaps.length > 0 || [...rows.values()].some(isBroken) ? 1 : 0)
 
 function add(each: TestCase): void {
   const { fault, recoveryMs } = each.meta()
@@ -63,6 +64,7 @@ function add(each: TestCase): void {
   row.rounds += 1
   const { state, errors = [] } = each.result()
   if (state !== 'passed') row.failed += 1
+  if (each.diagnostic()?.flaky === true) failures.push(`${rowName(each.fullName)}: passed when it was tried again`)
   for (const { message } of errors) failures.push(`${rowName(each.fullName)}: ${message.slice(0, maxMessage)}`)
   if (fault !== undefined) addFault(row, fault)
   if (recoveryMs !== undefined) row.recoveryMs = Math.max(row.recoveryMs ?? 0, recoveryMs)

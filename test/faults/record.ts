@@ -28,29 +28,29 @@ const kinds = {
 
 /** Keeps the result of an audit with the running test. @param complaints of the auditor */
 export function recordAudit(log: readonly Sent[], complaints: readonly string[]): void {
-  const counts = Map.groupBy(log, ({ status }) => String(status ?? 'lost'))
   const count = (pattern: RegExp) => complaints.filter((complaint) => pattern.test(complaint)).length
   const [lost, doubled, half] = [count(kinds.lost), count(kinds.doubled), count(kinds.half)]
-  meta().fault = {
-    requests: log.length,
-    answers: Object.fromEntries([...counts].map(([status, sent]) => [status, sent.length])),
-    ...{ lost, doubled, half, others: complaints.length - lost - doubled - half },
-  }
+  recordCalls(log, { lost, doubled, half, others: complaints.length - lost - doubled - half })
 }
 
-/** Keeps the answers of a test that has an audit of its own. @param broken how many promises were broken */
+/**
+ * Keeps the answers of a test that has an audit of its own. A broken promise stays broken when the test is tried again.
+ *
+ * @param broken how many promises were broken
+ */
 export function recordCalls(
   answers: readonly { readonly status: number | null }[],
   { lost = 0, doubled = 0, half = 0, others = 0 }: Partial<Pick<Fault, 'lost' | 'doubled' | 'half' | 'others'>> = {},
 ): void {
+  const earlier = meta().fault
   const counts = Map.groupBy(answers, ({ status }) => String(status ?? 'lost'))
   meta().fault = {
     requests: answers.length,
     answers: Object.fromEntries([...counts].map(([status, sent]) => [status, sent.length])),
-    lost,
-    doubled,
-    half,
-    others,
+    lost: lost + (earlier?.lost ?? 0),
+    doubled: doubled + (earlier?.doubled ?? 0),
+    half: half + (earlier?.half ?? 0),
+    others: others + (earlier?.others ?? 0),
   }
 }
 

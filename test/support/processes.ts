@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { TestRunner } from 'vitest'
 import { atEnd } from './at-end.ts'
 import { plainEnvironment } from './environment.ts'
 import { guard } from './guard.ts'
@@ -74,10 +75,14 @@ export function run(
   const named = `${file} (${pid})`
   const ended = (withinMs: number) => until(`${named} to end`, () => end, { withinMs })
 
+  const test = TestRunner.getCurrentTest()
   atEnd(async () => {
     if (end !== undefined) return
     child.kill('SIGKILL')
     await exited
+    const { state, attempts = [] } = test?.result ?? {}
+    // A test that fails does not stop what it started.
+    if ([state, ...attempts.map((attempt) => attempt.state)].includes('fail')) return
     throw new Error(`${named} was still running at the end of its test file. Its last output:\n${text.slice(-2_000)}`)
   })
 
