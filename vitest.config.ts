@@ -19,10 +19,12 @@ const e2e = [
   'test/standalone/**/*.test.ts',
   'test/upgrade/**/*.test.ts',
   'test/cli/{apply,cancel,closed-pipe,database,diff-all,export,export-folder,folder,former-run,gatewright,import}.test.ts',
-  'test/cli/{kept-secrets,migration,outputs,unset}.test.ts',
+  'test/api/consumers/two-servers.test.ts',
+  'test/cli/{counts,kept-secrets,migration,outputs,proxy,unset}.test.ts',
   'test/cli/{id-token,owners,places,project,restart,runs,seed,shared-entries,snippets,stacks,tags,words}.test.ts',
   'test/cli/round-trip/round-trip.test.ts',
   'test/queue/worker-metrics.test.ts',
+  'test/rig.test.ts',
   'test/scripts/install.test.ts',
   'test/browser/{dashboard,docs,home,keyboard,live,pages,planted-faults,questions,roll-back}.test.ts',
 ]

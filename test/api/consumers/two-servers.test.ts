@@ -8,7 +8,7 @@ test('two servers beside each other answer the same revision, and each follows f
     const env = { DATABASE_URL: url, SECRET_KEY: secretKey, BOOTSTRAP_TOKEN: adminToken, PORT: String(port) }
     return run('src/server.ts', { env })
   })
-  for (const server of servers) await server.line(/"msg":"serving"/, { withinMs: 20_000 })
+  for (const server of servers) await server.line(/"msg":"serving"/)
   const add = (name: string) =>
     execute(
       db,
