@@ -102,11 +102,7 @@ export const applicationView = (kinds: Registry['kinds']) =>
     model: 'Application',
     schema: application.extend(originSchemas).meta({ id: schemaName('read_application') }),
     async *read(tx: Tx, keys: readonly string[], { uidOf, actor }: Reading) {
-      const found = await tx.application.findMany({
-        where: { pk: { in: [...keys] } },
-        select: ownedSelect,
-        relationLoadStrategy: 'join',
-      })
+      const found = await tx.application.findMany({ where: { pk: { in: [...keys] } }, select: ownedSelect })
       const rows = inOrder(keys, found, ({ pk }) => pk)
       const makers = await readMakers(tx, rows, actor)
       const isForUser = rows.some((row) => launchTemplate(row, kinds)?.includes('%('))

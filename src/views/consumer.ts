@@ -121,7 +121,7 @@ export function consumerView(model: ProviderModel, keyring: Keyring) {
     schema,
     async *read(tx: Tx, keys: readonly number[], { actor }: Reading) {
       const where = { pk: { in: [...keys] } }
-      const found = await tx.provider.findMany({ where, select: consumedSelect, relationLoadStrategy: 'join' })
+      const found = await tx.provider.findMany({ where, select: consumedSelect })
       const rows = inOrder(keys, found, ({ pk }) => pk).map((row) => ({
         row,
         values: toMaskedValues(model, rowOf(row)),

@@ -51,11 +51,7 @@ export async function readGroupSummaries(
   keys: ReadonlySet<string>,
 ): Promise<ReadonlyMap<string, GroupSummary>> {
   if (keys.size === 0) return new Map()
-  const rows = await tx.group.findMany({
-    where: { pk: { in: [...keys] } },
-    select: groupSummarySelect,
-    relationLoadStrategy: 'join',
-  })
+  const rows = await tx.group.findMany({ where: { pk: { in: [...keys] } }, select: groupSummarySelect })
   return new Map(rows.map((row) => [row.pk, toGroupSummary(row)]))
 }
 

@@ -49,7 +49,7 @@ export async function readRun(
   actor: Actor,
   { progressOf, whyOf }: Live = { progressOf: async () => null, whyOf: notAsked },
 ): Promise<Run> {
-  const row = await db.run.findUnique({ where: { id }, select: fullRunSelect, relationLoadStrategy: 'join' })
+  const row = await db.run.findUnique({ where: { id }, select: fullRunSelect })
   if (row === null || !mayReadRun(row, actor)) throw noSuchRun(actor)
   const repair = (await readRepairs(db, [row], actor))(id)
   const isLogHidden = (await runsWithHiddenLogs(db, [id], actor)).has(id)

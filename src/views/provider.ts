@@ -140,11 +140,7 @@ function schemaOf(model: ProviderModel) {
 /** Providers with all of their fields: those of all kinds, and those of each. */
 export function providerViews(kinds: Registry['kinds']) {
   async function* read(tx: Tx, keys: readonly number[], { actor }: Reading) {
-    const found = await tx.provider.findMany({
-      where: { pk: { in: [...keys] } },
-      select: fullSelect,
-      relationLoadStrategy: 'join',
-    })
+    const found = await tx.provider.findMany({ where: { pk: { in: [...keys] } }, select: fullSelect })
     const rows = inOrder(keys, found, ({ pk }) => pk)
     const makers = await readMakers(tx, rows, actor)
     yield rows.map((row) => ({ ...toProvider(row, kinds, actor), ...toOrigin(row, makers) }))

@@ -217,11 +217,7 @@ export const toRunHead = (
 const msBetween = (from: Date | null, to: Date | null) => from && to && to.getTime() - from.getTime()
 
 async function* read(tx: Tx, keys: readonly string[], { actor }: Pick<Reading, 'actor'>) {
-  const rows = await tx.run.findMany({
-    where: { id: { in: [...keys] } },
-    select: runHeadSelect,
-    relationLoadStrategy: 'join',
-  })
+  const rows = await tx.run.findMany({ where: { id: { in: [...keys] } }, select: runHeadSelect })
   const repairOf = await readRepairs(tx, rows, actor)
   const extractOf = await readExtracts(tx, keys)
   const hidden = await runsWithHiddenLogs(tx, keys, actor)

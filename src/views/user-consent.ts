@@ -37,7 +37,6 @@ export const userConsentView = (kinds: Registry['kinds']) =>
       const apps = await tx.application.findMany({
         where: { pk: { in: [...new Set(consents.map(({ applicationPk }) => applicationPk))] } },
         select: applicationSelect,
-        relationLoadStrategy: 'join',
       })
       const appOf = new Map(apps.map((app) => [app.pk, app]))
       yield consents.flatMap((row) => {

@@ -88,11 +88,7 @@ async function* read(
   keys: readonly number[],
   { uidOf, related }: Omit<Reading, 'actor'>,
 ): AsyncGenerator<(tx: Tx) => Promise<User[]>> {
-  const rows = await tx.user.findMany({
-    where: { pk: { in: [...keys] } },
-    select,
-    relationLoadStrategy: 'join',
-  })
+  const rows = await tx.user.findMany({ where: { pk: { in: [...keys] } }, select })
   const users = inOrder(keys, rows, ({ pk }) => pk)
   const times = users.reduce((sum, { memberships }) => sum + memberships.length, 0)
   if (related) await limitRepeated(times, () => groupsOfUsers(tx, keys))
