@@ -5,7 +5,6 @@ import { query } from '../db/raw.ts'
 import { Problem } from '../errors.ts'
 import { withExample } from '../example.ts'
 import { isObject, type JsonObject } from '../json-object.ts'
-import { userTypes } from '../models/user.ts'
 import { type Actor, covers, type Permission } from '../permissions.ts'
 import { groupsOfUser } from '../rights/actor.ts'
 import { avatarOf } from './avatar.ts'
@@ -50,18 +49,10 @@ const settingsOfGroup = z.object({
   byPermissions: z.array(z.string()),
 })
 
-const row = z.object({
-  pk: z.int(),
-  username: z.string(),
-  name: z.string(),
-  is_active: z.boolean(),
-  email: z.string(),
-  attributes: z.unknown(),
-  type: z.enum(userTypes),
-  /** The groups with all ancestors, in no order. */
-  groups: z.array(z.object({ pk: z.guid(), name: z.string() })),
-  settings: z.array(settingsOfGroup),
-})
+/** What is read of a user. The groups are in no order. */
+const row = currentUser
+  .omit({ avatar: true, uid: true, is_superuser: true, system_permissions: true })
+  .extend({ attributes: z.unknown(), settings: z.array(settingsOfGroup) })
 
 type CurrentUserRow = z.output<typeof row>
 
