@@ -6,9 +6,9 @@ import { policyEngineModes } from '../models/application.ts'
 import type { Registry } from '../models/registry.ts'
 import { launchUrlFields } from '../models/urls.ts'
 import type { Actor } from '../permissions.ts'
-import { launchUrlOf, providerSelect, providerSummary, showsEmbedded, toProviderSummary } from './provider.ts'
+import { launchUrlOf, providerSummary, providerSummaryArgs, showsEmbedded, toProviderSummary } from './provider.ts'
 import { schemaName } from './schema-names.ts'
-import { originSchemas, originSelect, readMakers, toOrigin } from './stored.ts'
+import { originSchemas, readMakers, toOrigin } from './stored.ts'
 import { readUsers, type User } from './user.ts'
 import { inOrder, type Reading, type View } from './view.ts'
 
@@ -36,22 +36,12 @@ export const application = z
   })
   .meta({ id: 'Application' })
 
-export const applicationSelect = {
-  pk: true,
-  name: true,
-  slug: true,
-  providerPk: true,
-  provider: { select: providerSelect },
-  backchannelProviders: { select: { provider: { select: providerSelect } }, orderBy: { providerPk: 'asc' } },
-  openInNewTab: true,
-  metaLaunchUrl: true,
-  metaDescription: true,
-  metaPublisher: true,
-  policyEngineMode: true,
-  group: true,
-} satisfies Prisma.ApplicationSelect
+export const applicationInclude = {
+  provider: providerSummaryArgs,
+  backchannelProviders: { select: { provider: providerSummaryArgs }, orderBy: { providerPk: 'asc' } },
+} satisfies Prisma.ApplicationInclude
 
-export type ApplicationRow = Prisma.ApplicationGetPayload<{ select: typeof applicationSelect }>
+type ApplicationRow = Prisma.ApplicationGetPayload<{ include: typeof applicationInclude }>
 
 /**
  * @param user the user for whom its launch URL is; undefined: its placeholders stay
@@ -94,15 +84,13 @@ const withUser = (template: string, user: User): string =>
     launchUrlFields.includes(field) ? encodeURIComponent(String(user[field as keyof User])) : placeholder,
   )
 
-const ownedSelect = { ...applicationSelect, ...originSelect } satisfies Prisma.ApplicationSelect
-
 /** An application as its list shows it: with its creator, and with its launch URL for the caller. */
 export const applicationView = (kinds: Registry['kinds']) =>
   ({
     model: 'Application',
     schema: application.extend(originSchemas).meta({ id: schemaName('read_application') }),
     async *read(tx: Tx, keys: readonly string[], { uidOf, actor }: Reading) {
-      const found = await tx.application.findMany({ where: { pk: { in: [...keys] } }, select: ownedSelect })
+      const found = await tx.application.findMany({ where: { pk: { in: [...keys] } }, include: applicationInclude })
       const rows = inOrder(keys, found, ({ pk }) => pk)
       const makers = await readMakers(tx, rows, actor)
       const isForUser = rows.some((row) => launchTemplate(row, kinds)?.includes('%('))

@@ -10,7 +10,7 @@ import type { Field, Values } from '../models/define.ts'
 import type { ProviderModel } from '../models/provider.ts'
 import { type Actor, allows, mayReadSecrets } from '../permissions.ts'
 import { keysOf, toMaskedValues, validSecrets } from '../plan/storage.ts'
-import { fullSelect, rowOf, showsEmbedded } from './provider.ts'
+import { rowOf, showsEmbedded } from './provider.ts'
 import { schemaName } from './schema-names.ts'
 import { inOrder, type Reading, type View } from './view.ts'
 
@@ -121,7 +121,7 @@ export function consumerView(model: ProviderModel, keyring: Keyring) {
     schema,
     async *read(tx: Tx, keys: readonly number[], { actor }: Reading) {
       const where = { pk: { in: [...keys] } }
-      const found = await tx.provider.findMany({ where, select: consumedSelect })
+      const found = await tx.provider.findMany({ where, include })
       const rows = inOrder(keys, found, ({ pk }) => pk).map((row) => ({
         row,
         values: toMaskedValues(model, rowOf(row)),
@@ -136,13 +136,12 @@ const applicationSelect = {
   select: { slug: true, name: true, group: true, metaLaunchUrl: true, owner: true },
 } satisfies Prisma.ApplicationDefaultArgs
 
-const consumedSelect = {
-  ...fullSelect,
+const include = {
   application: applicationSelect,
   backchannel: { select: { application: applicationSelect } },
-} satisfies Prisma.ProviderSelect
+} satisfies Prisma.ProviderInclude
 
-type Row = Prisma.ProviderGetPayload<{ select: typeof consumedSelect }>
+type Row = Prisma.ProviderGetPayload<{ include: typeof include }>
 type ReadRow = { readonly row: Row; readonly values: Values }
 type ApplicationRow = Prisma.ApplicationGetPayload<typeof applicationSelect>
 

@@ -13,24 +13,16 @@ import { isWithinCeiling, mayReadRun, noSuchRun, optionsOf } from '../runs/optio
 import { notAsked, type WhyOf } from '../runs/why.ts'
 import { changesShown, logNotShown, runsWithHiddenLogs } from './former-owner.ts'
 import { readRepairs } from './repair.ts'
-import { causeShown, complete, type Run, run, runErrors, runHeadSelect, toRunHead, whyWithinMs } from './run.ts'
+import { causeShown, complete, type Run, run, runErrors, toRunHead, whyWithinMs } from './run.ts'
 
 /** One run with its document, log and changes, as a single read answers it. */
 
-const fullRunSelect = {
-  ...runHeadSelect,
-  logs: true,
-  blueprint: true,
-  document: true,
-  generated: true,
-  generatedUntil: true,
-  options: true,
-  changes: true,
-  errors: true,
-  planTag: true,
-} satisfies Prisma.RunSelect
+const fullRun = {
+  include: { submitter: { select: { username: true } } },
+  omit: { entryDigests: true },
+} satisfies Prisma.RunDefaultArgs
 
-type Stored = Prisma.RunGetPayload<{ select: typeof fullRunSelect }>
+type Stored = Prisma.RunGetPayload<typeof fullRun>
 /** The request for a run. To read the document of a large run takes longer than the rest. */
 type Wanted = { readonly id: string; readonly withBlueprint: boolean }
 /** What is asked of a run that has not ended. */
@@ -49,7 +41,7 @@ export async function readRun(
   actor: Actor,
   { progressOf, whyOf }: Live = { progressOf: async () => null, whyOf: notAsked },
 ): Promise<Run> {
-  const row = await db.run.findUnique({ where: { id }, select: fullRunSelect })
+  const row = await db.run.findUnique({ where: { id }, ...fullRun })
   if (row === null || !mayReadRun(row, actor)) throw noSuchRun(actor)
   const repair = (await readRepairs(db, [row], actor))(id)
   const isLogHidden = (await runsWithHiddenLogs(db, [id], actor)).has(id)

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Tx } from '../db/client.ts'
-import type { Prisma } from '../db/generated/client.ts'
+import { Prisma } from '../db/generated/client.ts'
 import { withExample } from '../example.ts'
 import { isObject } from '../json-object.ts'
 import type { ProviderModel } from '../models/provider.ts'
@@ -9,7 +9,7 @@ import { type Actor, ownersShown } from '../permissions.ts'
 import { columnsOf } from '../plan/statements.ts'
 import { toMaskedValues } from '../plan/storage.ts'
 import { discriminatorOf, schemaName } from './schema-names.ts'
-import { fieldSchemas, originSchemas, originSelect, readMakers, toOrigin } from './stored.ts'
+import { fieldSchemas, originSchemas, readMakers, toOrigin } from './stored.ts'
 import { columnName, inOrder, type Reading, type View } from './view.ts'
 
 /** A provider as its application shows it. */
@@ -34,19 +34,14 @@ export const providerSummary = z
 
 export type ProviderSummary = z.output<typeof providerSummary>
 
-export const providerSelect = {
-  pk: true,
-  name: true,
-  kind: true,
-  owner: true,
-  authenticationFlowPk: true,
-  authorizationFlowPk: true,
-  settings: true,
+const include = {
   application: { select: { slug: true, name: true, owner: true } },
   backchannel: { select: { application: { select: { slug: true, name: true, owner: true } } } },
-} satisfies Prisma.ProviderSelect
+} satisfies Prisma.ProviderInclude
 
-export type ProviderRow = Prisma.ProviderGetPayload<{ select: typeof providerSelect }>
+export const providerSummaryArgs = { include, omit: { secrets: true } } satisfies Prisma.ProviderDefaultArgs
+
+type ProviderRow = Prisma.ProviderGetPayload<typeof providerSummaryArgs>
 
 /**
  * Whether a caller whose rights are bound to owners sees a row that another object shows. All others see it with that
@@ -88,24 +83,15 @@ export const launchUrlOf = (row: ProviderRow, kinds: Registry['kinds']): string 
 
 const settingsOf = ({ settings }: ProviderRow) => (isObject(settings) ? settings : {})
 
-export const fullSelect = {
-  ...providerSelect,
-  ...originSelect,
-  uuid: true,
-  invalidationFlowPk: true,
-  oauth2ClientId: true,
-  secrets: true,
-} satisfies Prisma.ProviderSelect
+type FullRow = Prisma.ProviderGetPayload<{ include: typeof include }>
 
-type FullRow = Prisma.ProviderGetPayload<{ select: typeof fullSelect }>
-
-/** What the engine reads, by the name in the database. A kind with a column of its own needs it in `fullSelect`. */
+/** The fields of a row by the names of their columns. */
 const columns = Object.fromEntries(
-  Object.keys(fullSelect).map((field) => [columnName(field).replace(/_pk$/, ''), field as keyof FullRow]),
+  Object.values(Prisma.ProviderScalarFieldEnum).map((field) => [columnName(field).replace(/_pk$/, ''), field]),
 )
 
 /** The row as the engine reads it. */
-export const rowOf = (row: FullRow) => ({
+export const rowOf = (row: Prisma.ProviderModel) => ({
   ...Object.fromEntries(Object.entries(columns).map(([column, field]) => [column, row[field]])),
   pk: row.pk,
 })
@@ -125,7 +111,7 @@ const nameOf = ({ provider }: ProviderModel) => schemaName(`read_${provider.kind
 
 function schemaOf(model: ProviderModel) {
   const missing = columnsOf(model).filter((column) => !Object.hasOwn(columns, column))
-  if (missing.length > 0) throw new Error(`the view of providers does not read ${missing.join(', ')}: add it there`)
+  if (missing.length > 0) throw new Error(`schema.prisma has no ${missing.join(', ')} of providers: add it there`)
   return z
     .object({
       pk: z.int(),
@@ -140,7 +126,7 @@ function schemaOf(model: ProviderModel) {
 /** Providers with all of their fields: those of all kinds, and those of each. */
 export function providerViews(kinds: Registry['kinds']) {
   async function* read(tx: Tx, keys: readonly number[], { actor }: Reading) {
-    const found = await tx.provider.findMany({ where: { pk: { in: [...keys] } }, select: fullSelect })
+    const found = await tx.provider.findMany({ where: { pk: { in: [...keys] } }, include })
     const rows = inOrder(keys, found, ({ pk }) => pk)
     const makers = await readMakers(tx, rows, actor)
     yield rows.map((row) => ({ ...toProvider(row, kinds, actor), ...toOrigin(row, makers) }))

@@ -44,8 +44,6 @@ export const originSchemas = {
     .meta({ description: 'Null for a caller without `view_user`, and when the user is gone.' }),
 }
 
-export const originSelect = { owner: true, createdBy: true } as const
-
 type Origin = { readonly owner: string | null; readonly createdBy: number | null }
 
 /** The permission for the API's description. */

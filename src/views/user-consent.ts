@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Tx } from '../db/client.ts'
 import { withExample } from '../example.ts'
 import type { Registry } from '../models/registry.ts'
-import { application, applicationSelect, toApplication } from './application.ts'
+import { application, applicationInclude, toApplication } from './application.ts'
 import { limitRepeated } from './repeated.ts'
 import { readUsers, shownBeside, type User, userView } from './user.ts'
 import { inOrder, type Reading, type View } from './view.ts'
@@ -36,7 +36,7 @@ export const userConsentView = (kinds: Registry['kinds']) =>
       await limitRepeatedUsers(consents.flatMap(({ userPk }) => users.get(userPk) ?? []))
       const apps = await tx.application.findMany({
         where: { pk: { in: [...new Set(consents.map(({ applicationPk }) => applicationPk))] } },
-        select: applicationSelect,
+        include: applicationInclude,
       })
       const appOf = new Map(apps.map((app) => [app.pk, app]))
       yield consents.flatMap((row) => {

@@ -66,19 +66,9 @@ const schema = z
 
 export type User = z.output<typeof schema>
 
-const select = {
-  pk: true,
-  username: true,
-  name: true,
-  isActive: true,
-  lastLogin: true,
-  email: true,
-  attributes: true,
-  path: true,
-  type: true,
-  uuid: true,
+const include = {
   memberships: { select: { groupPk: true }, orderBy: { groupPk: 'asc' } },
-} satisfies Prisma.UserSelect
+} satisfies Prisma.UserInclude
 
 /** The most memberships whose groups are held at once, with all their attributes. */
 const maxMemberships = 4_000
@@ -88,7 +78,7 @@ async function* read(
   keys: readonly number[],
   { uidOf, related }: Omit<Reading, 'actor'>,
 ): AsyncGenerator<(tx: Tx) => Promise<User[]>> {
-  const rows = await tx.user.findMany({ where: { pk: { in: [...keys] } }, select })
+  const rows = await tx.user.findMany({ where: { pk: { in: [...keys] } }, include })
   const users = inOrder(keys, rows, ({ pk }) => pk)
   const times = users.reduce((sum, { memberships }) => sum + memberships.length, 0)
   if (related) await limitRepeated(times, () => groupsOfUsers(tx, keys))
