@@ -94,8 +94,7 @@ export const applicationView = (kinds: Registry['kinds']) =>
       const rows = inOrder(keys, found, ({ pk }) => pk)
       const makers = await readMakers(tx, rows, actor)
       const isForUser = rows.some((row) => launchTemplate(row, kinds)?.includes('%('))
-      const users =
-        isForUser && actor.pk !== null ? await readUsers(tx, [actor.pk], { uidOf, actor }) : new Map<number, User>()
+      const users = await readUsers(tx, isForUser && actor.pk !== null ? [actor.pk] : [], { uidOf, actor })
       const user = users.get(actor.pk ?? 0)
       yield rows.map((row) => ({ ...toApplication(row, { kinds, user, actor }), ...toOrigin(row, makers) }))
     },

@@ -126,8 +126,9 @@ export function consumerView(model: ProviderModel, keyring: Keyring) {
         row,
         values: toMaskedValues(model, rowOf(row)),
       }))
-      const objects = await readObjects(tx, model, rows, actor, keyring)
-      yield rows.map((each) => toConfiguration(model, each, objects, actor, keyring))
+      const reader = { model, actor, keyring }
+      const objects = await readObjects(tx, rows, reader)
+      yield rows.map((each) => toConfiguration(each, objects, reader))
     },
   } satisfies View<'Provider'>
 }
@@ -145,13 +146,9 @@ type Row = Prisma.ProviderGetPayload<{ include: typeof include }>
 type ReadRow = { readonly row: Row; readonly values: Values }
 type ApplicationRow = Prisma.ApplicationGetPayload<typeof applicationSelect>
 
-async function readObjects(
-  tx: Tx,
-  model: ProviderModel,
-  rows: readonly ReadRow[],
-  actor: Actor,
-  keyring: Keyring,
-): Promise<Objects> {
+type Reader = { readonly model: ProviderModel; readonly actor: Actor; readonly keyring: Keyring }
+
+async function readObjects(tx: Tx, rows: readonly ReadRow[], { model, actor, keyring }: Reader): Promise<Objects> {
   const keys = (target: Target) => [
     ...new Set(
       [...model.fields.values()]
@@ -200,13 +197,8 @@ function jwkOf(key: KeyObject | undefined): object | null {
   return { ...exported, kid }
 }
 
-function toConfiguration(
-  model: ProviderModel,
-  { row, values }: ReadRow,
-  objects: Objects,
-  actor: Actor,
-  keyring: Keyring,
-): object {
+function toConfiguration({ row, values }: ReadRow, objects: Objects, reader: Reader): object {
+  const { model, actor, keyring } = reader
   const [stored, now] = [rowOf(row), new Date()]
   const isOpened = mayReadSecrets(actor, model.resource, row.owner)
   const shown = (field: Field): unknown => {
@@ -221,16 +213,15 @@ function toConfiguration(
     pk: row.pk,
     owner: row.owner,
     ...Object.fromEntries([...model.fields.values()].map((field) => [field.name, shown(field)])),
-    application: toApplication(row.application, row, model, actor),
-    backchannel_application: toApplication(row.backchannel?.application, row, model, actor),
+    application: toApplication(row.application, row, reader),
+    backchannel_application: toApplication(row.backchannel?.application, row, reader),
   }
 }
 
 function toApplication(
   app: ApplicationRow | null | undefined,
   { settings }: Row,
-  { provider }: ProviderModel,
-  actor: Actor,
+  { model: { provider }, actor }: Reader,
 ): z.output<typeof application> | null {
   if (!app || !showsEmbedded(actor, app)) return null
   const { slug, name, group, owner, metaLaunchUrl } = app

@@ -64,14 +64,8 @@ async function* read(tx: Tx, keys: readonly string[], how: HowRead): AsyncGenera
 
 async function readSmall(tx: Tx, groups: readonly GroupRow[], { uidOf, related }: HowRead): Promise<object[]> {
   const filled = groups.filter(({ _count }) => _count.memberships > 0).map(({ pk }) => pk)
-  const members =
-    filled.length === 0
-      ? []
-      : await tx.membership.findMany({
-          where: { groupPk: { in: filled } },
-          orderBy: { userPk: 'asc' },
-          select: { groupPk: true, userPk: true },
-        })
+  const where = { groupPk: { in: filled } }
+  const members = filled.length === 0 ? [] : await tx.membership.findMany({ where, orderBy: { userPk: 'asc' } })
   const keysOf = Map.groupBy(members, ({ groupPk }) => groupPk)
   const used = members.map(({ userPk }) => userPk)
   const briefs = related ? await readBriefs(tx, used, uidOf) : null

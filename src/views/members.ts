@@ -3,7 +3,7 @@ import type { Tx } from '../db/client.ts'
 import { query } from '../db/raw.ts'
 import type { UidOf } from './uid.ts'
 import { toUserBrief, type UserBrief, userBrief } from './user.ts'
-import { StreamedList } from './view.ts'
+import { type Reading, StreamedList } from './view.ts'
 
 /** The direct members of a group, as the group shows them and as their own pages do. */
 
@@ -41,14 +41,12 @@ const keysText = `SELECT EXISTS (SELECT FROM groups g WHERE g.pk = $1::uuid) AS 
     SELECT m.user_pk FROM memberships m WHERE m.group_pk = $1::uuid AND m.user_pk > $2::integer
     ORDER BY m.user_pk LIMIT $3) AS keys`
 
-type MembersRange = { readonly after: number; readonly take: number }
-
 /**
  * Reads the keys of the members behind a key, in their order.
  *
  * @returns undefined for no such group
  */
-async function readKeys(tx: Tx, group: string, { after, take }: MembersRange): Promise<readonly number[] | undefined> {
+async function readKeys(tx: Tx, group: string, after: number, take: number): Promise<readonly number[] | undefined> {
   const [row] = await query(tx, keysRow, { text: keysText, values: [group, after, take] })
   return row?.isThere === true ? row.keys : undefined
 }
@@ -59,7 +57,7 @@ export async function readAllKeys(tx: Tx, group: string): Promise<number[]> {
   const all: number[] = []
   let keys: readonly number[]
   do {
-    keys = (await readKeys(tx, group, { after: all.at(-1) ?? 0, take: keysAtOnce })) ?? []
+    keys = (await readKeys(tx, group, all.at(-1) ?? 0, keysAtOnce)) ?? []
     for (const key of keys) all.push(key)
   } while (keys.length === keysAtOnce)
   return all
@@ -72,8 +70,6 @@ export const groupMember = z
   })
   .meta({ id: 'GroupMember' })
 
-type GroupMember = z.output<typeof groupMember>
-
 /**
  * One page of the members of a group. Its users are read when it is written: their attributes may be long.
  *
@@ -84,14 +80,14 @@ export async function readMembers(
   tx: Tx,
   group: string,
   { after, size }: { readonly after: number; readonly size: number },
-  { uidOf, related }: { readonly uidOf: UidOf; readonly related: boolean },
+  { uidOf, related }: Omit<Reading, 'actor'>,
 ): Promise<{ readonly members: StreamedList; readonly next: number | null } | undefined> {
   // One member more than the page shows that there is a next page.
-  const found = await readKeys(tx, group, { after, take: size + 1 })
+  const found = await readKeys(tx, group, after, size + 1)
   if (found === undefined) return undefined
   const keys = found.slice(0, size)
   const next = found.length > size ? (keys.at(-1) ?? null) : null
-  const portion = async (tx: Tx): Promise<GroupMember[]> => {
+  const portion = async (tx: Tx): Promise<z.output<typeof groupMember>[]> => {
     if (!related) return keys.map((user) => ({ user, user_obj: null }))
     return briefsOf(keys, await readBriefs(tx, keys, uidOf)).map((brief) => ({ user: brief.pk, user_obj: brief }))
   }

@@ -1,4 +1,5 @@
 import { type Change, change } from '../apply/changes.ts'
+import { attempt } from '../attempt.ts'
 import type { Db } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
 import type { Keyring } from '../db/seal.ts'
@@ -90,11 +91,7 @@ function readStoredChanges(stored: unknown): { readonly changes: Change[]; reado
  * Reads the failed attempts. Their causes are for callers who may see all runs. The last one is recorded after it gave way to a
  * cancel: it failed no later than that ended the run.
  */
-async function readAttempts(
-  db: Db,
-  { id: runId, finishedAt }: { readonly id: string; readonly finishedAt: Date | null },
-  actor: Actor,
-): Promise<Run['failed_attempts']> {
+async function readAttempts(db: Db, { id: runId, finishedAt }: Stored, actor: Actor): Promise<Run['failed_attempts']> {
   if (!allows(actor, 'view_run')) return []
   const rows = await db.runAttempt.findMany({ where: { runId }, orderBy: { attempt: 'asc' } })
   return rows.map(({ attempt, at, cause }) => {
@@ -120,21 +117,15 @@ async function blueprintOf({ holder, blueprint }: SealedDocument, { registry, ke
 async function generatedOf(db: Db, { keyring }: Opening, row: Stored, actor: Actor): Promise<Run['generated']> {
   const { id, generated } = row
   if (generated === null || !showsGeneratedTo(row, actor) || !(await showsGenerated(db, id))) return {}
-  try {
-    return run.shape.generated.parse(JSON.parse(keyring.open(generated, sealedColumn(id, 'generated'))))
-  } catch {
-    return {}
-  }
+  const place = sealedColumn(id, 'generated')
+  return attempt(() => run.shape.generated.parse(JSON.parse(keyring.open(generated, place)))) ?? {}
 }
 
 /** The condition as it was sent: `takeover`, `deletes=3`. */
 const wordOf = (word: string, value: boolean | number | null): string[] =>
   typeof value === 'number' ? [`${word}=${value}`] : value === true ? [word] : []
 
-function conditionsShown(
-  row: Pick<Stored, 'options'>,
-  isWhole: boolean,
-): Pick<Run, 'owner' | 'owners' | 'stack' | 'allowed' | 'message' | 'former' | 'cancelled_by' | 'unreadable'> {
+function conditionsShown(row: Stored, isWhole: boolean) {
   const found = optionsOf(row)
   const { owner = null, owners = [], message = null, former = null, cancelled_by = null } = found ?? {}
   return {

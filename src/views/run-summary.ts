@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Change } from '../apply/changes.ts'
 import type { Db, Tx } from '../db/client.ts'
+import type { Prisma } from '../db/generated/client.ts'
 import { query } from '../db/raw.ts'
 import { storedPipeline } from '../pipeline.ts'
 
@@ -60,19 +61,12 @@ export async function readExtracts(db: Db | Tx, ids: readonly string[]): Promise
 
 const longestSentence = 300
 
-type Ended = {
-  readonly state: string
-  readonly mode: string
-  readonly applied: boolean | null
-  readonly reason: string | null
-}
-
 /**
  * One sentence about the effect of a run, or of a plan, or why there was none. It is the same while a run is queued and while it
  * is running.
  */
 export function summaryOf(
-  { state, mode, applied, reason }: Ended,
+  { state, mode, applied, reason }: Pick<Prisma.RunModel, 'state' | 'mode' | 'applied' | 'reason'>,
   { logs, counts }: Pick<Extract, 'logs' | 'counts'>,
 ): string {
   if (state === 'queued') return 'its outcome is not known yet'

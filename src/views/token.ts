@@ -49,18 +49,11 @@ const select = {
 } satisfies Prisma.TokenSelect
 
 /** Reads each user once: a page shows the same ones again and again. */
-async function* read(
-  tx: Tx,
-  keys: readonly string[],
-  reading: Pick<Reading, 'uidOf' | 'actor'>,
-): AsyncGenerator<ReadToken[]> {
+async function* read(tx: Tx, keys: readonly string[], reading: Pick<Reading, 'uidOf' | 'actor'>) {
   const rows = await tx.token.findMany({ where: { pk: { in: [...keys] } }, select })
   const tokens = inOrder(keys, rows, ({ pk }) => pk)
-  const users = await readUsers(
-    tx,
-    tokens.map(({ userPk }) => userPk),
-    reading,
-  )
+  const owners = tokens.map(({ userPk }) => userPk)
+  const users = await readUsers(tx, owners, reading)
   yield tokens.flatMap(({ userPk, expires, ceiling, ...row }) => {
     const user = users.get(userPk)
     if (user === undefined) return []

@@ -28,11 +28,8 @@ export const userConsentView = (kinds: Registry['kinds']) =>
     async *read(tx: Tx, keys: readonly number[], reading: Reading) {
       const rows = await tx.userConsent.findMany({ where: { pk: { in: [...keys] } } })
       const consents = inOrder(keys, rows, ({ pk }) => pk)
-      const users = await readUsers(
-        tx,
-        consents.map(({ userPk }) => userPk),
-        reading,
-      )
+      const owners = consents.map(({ userPk }) => userPk)
+      const users = await readUsers(tx, owners, reading)
       await limitRepeatedUsers(consents.flatMap(({ userPk }) => users.get(userPk) ?? []))
       const apps = await tx.application.findMany({
         where: { pk: { in: [...new Set(consents.map(({ applicationPk }) => applicationPk))] } },

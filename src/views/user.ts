@@ -73,18 +73,14 @@ const include = {
 /** The most memberships whose groups are held at once, with all their attributes. */
 const maxMemberships = 4_000
 
-async function* read(
-  tx: Tx,
-  keys: readonly number[],
-  { uidOf, related }: Omit<Reading, 'actor'>,
-): AsyncGenerator<(tx: Tx) => Promise<User[]>> {
+async function* read(tx: Tx, keys: readonly number[], { uidOf, related }: Omit<Reading, 'actor'>) {
   const rows = await tx.user.findMany({ where: { pk: { in: [...keys] } }, include })
   const users = inOrder(keys, rows, ({ pk }) => pk)
   const times = users.reduce((sum, { memberships }) => sum + memberships.length, 0)
   if (related) await limitRepeated(times, () => groupsOfUsers(tx, keys))
   for (const batch of inBatches(users, maxMemberships, ({ memberships }) => memberships.length)) {
     const groups = new Set(batch.flatMap(({ memberships }) => memberships.map(({ groupPk }) => groupPk)))
-    yield async (tx) => {
+    yield async (tx: Tx): Promise<User[]> => {
       const superuserGroups = await readSuperuserGroups(tx, groups)
       const summaries = related ? await readGroupSummaries(tx, groups) : null
       return batch.map((row) => {
