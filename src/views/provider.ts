@@ -12,8 +12,18 @@ import { discriminatorOf, schemaName } from './schema-names.ts'
 import { fieldSchemas, originSchemas, readMakers, toOrigin } from './stored.ts'
 import { columnName, inOrder, type Reading, type View } from './view.ts'
 
-/** A provider as its application shows it. */
+/** The members of a provider beside its fields. */
+const besideFields = z.object({
+  component: withExample(z.string(), 'service-provider-oauth2-form'),
+  assigned_application_slug: withExample(z.string(), 'grafana'),
+  assigned_application_name: withExample(z.string(), 'Grafana'),
+  assigned_backchannel_application_slug: withExample(z.string(), ''),
+  assigned_backchannel_application_name: withExample(z.string(), ''),
+  verbose_name: withExample(z.string(), 'OAuth2/OpenID Provider'),
+  verbose_name_plural: withExample(z.string(), 'OAuth2/OpenID Providers'),
+})
 
+/** A provider as its application shows it. */
 export const providerSummary = z
   .object({
     pk: withExample(z.int(), 12),
@@ -21,13 +31,7 @@ export const providerSummary = z
     authentication_flow: withExample(z.guid().nullable(), null),
     authorization_flow: withExample(z.guid().nullable(), '6f7e0000-0000-4000-8000-000000000102'),
     property_mappings: withExample(z.array(z.guid()), ['6f7e0000-0000-4000-8000-000000000201']),
-    component: withExample(z.string(), 'service-provider-oauth2-form'),
-    assigned_application_slug: withExample(z.string(), 'grafana'),
-    assigned_application_name: withExample(z.string(), 'Grafana'),
-    assigned_backchannel_application_slug: withExample(z.string(), ''),
-    assigned_backchannel_application_name: withExample(z.string(), ''),
-    verbose_name: withExample(z.string(), 'OAuth2/OpenID Provider'),
-    verbose_name_plural: withExample(z.string(), 'OAuth2/OpenID Providers'),
+    ...besideFields.shape,
     meta_model_name: withExample(z.string(), 'service_providers_oauth2.oauth2provider'),
   })
   .meta({ id: 'ProviderSummary' })
@@ -96,17 +100,6 @@ export const rowOf = (row: Prisma.ProviderModel) => ({
   pk: row.pk,
 })
 
-/** The members of a provider beside its fields. */
-const shown = providerSummary.pick({
-  component: true,
-  assigned_application_slug: true,
-  assigned_application_name: true,
-  assigned_backchannel_application_slug: true,
-  assigned_backchannel_application_name: true,
-  verbose_name: true,
-  verbose_name_plural: true,
-})
-
 const nameOf = ({ provider }: ProviderModel) => schemaName(`read_${provider.kind}_provider`)
 
 function schemaOf(model: ProviderModel) {
@@ -116,7 +109,7 @@ function schemaOf(model: ProviderModel) {
     .object({
       pk: z.int(),
       ...fieldSchemas(model),
-      ...shown.shape,
+      ...besideFields.shape,
       meta_model_name: z.literal(model.name),
       ...originSchemas,
     })
@@ -157,5 +150,5 @@ function toProvider(row: FullRow, kinds: Registry['kinds'], actor: Actor): objec
   const model = kinds.get(row.kind)
   if (model === undefined) return summary
   const { pk, meta_model_name } = summary
-  return { pk, ...toMaskedValues(model, rowOf(row)), ...shown.parse(summary), meta_model_name }
+  return { pk, ...toMaskedValues(model, rowOf(row)), ...besideFields.parse(summary), meta_model_name }
 }
