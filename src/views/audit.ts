@@ -9,7 +9,7 @@ import { inOrder, type Key, type View } from './view.ts'
 /** An apply writes up to 10 000 objects, and a page has up to 1 000 rows. */
 const mostChanges = 100
 
-const person = z.object({ pk: z.int().nullable(), username: z.string() })
+export const person = z.object({ pk: z.int().nullable(), username: z.string() })
 
 const audited = z
   .object({

@@ -7,14 +7,14 @@ import type { Registry } from '../models/registry.ts'
 import { type Actor, allows, allowsSome, mayNameUser, ownersWith } from '../permissions.ts'
 import { pipelineForm } from '../pipeline.ts'
 import { mayReadRun, pipelineShown } from '../runs/options.ts'
+import { person } from './audit.ts'
 import { wasAnothers, withoutFrom } from './former-owner.ts'
 
 /** The history of an application: the changes of it and of its providers, each with its user and its run. */
 
-const person = z
-  .object({ pk: z.int().nullable(), username: z.string() })
-  .nullable()
-  .meta({ description: 'Null for callers without `view_user`, unless it is the caller. `pk` is null for the service.' })
+const personShown = person.nullable().meta({
+  description: 'Null for callers without `view_user`, unless it is the caller. `pk` is null for the service.',
+})
 
 export const historyEntry = z
   .object({
@@ -28,8 +28,8 @@ export const historyEntry = z
     fields: change.shape.fields.nullable().meta({
       description: 'From -> to. Null once the run was deleted, and for changes that a version before 0.3.0 made.',
     }),
-    user: person,
-    real_user: person.meta({ description: 'Who impersonated the user.' }),
+    user: personShown,
+    real_user: personShown.meta({ description: 'Who impersonated the user.' }),
     run: z.guid().nullable().meta({ description: 'Null for a single write, and for callers who may not see the run.' }),
     pipeline: pipelineForm.nullable().meta({ description: 'The job that submitted `run`.' }),
     request_id: z.string().nullable(),
@@ -48,14 +48,6 @@ export type Recorded = {
   readonly run: { readonly submitterPk: number | null; readonly hasDocument: boolean } | null
 }
 
-type HistoryPart = {
-  readonly entries: readonly Recorded[]
-  /** The start of the next part. */
-  readonly next: string | null
-  /** The owners whose applications the caller sees; null: all. */
-  readonly owners: readonly string[] | null
-}
-
 const row = historyEntry.omit({ pipeline: true }).extend({
   at: z.date(),
   fields: z.unknown(),
@@ -71,7 +63,8 @@ export type Of = { readonly slug: string | null; readonly key?: string | null }
 /**
  * Reads a part of the history of all applications that have, or had, this slug, or of the one with this key.
  *
- * @returns undefined when this caller sees no such application
+ * @returns undefined when this caller sees no such application; `next`: the start of the next part; `owners`: those whose
+ * applications the caller sees, null: all
  */
 export async function readHistory(
   db: Db,
@@ -79,7 +72,7 @@ export async function readHistory(
   { slug, key = null }: Of,
   actor: Actor,
   { before, size }: HistoryRange,
-): Promise<HistoryPart | undefined> {
+) {
   const [audited = null, position = null] = before?.split('.') ?? []
   const seen = seenBy(registry, actor)
   const owners = seen.find(({ model }) => model === applicationModel)?.owners ?? null
@@ -95,7 +88,7 @@ export async function readHistory(
   if (rows.length === 0 && before === null) return undefined
   const entries = rows.slice(0, size)
   return {
-    entries: entries.map((each) => ({
+    entries: entries.map((each): Recorded => ({
       entry: toEntry(each, actor, seen),
       cursor: each.cursor,
       run: seesRun(each, actor) ? each : null,
