@@ -22,20 +22,18 @@ export async function readExpiries(db: Db): Promise<Expiries> {
 const maxCertificates = 10_000
 const atOnce = 200
 
-type Ending = { readonly name: string; readonly expires: Date }
-
 /** The certificates that a provider uses, the one that ends first before the others. */
-async function certificatesByEnd(db: Db): Promise<Ending[]> {
+async function certificatesByEnd(db: Db): Promise<Expiring[]> {
   const rows = await db.certificateKeyPair.findMany({
     select: { name: true, certificateData: true },
     where: { referencedBy: { some: {} } },
     take: maxCertificates,
   })
-  const found: Ending[] = []
+  const found: Expiring[] = []
   for (const [index, { name, certificateData }] of rows.entries()) {
     if (index % atOnce === 0) await setImmediate()
     const expires = endOfCertificate(certificateData)
-    if (expires !== undefined) found.push({ name, expires })
+    if (expires !== undefined) found.push({ name, expires, user: null })
   }
   return found.sort((one, other) => one.expires.getTime() - other.expires.getTime())
 }
@@ -96,6 +94,5 @@ export async function expiringTokens(db: Db, actor: Actor): Promise<Expiring[]> 
 /** Certificates of providers that expire soon, or have expired, the first one first. */
 export async function expiringCertificates(db: Db): Promise<Expiring[]> {
   const until = soon()
-  const found = (await certificatesByEnd(db)).filter(({ expires }) => expires < until)
-  return found.slice(0, most).map((each) => ({ ...each, user: null }))
+  return (await certificatesByEnd(db)).filter(({ expires }) => expires < until).slice(0, most)
 }
