@@ -214,21 +214,9 @@ const mostText = 40_000
 
 /** Splits a text at ends of lines, and a line that is too long for a page within it. */
 export function pagesOf(text: string): readonly string[] {
-  const pages: string[] = []
-  let from = 0
-  do {
-    const end = endOfPage(text, from)
-    pages.push(text.slice(from, end))
-    from = end
-  } while (from < text.length)
-  return pages
-}
-
-function endOfPage(text: string, from: number): number {
-  const most = from + mostText
-  if (most >= text.length) return text.length
+  if (text.length <= mostText) return [text]
+  const most = text.slice(0, mostText)
   // A character of two units is kept whole.
-  const end = text.slice(from, most).isWellFormed() ? most : most - 1
-  const line = text.lastIndexOf('\n', end - 1) + 1
-  return line > from ? line : end
+  const end = most.lastIndexOf('\n') + 1 || (most.isWellFormed() ? mostText : mostText - 1)
+  return [text.slice(0, end), ...pagesOf(text.slice(end))]
 }
