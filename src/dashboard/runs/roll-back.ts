@@ -73,8 +73,8 @@ type Asking = FastifyRequest & { readonly params: { readonly id: string } }
 export function rollBackPages(app: Api, { db, engine, registry, submitter }: Sources): void {
   app.get(rollBackPath(':id'), pageRoute({ params, querystring: planQuery }), async (request, reply) => {
     const { plan, start } = request.query
-    if (plan !== undefined) return show(request, reply, await readPlan(request, plan), { start })
     await formerRunFor(submitter, request.params.id, request.actor)
+    if (plan !== undefined) return show(request, reply, await readPlan(request, plan), { start })
     if (!isAskedByPerson(request)) return show(request, reply, null)
     return planned(request, reply, await submitPlan(request, reply))
   })
@@ -137,10 +137,9 @@ export function rollBackPages(app: Api, { db, engine, registry, submitter }: Sou
 
   /** @throws {Problem} `not_found` when it is no plan of this caller for this run */
   async function readPlan({ actor, params: { id } }: Asking, plan: string): Promise<Run> {
-    await formerRunFor(submitter, id, actor)
     const run = await readOne(plan, actor)
     const row = await inTime(db.run.findUnique({ where: { id: plan }, select: { options: true } }))
-    if (run?.mode !== 'plan' || run.submitter !== actor.pk || row === null || optionsOf(row)?.former !== id)
+    if (run.mode !== 'plan' || run.submitter !== actor.pk || row === null || optionsOf(row)?.former !== id)
       throw new Problem('not_found', 'There is no such plan of this run any more, or it is not yours: plan it again.')
     return run
   }
@@ -154,7 +153,6 @@ export function rollBackPages(app: Api, { db, engine, registry, submitter }: Sou
     { start = 0, ...said }: Said & { readonly start?: number } = {},
   ) {
     const former = await readOne(request.params.id, request.actor)
-    if (former === null) throw new Problem('not_found', 'There is no such run.')
     return sendPage(reply, rollBackPage({ former, plan, start, said, registry }))
   }
 }
