@@ -130,17 +130,15 @@ ${moves({
    * again
    */
   async function lastDocument(slug: string, entries: readonly Recorded[], actor: Actor) {
-    const { ids } = await findRuns(db, runs, actor, {
-      sent: { application: slug, applied: true, mode: ['apply'] },
-      size: 1,
+    const sent = { application: slug, applied: true, mode: ['apply'] }
+    const { ids } = await findRuns(db, runs, actor, { sent, size: 1 })
+    const wrote = entries.find(({ run }) => run?.hasDocument === true)?.entry.run ?? []
+    const last = await db.run.findFirst({
+      where: { id: { in: [wrote, ids].flat() } },
+      select: { id: true, submitterPk: true },
+      orderBy: { finishedAt: 'desc' },
     })
-    const select = { id: true, createdAt: true, finishedAt: true, submitterPk: true } as const
-    const applied = await db.run.findFirst({ where: { id: { in: ids } }, select })
-    const wrote = entries.find(({ run }) => run?.hasDocument === true)
-    const isNewer = applied !== null && !(new Date(wrote?.entry.at ?? '') > (applied.finishedAt ?? applied.createdAt))
-    const id = isNewer ? applied.id : (wrote?.entry.run ?? null)
-    const submitter = isNewer ? applied.submitterPk : (wrote?.run?.submitterPk ?? null)
-    return id !== null && mayRollBack(actor, submitter) ? id : null
+    return last !== null && mayRollBack(actor, last.submitterPk) ? last.id : null
   }
 }
 
@@ -183,10 +181,10 @@ function fieldsOf({ model, values, outside }: Standing, registry: Registry, with
   const initialOf = (name: string) => fields?.get(name)?.initial
   const changed = Object.entries(outside ?? {})
   const others = Object.entries(values).filter(([name]) => !Object.hasOwn(outside ?? {}, name))
-  const [usual, set] = [true, false].map((wanted) =>
-    others.filter(([name, value]) => isDeepStrictEqual(value, initialOf(name) ?? null) === wanted),
+  const { usual = [], set = [] } = Object.groupBy(others, ([name, value]) =>
+    isDeepStrictEqual(value, initialOf(name) ?? null) ? 'usual' : 'set',
   )
-  const listed = (some: typeof others = []) =>
+  const listed = (some: typeof others) =>
     fieldList(
       withNames({ model, fields: Object.fromEntries(some.map(([name, to]) => [name, { from: null, to }])) }),
       true,
@@ -194,7 +192,7 @@ function fieldsOf({ model, values, outside }: Standing, registry: Registry, with
   return html`<h3>${displayName}</h3>
 ${changed.length > 0 && html`<p>${mark('warn', 'changed outside')}, from what was recorded to what is there:</p>${fieldList(withNames({ model, fields: Object.fromEntries(changed) }), false)}`}
 ${listed(set)}
-${(usual?.length ?? 0) > 0 && html`<details id="usual-${model}"><summary>${count(usual?.length ?? 0, 'field')} with the default</summary>${listed(usual)}</details>`}`
+${usual.length > 0 && html`<details id="usual-${model}"><summary>${count(usual.length, 'field')} with the default</summary>${listed(usual)}</details>`}`
 }
 
 const actions: Readonly<Record<HistoryEntry['action'], readonly [Tone, string]>> = {
