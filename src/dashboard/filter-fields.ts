@@ -16,11 +16,7 @@ export const sentText = queryText(200)
 export const termsOf = (text: string): string[] => text.split(/\s+/u).slice(0, 8)
 
 /** The key of the row behind which a page begins. */
-export const sentKey = z
-  .string()
-  .regex(/^[1-9]\d{0,17}$/)
-  .nullable()
-  .default(null)
+export const sentKey = (form = /^[1-9]\d{0,17}$/) => z.string().regex(form).nullable().default(null)
 
 type Words = Readonly<Record<string, string>>
 

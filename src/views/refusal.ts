@@ -17,11 +17,9 @@ export const refusalsKept = 1_000
 /** The most refusals that are kept of each group, one process and one second: a flood is a sample. */
 export const refusalsOfSecond = 100
 
-export type Refused = Prisma.RefusalGetPayload<object>
-
 export type Refusals = {
   /** The newest first. */
-  readonly rows: readonly Refused[]
+  readonly rows: readonly Prisma.RefusalModel[]
   /** The time before which refusals are no longer kept; null when none of them was requested. */
   readonly keptFrom: Date | null
   /** Whether some may be missing, because very many came within one second. */
@@ -75,7 +73,7 @@ async function oldestOfFull(db: Db, group: Prisma.RefusalWhereInput): Promise<Da
 }
 
 /** Whether a refusal is part of a flood. Rows of a process are written once a second, those of its last second together. */
-function isPartOfFlood({ at }: Refused, index: number, all: readonly Refused[]): boolean {
+function isPartOfFlood({ at }: Prisma.RefusalModel, index: number, all: Refusals['rows']): boolean {
   const other = all[index + refusalsOfSecond - 1]
   return other !== undefined && Math.abs(at.getTime() - other.at.getTime()) < 2_000
 }

@@ -18,6 +18,7 @@ import { mayRollBack } from '../../submissions/access.ts'
 import { type HistoryEntry, type Recorded, readHistory } from '../../views/history.ts'
 import { readKeyNames } from '../../views/key-names.ts'
 import { applicationPath, applicationsPath, rollBackPath, runPagePath, runsPath } from '../addresses.ts'
+import { sentKey } from '../filter-fields.ts'
 import { pageRoute, sendPage } from '../frame.ts'
 import { fieldList, partsOf } from '../runs/changes.ts'
 import { runTable } from '../runs/tables.ts'
@@ -44,13 +45,7 @@ import { type ApplicationRow, openApplications, ownerLink, providerText, stateTe
  */
 
 const params = z.object({ slug: queryText() })
-const historyQuery = z.strictObject({
-  before: z
-    .string()
-    .regex(/^[1-9]\d{0,17}\.\d{1,6}$/)
-    .nullable()
-    .default(null),
-})
+const historyQuery = z.strictObject({ before: sentKey(/^[1-9]\d{0,17}\.\d{1,6}$/) })
 const entriesOfPage = 20
 const runsOfPage = 5
 const none = 'There is no such application, and none had this slug, as far as you may see.'

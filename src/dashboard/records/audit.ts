@@ -26,7 +26,7 @@ const auditQuery = z.strictObject({
   id: sentText,
   /** Applies that changed nothing. */
   unchanged: z.enum(['', 'shown']).default(''),
-  before: sentKey,
+  before: sentKey(),
 })
 type Question = z.output<typeof auditQuery>
 type NameOf = ReturnType<typeof namesOf>

@@ -6,7 +6,6 @@ import { allows, seesAllRuns } from '../../permissions.ts'
 import {
   isCounted,
   type Refusals,
-  type Refused,
   readRefusals,
   refusalKinds,
   refusalsKept,
@@ -26,9 +25,10 @@ const refusalsQuery = z.strictObject({
   kind: sentText.pipe(z.enum(refusalKinds).nullable()),
   who: sentText,
   id: sentText,
-  before: sentKey,
+  before: sentKey(),
 })
 type Question = z.output<typeof refusalsQuery>
+type Refused = Refusals['rows'][number]
 
 const mostRows = 100
 
