@@ -91,7 +91,7 @@ export function applicationPage(app: Api, sources: Sources): void {
       const content = html`${row === undefined && html`<div class="summary bad"><p>${history === undefined ? html`${mark('bad', 'not there')} <span class="says">There is no application of this slug, as far as you may see: the runs below name it.</span>` : html`${mark('off', 'gone')} <span class="says">There is no application of this slug now: it was deleted or renamed.</span>`}</p></div>`}
 ${state?.state === 'failing' && html`<div class="summary bad"><p>${stateText(state)}</p></div>`}
 ${isWaiting && html`<div class="summary"><p>${stateText(state)} <span class="says">A run that names it has not ended.</span></p></div>`}
-${runsOfIt.length > 0 && runTable('The last runs that name it', runsOfIt, new Date())}
+${runsOfIt.length > 0 && runTable('The last runs that name it', runsOfIt)}
 ${
   isChanged &&
   html`<div class="summary warn"><p>${mark('warn', 'changed outside')} <span class="says">It, or its provider, is not as its recorded changes left it.</span></p>

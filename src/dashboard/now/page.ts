@@ -30,7 +30,7 @@ ${now.teams !== undefined && html`<section><h2>Teams</h2>${listed(now.teams, 'Th
 <section><h2>Needs attention</h2>${attention(now)}</section>
 </div>
 <section><h2>Outcomes of the last hour</h2>${now.figures === null ? notKnown('The runs of the last hour could not be counted in time.') : plot(now.figures)}</section>
-<section><h2>The last ten runs</h2>${listed(now.newest, 'There is no run yet.', (all) => html`${runTable('The last ten runs', all, now.at)}<p><a href="${runsPath}">All runs</a></p>`)}</section>
+<section><h2>The last ten runs</h2>${listed(now.newest, 'There is no run yet.', (all) => html`${runTable('The last ten runs', all)}<p><a href="${runsPath}">All runs</a></p>`)}</section>
 ${allows(actor, 'manage_queue') && (now.pause === null || now.pause === 'none') && html`<p class="choice"><a class="button" href="${actPath('pause')}">Pause the queue</a></p>`}`,
 })
 

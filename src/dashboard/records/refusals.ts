@@ -54,11 +54,10 @@ const fields = {
 function contentOf(question: Question, found: Refusals): Html {
   const { before } = question
   const { rows, keptFrom, isFlood } = found
-  const now = new Date()
   const shown = rows.slice(0, mostRows)
   const next = shown.length < rows.length ? rows[shown.length - 1]?.pk : undefined
   if (rows.length === 0 && before === null && isCounted(found)) return html`<p>${mark('good', 'None.')}</p>`
-  return html`${before === null && rows.length > 0 && byReason(found, now)}
+  return html`${before === null && rows.length > 0 && byReason(found)}
 <section><h2>${before !== null ? 'Older refusals' : isCounted(found) ? count(rows.length, 'refusal') : `${number(rows.length)}+ refusals`}</h2>
 ${keptFrom !== null && html`<p class="quiet">Those before ${time(keptFrom)} are no longer kept.</p>`}
 ${isFlood && html`<p class="quiet">More came than are kept: at most ${number(refusalsOfSecond)} a second of each server. The metric gatewright_http_requests_total counts all answers.</p>`}
@@ -69,7 +68,7 @@ ${
         'Refusals, the newest first',
         shown,
         {
-          Answered: ['plain', ({ at }) => shortTime(at, now)],
+          Answered: ['plain', ({ at }) => shortTime(at)],
           Status: ['number', ({ status }) => String(status)],
           Reason: ['plain', ({ code }) => code],
           Who: ['name', nameOf],
@@ -85,7 +84,7 @@ ${turns(refusalsPath, question, next === undefined ? undefined : String(next))}<
 
 const mostGroups = 20
 
-function byReason(found: Refusals, now: Date): Html {
+function byReason(found: Refusals): Html {
   const keyOf = (each: Refused) => `${each.status} ${each.code} ${nameOf(each)}`
   const groups = byFrequency(found.rows, keyOf).flatMap(([, [last, ...others]]) =>
     last === undefined ? [] : [{ number: others.length + 1, last }],
@@ -96,7 +95,7 @@ function byReason(found: Refusals, now: Date): Html {
     Status: ['number', ({ last }) => String(last.status)],
     Who: ['name', ({ last }) => nameOf(last)],
     [isCounted(found) ? 'Refusals' : 'At least']: ['number', ({ number: times }) => number(times)],
-    Last: ['plain', ({ last }) => shortTime(last.at, now)],
+    Last: ['plain', ({ last }) => shortTime(last.at)],
   })}${left > 0 && html`<p class="quiet">And ${count(left, 'other')}.</p>`}</section>`
 }
 

@@ -98,11 +98,8 @@ ${tab('cause', 'By cause')}
   }
 
   /** @returns `isAll` false: there are more, of which these are the newest */
-  async function find(
-    { group, before, text: terms = [], outcome, request, ...others }: Search,
-    actor: Actor,
-    most: number,
-  ) {
+  async function find(search: Search, actor: Actor, most: number) {
+    const { group, before, text: terms = [], outcome, request, ...others } = search
     const sent = { ...others, request_id: request, outcome: outcome === 'any' ? undefined : outcome }
     const behind = group === 'cause' ? undefined : before
     const asked = { sent, terms, size: most + 1, ...(behind !== undefined && { behind }) }
@@ -131,7 +128,7 @@ ${!isAll && html`<p class="quiet">Of the newest ${number(mostGrouped)} runs: the
 function rowsOf({ rows, matching, isAll }: FoundRuns, { period }: Search, sent: Sent): Html {
   const last = isAll ? undefined : rows.at(-1)
   return html`<h2>${matching > mostCounted ? `${number(mostCounted)}+ runs` : count(matching, 'run')} of ${periodWords[period]}</h2>
-${rows.length > 0 && runTable('Runs', rows, new Date())}
+${rows.length > 0 && runTable('Runs', rows)}
 ${turns(runsPath, sent, last && `${Date.parse(last.created_at)}.${last.id}`)}`
 }
 

@@ -37,21 +37,18 @@ export function groupByCause(rows: readonly RunRow[]) {
 const causeOf = ({ cause, reason, outcome, sentence }: RunRow) =>
   cause ?? (outcome === 'cancelled' ? sentence?.replace(/^not applied: /, '') : null) ?? reason ?? ''
 
-/** Runs in tables: one in each row, or those of one cause. */
-
 export const runLink = ({ id, title }: Pick<RunRow, 'id' | 'title'>): Html =>
   html`<a href="${runPagePath(id)}" title="${title}">${titleText(title)}</a>`
 
 /** A user who was deleted has no name any more. */
 export const person = ({ submitter_name }: Pick<RunRow, 'submitter_name'>): string => nameText(submitter_name ?? 'gone')
 
-/** @param at the time of the read: a time of today is shown by its clock alone */
-export const runTable = (caption: string, rows: readonly RunRow[], at: Date): Html =>
+export const runTable = (caption: string, rows: readonly RunRow[]): Html =>
   table(
     caption,
     rows,
     {
-      Recorded: ['plain', (row) => shortTime(new Date(row.created_at), at)],
+      Recorded: ['plain', (row) => shortTime(new Date(row.created_at))],
       Outcome: [
         'plain',
         (row) =>
