@@ -9,15 +9,12 @@ import { type RunList, seenRuns } from '../../lists/runs.ts'
 import { findRuns } from '../../lists/runs-of-operators.ts'
 import { type Actor, allows, allowsSome } from '../../permissions.ts'
 import { type Pause, readPause } from '../../queue/pause.ts'
-import { type AtWork, readAtWork } from '../../runs/at-work.ts'
+import { readAtWork } from '../../runs/at-work.ts'
 import { readBacklog } from '../../runs/queued.ts'
 import { expiringCertificates, expiringTokens } from '../../views/expiries.ts'
 import { readRefusals } from '../../views/refusal.ts'
-import { groupByCause, type RunGroup } from '../runs/tables.ts'
+import { groupByCause } from '../runs/tables.ts'
 import type { Sources } from '../sources.ts'
-
-/** Runs that failed, or that the service cancelled, by cause. @property isAll false: there are more, of which these are the newest */
-type Failures = { readonly groups: readonly RunGroup[]; readonly isAll: boolean }
 
 const mostFailures = 200
 const mostNewest = 10
@@ -44,7 +41,6 @@ export function openNow({ db, registry, queue, inspect, runs }: Sources) {
   }
 
   return async (actor: Actor) => {
-    const working = readAtWork(db)
     const newest = newestRuns(db, runs, actor, mostNewest).then((ids) => readRunRows(db, runs, actor, ids))
     const lastHour = new Date(Date.now() - 3_600_000)
     return {
@@ -54,7 +50,7 @@ export function openNow({ db, registry, queue, inspect, runs }: Sources) {
         workers: known(inTime(readProcesses(db, 'workers'))),
         servers: known(inTime(readProcesses(db, 'servers'))),
         backlog: known(inTime(readBacklog(db))),
-        atWork: known(inTime(readWork(db, runs, actor, working))),
+        atWork: known(inTime(readWork(db, runs, actor))),
         /** Undefined for callers who see no application. */
         teams: allowsSome(actor, 'view_application') ? known(inTime(readOwners(db, registry, runs, actor))) : undefined,
         figures: known(figuresOf(actor)),
@@ -79,8 +75,8 @@ async function together<Asked extends object>(asked: Asked): Promise<{ [Name in 
 }
 
 /** The longest at work first. @returns `ageMs`: since the first attempt */
-async function readWork(db: Db, runs: RunList, actor: Actor, working: Promise<AtWork[]>) {
-  const found = await working
+async function readWork(db: Db, runs: RunList, actor: Actor) {
+  const found = await readAtWork(db)
   const ids = found.map(({ id }) => id)
   const rows = await readRunRows(db, runs, actor, ids)
   const byId = new Map(rows.map((row) => [row.id, row]))
@@ -98,7 +94,8 @@ async function readWork(db: Db, runs: RunList, actor: Actor, working: Promise<At
   return all.sort((one, other) => other.ageMs - one.ageMs)
 }
 
-async function failuresOf(db: Db, runs: RunList, actor: Actor): Promise<Failures> {
+/** Runs that failed, or that the service cancelled, by cause. @returns `isAll` false: there are more, of which these are the newest */
+async function failuresOf(db: Db, runs: RunList, actor: Actor) {
   const sent = { period: 'week', outcome: 'attention' }
   const { ids } = await findRuns(db, runs, actor, { sent, size: mostFailures + 1 })
   const rows = await readRunRows(db, runs, actor, ids.slice(0, mostFailures))
