@@ -99,7 +99,6 @@ function whyNoReason(reason: string): string | undefined {
   return (storable(reason) ?? shownOnly(reason)) === undefined ? undefined : 'It has a character that cannot be shown.'
 }
 
-/** Whether an act would change something. */
 const isDue = (name: Act, pause: Pause | null): boolean => (name === 'pause') === (pause === null)
 
 /** A page that names the effect. Cancel comes first, and has the focus, so that Enter that is pressed twice does nothing. */

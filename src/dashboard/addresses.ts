@@ -1,8 +1,6 @@
 import { dashboardPath, loginPath } from '../paths.ts'
 import { applyQueue, jobId } from '../queue/define.ts'
 
-/** The addresses of the operators' pages. */
-
 /** The page of the current state. The session's cookie holds below it. */
 export const nowPath = dashboardPath
 export const cookiePath = nowPath.slice(0, -1)

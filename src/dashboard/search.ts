@@ -83,18 +83,13 @@ export function searchRoute(app: Api, { db, registry, runs }: Sources): void {
       const select = { pk: true, username: true, name: true } as const
       const rows = await db.user.findMany({ where: { pk: { in: keys } }, select })
       const path = allows(actor, 'view_audit') ? at.auditPath : at.runsPath
-      const hrefOf = (who: string) => at.withQuery(path, { period: 'month', who })
-      return inOrder(keys, rows, ({ pk }) => pk).map((user) => ({
-        text: user.username,
-        href: hrefOf(user.username),
-        note: user.name,
-      }))
+      return inOrder(keys, rows, ({ pk }) => pk).map(({ username: who, name }) => {
+        return { text: who, href: at.withQuery(path, { period: 'month', who }), note: name }
+      })
     },
-    Runs: (actor, text) => {
+    Runs: async (actor, text) => {
       if (z.guid().safeParse(text).success) return runHits(actor, { id: [text.toLowerCase()] })
-      return /^[\da-f]{8}$/i.test(text)
-        ? runHits(actor, { period: 'month', end: text.toLowerCase() })
-        : Promise.resolve([])
+      return /^[\da-f]{8}$/i.test(text) ? runHits(actor, { period: 'month', end: text.toLowerCase() }) : []
     },
   }
   async function runHits(actor: Actor, sent: Readonly<Record<string, unknown>>): Promise<readonly Hit[]> {

@@ -33,7 +33,6 @@ export async function openSession(db: Db, reply: FastifyReply, tokenPk: string):
     where: { tokenPk },
     orderBy: { expires: 'desc' },
     skip: maxSessions - 1,
-    select: { pk: true },
   })
   await db.dashboardSession.deleteMany({
     where: { OR: [{ expires: { lt: new Date() } }, { pk: { in: surplus.map((each) => each.pk) } }] },
@@ -53,10 +52,7 @@ export async function closeSession(db: Db, request: FastifyRequest, reply: Fasti
 export async function tokenOfSession(db: Db, request: WithCookies): Promise<string | undefined> {
   const pk = sessionOf(request)
   if (pk === undefined) return undefined
-  const session = await db.dashboardSession.findFirst({
-    where: { pk, expires: { gt: new Date() } },
-    select: { tokenPk: true },
-  })
+  const session = await db.dashboardSession.findFirst({ where: { pk, expires: { gt: new Date() } } })
   return session?.tokenPk
 }
 

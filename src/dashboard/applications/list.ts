@@ -55,7 +55,6 @@ ${teams?.[0] !== undefined && teamTable([teams[0]])}
     return sendPage(reply, { title: 'Applications', within: applicationsPath, isLive, content })
   })
 
-  /** Compares all applications with their recorded changes. */
   app.post(applicationsPath, pageRoute({}), async ({ log }, reply) => {
     // It goes on when it takes longer than a page waits.
     await ifInTime(compareAll(db, registry, (error) => log.warn({ err: error }, 'applications could not be compared')))

@@ -83,8 +83,6 @@ export function boardRoutes(app: Api, { db, queue, runs }: Sources): void {
   })
 }
 
-export type StaticFile = { readonly path: string; readonly type: string; readonly caching: string }
-
 const types: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
@@ -96,7 +94,7 @@ const types: Readonly<Record<string, string>> = {
 const hashed = /\.[0-9a-f]{8,}\.\w+$/
 
 /** The files of a folder that may be served, by their paths in it. A request is looked up here; no path that a client sent is opened. */
-export const listFiles = (folder: string): ReadonlyMap<string, StaticFile> =>
+const listFiles = (folder: string) =>
   new Map(
     readdirSync(folder, { recursive: true, encoding: 'utf8' }).flatMap((name) => {
       const type = types[extname(name)]

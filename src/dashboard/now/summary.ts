@@ -56,7 +56,6 @@ export function evaluate(now: Now, isAllSeen: boolean): readonly Item[] {
   return [['good', isAllSeen && failures?.isAll === true ? 'Nothing is wrong.' : 'Nothing is known to be wrong.', null]]
 }
 
-/** The applications in a state. */
 export const inStateOf = (teams: Now['teams'], state: 'failing' | 'changed_outside'): number =>
   (teams ?? []).reduce((sum, each) => sum + each[state], 0)
 
@@ -65,7 +64,6 @@ const some = (of: number, what: string, is: string, href: string | null, look: T
 
 const mostBlocked = 5
 
-/** Each blocked run with its blocker. */
 const blocked = (all: NonNullable<Now['atWork']>): readonly Item[] => [
   ...all.slice(0, mostBlocked).map(({ run, blocker }): Item => {
     const by = blocker === null ? (run.cause ?? notGiven) : blockerSentence(blocker)
@@ -124,20 +122,18 @@ const isReplaced = (silent: KnownProcess, all: readonly KnownProcess[]): boolean
 
 const lastSeen = ({ seenS }: KnownProcess): Date => new Date(Date.now() - seenS * 1_000)
 
-/** The silent processes that were not replaced. */
 export const missing = (all: readonly KnownProcess[]): readonly KnownProcess[] =>
   all.filter((each) => isSilent(each) && !isReplaced(each, all))
 
 /** @param check the judgement of the probes, where it says something else than the other parts do */
 function processes(what: 'worker' | 'server', all: readonly KnownProcess[] | null, check?: Check): Html {
-  const words = (text: string) => html`<a href="${workersPath}">${text}</a>`
   if (all === null) return html`<li id="part-${what}">${mark('open', `${what}s not known`)}</li>`
   const heard = all.filter((each) => !isSilent(each))
   const silent = all.filter(isSilent)
   const sum = (of: (each: KnownProcess) => number) => number(heard.reduce((total, each) => total + of(each), 0))
   const load = what === 'worker' && html`, ${sum(({ busy }) => busy)} of ${sum(({ slots }) => slots)} jobs`
   const look = heard.length === 0 || check?.ok === false ? 'bad' : missing(all).length > 0 ? 'warn' : 'good'
-  return html`<li id="part-${what}"${(silent.length > 0 || check?.ok === false) && html` class="wide"`}>${mark(look, count(heard.length, what))} ${words('heard')}${load}${check?.ok === false && `; ${check.detail}`}${silent.slice(0, mostSilent).map((each) => lostText(each, all))}${silent.length > mostSilent && html`; ${count(silent.length - mostSilent, 'other')} not heard`}</li>`
+  return html`<li id="part-${what}"${(silent.length > 0 || check?.ok === false) && html` class="wide"`}>${mark(look, count(heard.length, what))} <a href="${workersPath}">heard</a>${load}${check?.ok === false && `; ${check.detail}`}${silent.slice(0, mostSilent).map((each) => lostText(each, all))}${silent.length > mostSilent && html`; ${count(silent.length - mostSilent, 'other')} not heard`}</li>`
 }
 
 const mostSilent = 5
