@@ -13,7 +13,7 @@ import { turns } from '../turns.ts'
 import type { AuditedChange } from './audit.ts'
 import type { Change } from './changes.ts'
 import { changeOf, execute, lock, lockRows } from './execute.ts'
-import type { Finding, Objection, Skipped } from './finding.ts'
+import { type Finding, keyOf, type Objection, type Skipped } from './finding.ts'
 import { changesOfLosses, objectOf } from './history.ts'
 import { judge } from './judge.ts'
 import { ReferenceNames } from './reference-names.ts'
@@ -206,8 +206,6 @@ function withEntries(): (finding: Finding) => Change {
     return isNext ? change : { ...change, entry }
   }
 }
-
-const keyOf = ({ row, identity }: Finding): string | number | undefined => row?.pk ?? identity?.pk
 
 function orGone(actor: Actor | null): Actor {
   if (actor === null) throw new Refusal([{ is: 'gone' }])

@@ -6,13 +6,14 @@ import { nameLock } from '../db/locks.ts'
 import type { Model } from '../models/define.ts'
 import type { NamedRow } from '../plan/claims.ts'
 import { type Conditions, type Engine, unconditional } from '../plan/engine.ts'
+import { isExclusive } from '../plan/looks.ts'
 import { quoted } from '../plan/statements.ts'
 import { type Step, waysToFind } from '../plan/step.ts'
 import { type Origin, referenceRowsOf, toChangedRow, toNewRow } from '../plan/storage.ts'
 import { decidesRights } from '../rights/policy.ts'
 import { lockRights } from '../rights/rights.ts'
 import type { AuditedChange } from './audit.ts'
-import type { Finding } from './finding.ts'
+import { type Finding, keyOf } from './finding.ts'
 import { removal } from './follow.ts'
 import { Overtaken, Refusal } from './refusal.ts'
 import type { Explain, Writes } from './writes.ts'
@@ -127,18 +128,17 @@ export function execute(writes: Writes, { keyring }: Engine, finding: Finding, o
 
 /** Fields whose values only one row may have. */
 const isNaming =
-  ({ identifiers, unique, fields }: Model) =>
+  (model: Model) =>
   (name: string): boolean => {
-    const field = fields.get(name)
-    const isExclusive = field?.storage.in === 'link' && field.storage.exclusive === true
-    return isExclusive || field?.folded === true || [...identifiers.flat(), ...unique].includes(name)
+    const field = model.fields.get(name)
+    return (field !== undefined && isExclusive(model, field)) || model.identifiers.flat().includes(name)
   }
 
 /** @returns the change for the audit row; undefined when nothing was written */
 export function changeOf(finding: Finding): AuditedChange | undefined {
-  const { step, action, changed, row, identity, ownership } = finding
+  const { step, action, changed, ownership } = finding
   const { name: model } = step.model
-  const key = row?.pk ?? identity?.pk
+  const key = keyOf(finding)
   if (key === undefined) return undefined
   const relabelled = ownership?.becomes === undefined ? [] : ['owner']
   if (action === 'unchanged' || action === 'leave')

@@ -4,6 +4,7 @@ import type { Actor } from '../permissions.ts'
 import type { LabelledRow } from '../plan/claims.ts'
 import type { Effect } from '../plan/effect.ts'
 import type { Unseen } from '../plan/sight.ts'
+import type { Key } from '../plan/statements.ts'
 import type { Step } from '../plan/step.ts'
 import type { Identity } from '../plan/storage.ts'
 import type { Gains } from '../rights/gains.ts'
@@ -32,6 +33,9 @@ export type Finding = Effect & {
   /** The reasons against it. A finding without any is written. */
   readonly objections: readonly Objection[]
 }
+
+/** The key of its row; undefined for a row that is not there, and stays so. */
+export const keyOf = ({ row, identity }: Finding): Key | undefined => row?.pk ?? identity?.pk
 
 /** An entry whose conditions are false. */
 export type Skipped = { readonly cause: 'skipped'; readonly step: Step }

@@ -12,7 +12,8 @@ import { byKey, keyIn, type Look } from '../plan/look.ts'
 import { isSame } from '../plan/same-value.ts'
 import { storedKeys } from '../plan/storage.ts'
 import { asText, cutTo } from '../sides.ts'
-import type { Finding, Objection } from './finding.ts'
+import { type Finding, keyOf, type Objection } from './finding.ts'
+import type { Following } from './follow.ts'
 import { limited } from './unclaimed.ts'
 import { maxListed, nameOf, rowName } from './words.ts'
 import type { Writes } from './writes.ts'
@@ -35,9 +36,6 @@ const columns = 'm.stack, m.model, m.key, m.fields, m.retain, m.left_at IS NOT N
 
 type Member = z.output<typeof memberRow>
 
-/** A row that left the files. */
-type LeftRow = LabelledRow & { readonly under: string | null }
-
 /** A row that entries name, with the last of them, and what is recorded of it. */
 type Named = { readonly finding: Finding; readonly member: Member }
 
@@ -48,7 +46,7 @@ export type Stack = {
   /** What its documents so far named, by model and key. */
   readonly members: ReadonlyMap<string, Member>
   /** The rows that no entry names any more, and that may be deleted: those that refer to others of them first. */
-  readonly left: readonly LeftRow[]
+  readonly left: readonly Following[]
   /** Others that no entry names: they stood at the former run whose document is applied again. */
   readonly stood: readonly LabelledRow[]
   /** Others that no entry names, and that the submitter may not delete: they stay members as they are. */
@@ -64,7 +62,6 @@ export type Stack = {
 /** The stack of the document, once all entries are judged. */
 export type OfStack = { readonly cause: 'stack'; readonly stack: Stack; readonly objections: readonly Objection[] }
 
-const keyOf = ({ row, identity }: Finding) => row?.pk ?? identity?.pk
 const memberKey = (model: string, key: unknown): string => `${model} ${key}`
 
 const placeIn = (finding: Finding): string => memberKey(finding.step.model.name, keyOf(finding))
@@ -187,7 +184,7 @@ export const deletesLeft = ({ left }: Stack, conditions: Conditions): boolean =>
   left.length > 0 && (isReviewed(conditions) || conditions.allow.deletes === left.length)
 
 /** Another number than the acknowledged one. Where nothing is left over, a pipeline may send its number again. */
-export const otherNumber = (rows: readonly LeftRow[], { mode, allow }: Conditions, actor: Actor): Objection[] =>
+export const otherNumber = (rows: readonly Following[], { mode, allow }: Conditions, actor: Actor): Objection[] =>
   mode === 'apply' && allow.deletes !== null && rows.length > 0 && allow.deletes !== rows.length
     ? [{ is: 'left', rows, acknowledged: allow.deletes, actor }]
     : []

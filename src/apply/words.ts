@@ -18,7 +18,7 @@ import { nameSent, skippedLine } from '../plan/step.ts'
 import type { AnnouncedGains, Gains } from '../rights/gains.ts'
 import { ownersText } from '../rights/policy.ts'
 import { type Difference, differences, type Sides } from '../sides.ts'
-import type { Finding, Given, Objection, Skipped } from './finding.ts'
+import { type Finding, type Given, keyOf, type Objection, type Skipped } from './finding.ts'
 
 /** The sentences about findings and objections, for logs and answers. They are made here and nowhere else. */
 
@@ -247,11 +247,11 @@ export function linesOf(finding: Finding | Skipped, mode: Mode): string[] {
 }
 
 function whatWasDone(finding: Finding, mode: Mode): string {
-  const { step, action, row, identity } = finding
+  const { step, action } = finding
   const [[identifier = ''] = []] = step.identifiers
   const what =
     step.rename === 'old' ? `${step.model.displayName} ${JSON.stringify(step.attrs.get(identifier))}` : rowName(finding)
-  const [done, withKey] = mode === 'plan' ? ['would be ', ''] : ['', ` (pk ${row?.pk ?? identity?.pk})`]
+  const [done, withKey] = mode === 'plan' ? ['would be ', ''] : ['', ` (pk ${keyOf(finding)})`]
   switch (action) {
     case 'create':
       return `${what} ${done}created${withKey}`
