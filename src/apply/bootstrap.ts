@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
 import { type Db, patient, type Tx, transaction } from '../db/client.ts'
-import { type EngineTx, withEngine } from '../db/engine-tx.ts'
+import { withEngine } from '../db/engine-tx.ts'
 import { locks } from '../db/locks.ts'
 import { execute, query } from '../db/raw.ts'
 import { sealedCheck } from '../db/sealed-check.ts'
@@ -13,7 +13,7 @@ import { compile } from '../plan/compile.ts'
 import { type Engine, unconditional } from '../plan/engine.ts'
 import { isKeyed } from '../token-secret.ts'
 import { apply } from './apply.ts'
-import { type AuditedChange, audit } from './audit.ts'
+import { type AuditedChange, audit, auditStatement } from './audit.ts'
 
 /** The first start of an installation: the engine applies the bootstrap blueprint. */
 
@@ -36,8 +36,7 @@ export async function bootstrap(db: Db, engine: Engine, firstToken: () => string
       const done = await tx.installation.count({ where: { bootstrappedAt: { not: null } } })
       if (done > 0) {
         const changes = await giveNewKinds(tx, engine.registry)
-        const record = async (engineTx: EngineTx) => audit(engineTx, { actor: system, action: 'bootstrap', changes })
-        if (changes.length > 0) await withEngine(tx, record)
+        if (changes.length > 0) await execute(tx, auditStatement({ actor: system, action: 'bootstrap', changes }))
         return false
       }
       const id = uuid7()

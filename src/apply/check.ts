@@ -26,16 +26,9 @@ export async function check(
   const findings: Finding[] = []
   const objections: Objection[] = plan.errors.any ? [{ is: 'invalid', errors: plan.errors }] : []
   const loader = new Loader(endedBy(reader, signal), engine.registry)
-  for await (const finding of judge(loader, {
-    engine,
-    plan,
-    actor,
-    conditions,
-    ...(signal && { signal }),
-  })) {
+  for await (const finding of judge(loader, { engine, plan, actor, conditions, ...(signal && { signal }) })) {
     if (finding.cause === 'skipped') continue
     objections.push(...finding.objections)
-    if (finding.cause === 'given' || finding.cause === 'refused' || finding.cause === 'stack') continue
     if (finding.cause === 'entry') findings.push(finding)
   }
   if (objections.length > 0) throw new Refusal(objections).problem

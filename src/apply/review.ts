@@ -9,7 +9,8 @@ const following = /^(gains|stacks) /
 export class Review {
   readonly #digests: string[] = []
   readonly #following: string[] = []
-  readonly #changed: Objection[] = []
+  /** The entries with other changes than planned, as far as the document was compared. */
+  readonly changed: Objection[] = []
   readonly #keyring: Keyring
   readonly #reviewed: readonly string[] | undefined
   #changesNothing = true
@@ -28,7 +29,7 @@ export class Review {
     // Of what is left over, others may be gone since.
     const isPlanned =
       finding.cause === 'left' ? this.#reviewed?.includes(digest) : this.#reviewed?.[this.#digests.length] === digest
-    if (this.#reviewed !== undefined && !isPlanned) this.#changed.push({ is: 'changed', effect: finding })
+    if (this.#reviewed !== undefined && !isPlanned) this.changed.push({ is: 'changed', effect: finding })
     this.#digests.push(digest)
   }
 
@@ -36,7 +37,7 @@ export class Review {
   compareFollowing(what: 'gains' | 'stacks', facts: string | null): void {
     this.#changesNothing = false
     const digest = `${what} ${facts}`
-    if (this.#reviewed !== undefined && !this.#reviewed.includes(digest)) this.#changed.push({ is: 'followed', what })
+    if (this.#reviewed !== undefined && !this.#reviewed.includes(digest)) this.changed.push({ is: 'followed', what })
     this.#following.push(digest)
   }
 
@@ -45,23 +46,18 @@ export class Review {
     return [...this.#digests, ...this.#following]
   }
 
-  /** The entries with other changes than planned, as far as the document was compared. */
-  get changed(): readonly Objection[] {
-    return this.#changed
-  }
-
   /**
    * Whether the document was applied before: nothing is left to apply, though the plan had changes. It is known once the whole
    * document was compared.
    */
   get stands(): boolean {
-    return this.#reviewed !== undefined && this.#changesNothing && (this.#changed.length > 0 || this.#fewer > 0)
+    return this.#reviewed !== undefined && this.#changesNothing && (this.changed.length > 0 || this.#fewer > 0)
   }
 
   /** The objections, once the whole document was compared. */
   get objections(): readonly Objection[] {
     if (this.stands) return []
-    return this.#changed.length === 0 && this.#fewer > 0 ? [{ is: 'fewer', count: this.#fewer }] : this.#changed
+    return this.changed.length === 0 && this.#fewer > 0 ? [{ is: 'fewer', count: this.#fewer }] : this.changed
   }
 
   get #fewer(): number {

@@ -120,7 +120,9 @@ export function viewKey(
       throw new Problem('permission_denied', 'The access token of a job is for no token of its own user.')
     const renews = await isNoMore(tx, actor, token.pk)
     return withEngine(tx, async (engineTx) => {
-      const limit = renews ? null : limitOf(actor, token)
+      const { self, permissions } = creatorOf(actor)
+      // The token of another user carries no more than the viewer's rights (docs/adr/0031-tokens-carry-a-ceiling.md).
+      const limit = renews || token.userPk === self ? null : permissions
       // Its owner may not become the last superuser while the token gets a ceiling.
       if (limit !== null) lockRights(engineTx)
       if (!renews && !(await holdsAllOf(engineTx, actor, token.userPk))) throw notFound('view_token_key')
@@ -138,15 +140,6 @@ export function viewKey(
 export const keyViewHours = 24
 
 const sealedRow = z.object({ sealed: z.string(), isFresh: z.boolean(), ceiling: z.array(z.string()).nullable() })
-
-/**
- * The ceiling of a token that another user than its owner gets: that user's rights of this moment
- * (docs/adr/0031-tokens-carry-a-ceiling.md). null: no limit.
- */
-function limitOf(actor: Actor, { userPk }: Found): readonly string[] | null {
-  const { self, permissions } = creatorOf(actor)
-  return userPk === self ? null : permissions
-}
 
 /** The row lock makes sure that only one of two callers at the same time gets the key. */
 async function takeKey(tx: Tx, keyring: Keyring, pk: string, limit: readonly string[] | null): Promise<string> {

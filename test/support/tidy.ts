@@ -333,7 +333,7 @@ export const filesAreShort: Rule = (files) =>
 const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2436,
   'src/api': 2206,
-  'src/apply': 2886,
+  'src/apply': 2867,
   'src/cli': 6464,
   'src/dashboard': 4555,
   'src/db': 2262,
