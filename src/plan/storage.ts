@@ -8,15 +8,15 @@ import type { Key, Row, StoredRow } from './statements.ts'
 /** Converts between a stored row and its fields by wire name. */
 
 /** A sealed value is bound to its row by the row's UUID, which is known before the insert. */
-const sealedPlace = (model: Model, row: string, column: string): SealedPlace => ({ table: model.table, row, column })
-
-const rowId = (model: Model, row: Row): string => String(model.uuid ? row.uuid : row.pk)
+const sealedPlace = ({ table, uuid }: Model, row: Row, column: string): SealedPlace => ({
+  table,
+  row: String(uuid ? row.uuid : row.pk),
+  column,
+})
 
 /** @returns the values of all fields, with secrets opened */
-export function toValues(model: Model, row: Row, keyring: Keyring): Values {
-  const id = rowId(model, row)
-  return valuesOf(model, row, (envelope, column) => JSON.parse(keyring.open(envelope, sealedPlace(model, id, column))))
-}
+export const toValues = (model: Model, row: Row, keyring: Keyring): Values =>
+  valuesOf(model, row, (envelope, column) => JSON.parse(keyring.open(envelope, sealedPlace(model, row, column))))
 
 /** @returns the values of all fields, with secrets masked, and earlier secrets in their overlaps: nothing is opened */
 export const toMaskedValues = (model: Model, row: Row): Values => ({
@@ -36,7 +36,7 @@ export const toMaskedValues = (model: Model, row: Row): Values => ({
 export function validSecrets(model: Model, row: Row, { name, storage }: Field, keyring: Keyring, now: Date) {
   const open = (envelope: unknown, column: string, until: unknown): { value: unknown; until: unknown }[] => {
     if (typeof envelope !== 'string') return []
-    const value: unknown = JSON.parse(keyring.open(envelope, sealedPlace(model, rowId(model, row), column)))
+    const value: unknown = JSON.parse(keyring.open(envelope, sealedPlace(model, row, column)))
     return isKept(value) ? [] : [{ value, until }]
   }
   const [secrets, previous, until] = [object(row.secrets), previousOf(name), endOfOverlap(row, name)]
@@ -125,18 +125,15 @@ export function toNewRow(
   { creator, createdBy, owner }: Origin,
   keyring: Keyring,
 ): StoredRow {
-  const row = identity.uuid ?? String(identity.pk)
-  const stored = toColumns(model, [...model.fields.values()], row, values, {}, keyring)
-  const columns = new Map(stored.columns)
-  const seal = (plaintext: string, column: string) => keyring.seal(plaintext, sealedPlace(model, row, column))
-  for (const [column, value] of Object.entries({
+  const { columns, links } = toColumns(model, [...model.fields.values()], identity, values, keyring)
+  const seal = (plaintext: string, column: string) => keyring.seal(plaintext, sealedPlace(model, identity, column))
+  const others = {
     ...identity,
     ...model.discriminator,
     ...(model.isLabelled && { created_by: createdBy, owner }),
     ...model.setByServer?.({ values, creator, keys: keyring, seal }),
-  }))
-    columns.set(column, value)
-  return { columns, links: stored.links }
+  }
+  return { columns: new Map([...columns, ...Object.entries(others)]), links }
 }
 
 /**
@@ -151,19 +148,9 @@ export function toChangedRow(
   keyring: Keyring,
 ): StoredRow {
   const fields = [...model.fields.values()].filter(({ name }) => changed.includes(name))
-  const stored = toColumns(model, fields, rowId(model, row), values, row, keyring)
-  const overlaps = overlapsOf(model).filter(({ name }) => changed.includes(name))
-  if (overlaps.length === 0) return stored
-  return { ...stored, columns: withPrevious(model, row, overlaps, { columns: stored.columns, values }, keyring) }
-}
-
-function withPrevious(
-  model: Model,
-  row: Row,
-  overlaps: readonly Field[],
-  { columns, values }: Pick<StoredRow, 'columns'> & { readonly values: Values },
-  keyring: Keyring,
-): StoredRow['columns'] {
+  const { columns, links } = toColumns(model, fields, row, values, keyring)
+  const overlaps = fields.filter(({ overlap }) => overlap)
+  if (overlaps.length === 0) return { columns, links }
   const before = toValues(model, row, keyring)
   const settings = { ...object(columns.get('settings') ?? row.settings) }
   const secrets = { ...object(columns.get('secrets') ?? row.secrets) }
@@ -174,25 +161,19 @@ function withPrevious(
     delete secrets[previous]
     delete settings[expires]
     if (typeof values[expires] !== 'string') continue
-    const place = sealedPlace(model, rowId(model, row), `secrets.${previous}`)
+    const place = sealedPlace(model, row, `secrets.${previous}`)
     secrets[previous] = keyring.seal(JSON.stringify(before[name]), place)
     settings[expires] = values[expires]
   }
-  return new Map([...columns, ['settings', settings], ['secrets', secrets]])
+  return { columns: new Map([...columns, ['settings', settings], ['secrets', secrets]]), links }
 }
 
-function toColumns(
-  model: Model,
-  fields: readonly Field[],
-  row: string,
-  values: Values,
-  before: Readonly<Record<string, unknown>>,
-  keyring: Keyring,
-): StoredRow {
+/** @param row the row before; that of a new one has its keys alone */
+function toColumns(model: Model, fields: readonly Field[], row: Row, values: Values, keyring: Keyring): StoredRow {
   const columns = new Map<string, unknown>()
   const links = new Map<string, readonly unknown[]>()
-  const settings = { ...object(before.settings) }
-  const secrets = { ...object(before.secrets) }
+  const settings = { ...object(row.settings) }
+  const secrets = { ...object(row.secrets) }
   const seal = (value: unknown, column: string) =>
     value === null || value === undefined ? null : keyring.seal(JSON.stringify(value), sealedPlace(model, row, column))
   for (const { name, storage } of fields) {
@@ -234,10 +215,8 @@ export function referenceRowsOf(
     const field = model.fields.get(name)
     if (field?.storage.in !== 'settings' || field.reference === undefined) return []
     const column = referenceRows.columns[field.reference.target]
-    if (column === undefined)
-      throw new Error(
-        `${model.name}: ${name} refers to ${field.reference.target}, which ${referenceRows.table} has no column for`,
-      )
+    // The registry refuses a model without it.
+    if (column === undefined) return []
     return keysOf(values[name]).map((key, position) => ({ field: name, position, [column.name]: key }))
   })
 }
