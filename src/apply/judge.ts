@@ -16,7 +16,7 @@ import { Resolver } from '../plan/resolve.ts'
 import { RowsNamed } from '../plan/rows-named.ts'
 import type { Key } from '../plan/statements.ts'
 import type { Step } from '../plan/step.ts'
-import { type Identity, rowAfter, toMaskedValues } from '../plan/storage.ts'
+import { type Identity, keysOf, rowAfter, toMaskedValues } from '../plan/storage.ts'
 import { yielding } from '../plan/yielding.ts'
 import { gainsOf } from '../rights/gains.ts'
 import { forbidden } from '../rights/policy.ts'
@@ -120,7 +120,8 @@ export async function* judge(
 
   /** The text in place of a key in a field; undefined for the key of a row that the document does not create. */
   function tagOf({ reference }: Field, key: unknown): string | undefined {
-    return typeof key === 'string' || typeof key === 'number' ? world.tagOf(world.tableOf(reference), key) : undefined
+    const [row] = keysOf(key)
+    return row === undefined ? undefined : world.entryOf(world.tableOf(reference), row)?.tag
   }
 
   /** Does to the world what a finding does to the database. */

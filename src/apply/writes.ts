@@ -2,7 +2,7 @@ import type { EngineTx } from '../db/engine-tx.ts'
 import type { Statement } from '../db/raw.ts'
 import type { Model } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
-import { insert, type Key, linksOf, remove, type Updated, update } from '../plan/statements.ts'
+import { insert, type Key, linksOf, onceFor, remove, type Updated, update } from '../plan/statements.ts'
 import { keysOf } from '../plan/storage.ts'
 
 /**
@@ -91,14 +91,11 @@ function mustFollow(kind: Write['kind'], model: Model, named: ReadonlySet<Key>, 
   return !tablesOf(batch.model).isDisjointFrom(tablesOf(model)) || !batch.keys.isDisjointFrom(named)
 }
 
-const known = new WeakMap<Model, ReadonlySet<string>>()
-
 /** All tables that a row of the model is stored in. */
-const tablesOf = (model: Model): ReadonlySet<string> =>
-  known.getOrInsertComputed(model, () => {
-    const links = linksOf(model).map(([, { table }]) => table)
-    return new Set([model.table, ...links, ...(model.referenceRows === undefined ? [] : [model.referenceRows.table])])
-  })
+const tablesOf = onceFor((model: Model): ReadonlySet<string> => {
+  const links = linksOf(model).map(([, { table }]) => table)
+  return new Set([model.table, ...links, ...(model.referenceRows === undefined ? [] : [model.referenceRows.table])])
+})
 
 function statementsOf({ model, kind, writes }: Batch, registry: Registry): Statement[] {
   switch (kind) {

@@ -6,7 +6,7 @@ import type { Model } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Mode } from './engine.ts'
 import { type LinkLook, type Look, questionOf, scopeOf } from './look.ts'
-import { asKey, columnsOf, keysIn, linksOf, nextKey, ownRows, quoted } from './statements.ts'
+import { asKey, columnsOf, keysIn, linksOf, nextKey, onceFor, ownRows, quoted } from './statements.ts'
 import type { Identity } from './storage.ts'
 import { World } from './world.ts'
 
@@ -92,13 +92,8 @@ export class Loader {
     const byQuestion = Map.groupBy(answers, ({ at }) => at - 1)
     switch (group.is) {
       case 'rows':
-        for (const [at, look] of group.of.entries()) {
-          const rows = byQuestion.get(at) ?? []
-          this.world.answer(
-            look,
-            rows.flatMap(({ row }) => row ?? []),
-          )
-        }
+        for (const [at, look] of group.of.entries())
+          this.world.answer(look, byQuestion.get(at)?.flatMap(({ row }) => row ?? []) ?? [])
         return
       case 'links':
         for (const [at, look] of group.of.entries()) this.world.answerLinks(look, byQuestion.get(at)?.[0]?.keys ?? [])
@@ -109,8 +104,8 @@ export class Loader {
           .flatMap(({ keys }) => keys ?? [])
           .filter((each) => typeof each === 'number')
           .sort((one, other) => one - other)
-        const [{ model } = { model: undefined }] = group.of
-        if (model !== undefined) this.#drawn?.getOrInsertComputed(model.table, () => []).push(...drawn)
+        const table = group.of[0]?.model.table ?? ''
+        this.#drawn?.getOrInsertComputed(table, () => []).push(...drawn)
         return
       }
       default:
@@ -166,7 +161,7 @@ function partOf(registry: Registry, group: Group, part: number, name: Name): str
       FROM ${given} WHERE NOT EXISTS (SELECT FROM ${from} WHERE ${where.join(' AND ')})`
   const order = folded === true ? ` ORDER BY t.${quoted(columns[0] ?? 'pk')} <> n.v0` : ''
   return `SELECT ${part} AS part, n.at::integer AS at, to_jsonb(r) AS row, NULL::jsonb AS keys
-    FROM ${given}, LATERAL (SELECT ${rowOf(registry, model).join(', ')} FROM ${from} WHERE ${where.join(' AND ')}${order} LIMIT ${most}) r`
+    FROM ${given}, LATERAL (SELECT ${rowOf(registry)(model)} FROM ${from} WHERE ${where.join(' AND ')}${order} LIMIT ${most}) r`
 }
 
 function linksPart(registry: Registry, links: readonly LinkLook[], part: number, name: Name): string {
@@ -207,22 +202,16 @@ const origin = ({ isLabelled }: Model): string[] =>
       ]
     : []
 
-const known = new WeakMap<Model, readonly string[]>()
-
 /** What is read of a row: all columns, and the links that are never very many. */
-const rowOf = (registry: Registry, model: Model): readonly string[] =>
-  known.getOrInsertComputed(model, () => columnsToRead(registry, model))
-
-function columnsToRead(registry: Registry, model: Model): string[] {
-  const models = registry.models.filter(({ table }) => table === model.table)
-  const columns = [...new Set(models.flatMap(columnsOf))].map((column) => `t.${quoted(column)}`)
-  const links = models.flatMap(linksOf).flatMap(([{ name }, { table, own, other, many }]) => {
-    const keys = `SELECT l.${quoted(other)} FROM ${quoted(table)} l WHERE l.${quoted(own)} = t.pk ORDER BY 1`
-    return many === true ? [] : [`'${name}', ARRAY(${keys})`]
-  })
-  return [
-    ...columns,
-    ...origin(model),
-    ...(links.length === 0 ? [] : [`jsonb_build_object(${links.join(', ')}) AS links`]),
-  ]
-}
+const rowOf = onceFor(({ models: all }: Registry) =>
+  onceFor((model: Model): string => {
+    const models = all.filter(({ table }) => table === model.table)
+    const columns = [...new Set(models.flatMap(columnsOf))].map((column) => `t.${quoted(column)}`)
+    const links = models.flatMap(linksOf).flatMap(([{ name }, { table, own, other, many }]) => {
+      const keys = `SELECT l.${quoted(other)} FROM ${quoted(table)} l WHERE l.${quoted(own)} = t.pk ORDER BY 1`
+      return many === true ? [] : [`'${name}', ARRAY(${keys})`]
+    })
+    const linked = links.length === 0 ? [] : [`jsonb_build_object(${links.join(', ')}) AS links`]
+    return [...columns, ...origin(model), ...linked].join(', ')
+  }),
+)

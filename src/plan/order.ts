@@ -6,6 +6,7 @@ import { dependenciesFirst } from './dependencies-first.ts'
 import { isEdit } from './list-edit.ts'
 import { lookupsIn } from './lookups.ts'
 import { onlyOf } from './references.ts'
+import { onceFor } from './statements.ts'
 
 /**
  * The order in which entries are judged: each after those that it refers to, by `!KeyOf`, by a name, or by `!Find` of a name.
@@ -99,9 +100,8 @@ function referred({ entry, model, isOut }: Placed, registry: Registry, take: Tak
     const key = keyOf(table, name)
     if (key !== undefined) take(key, fits)
   }
-  const fields = known.getOrInsertComputed(model, () => referringFields(model, registry))
   for (const part of [identifiers, attrs]) {
-    for (const { field, table, fits } of fields) {
+    for (const { field, table, fits } of referringFields(registry)(model)) {
       const { [field.name]: value } = part
       const all = isEdit(field, value) ? [value.add, value.remove] : [value]
       for (const name of all.flat()) takeName(table, name, fits)
@@ -122,15 +122,16 @@ function namesIn({ model, identifiers }: Find, registry: Registry): [table: stri
 }
 
 /** The fields that refer to rows, with the table of these. */
-const referringFields = ({ fields }: Model, registry: Registry) =>
-  [...fields.values()].flatMap((field) => {
-    const table = registry.targets.get(field.reference?.target ?? '')?.table
-    const only = field.reference && onlyOf(registry, field.reference)
-    const fits = only && ((other: Entry) => only.values.some((value) => mayHave(other, only.column, value)))
-    return table === undefined ? [] : [{ field, table, fits }]
-  })
-
-const known = new WeakMap<Model, ReturnType<typeof referringFields>>()
+const referringFields = onceFor((registry: Registry) =>
+  onceFor(({ fields }: Model) =>
+    [...fields.values()].flatMap((field) => {
+      const table = registry.targets.get(field.reference?.target ?? '')?.table
+      const only = field.reference && onlyOf(registry, field.reference)
+      const fits = only && ((other: Entry) => only.values.some((value) => mayHave(other, only.column, value)))
+      return table === undefined ? [] : [{ field, table, fits }]
+    }),
+  ),
+)
 
 /** Whether the row of an entry may have this value: it has no other one. */
 function mayHave({ identifiers, attrs }: Entry, field: string, value: unknown): boolean {

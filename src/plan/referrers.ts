@@ -4,7 +4,7 @@ import type { Diff, Entry } from './diff.ts'
 import { byKey, type Look } from './look.ts'
 import { sentAs } from './named.ts'
 import { onlyOf } from './references.ts'
-import { type Key, labelColumn, linksOf, type Row } from './statements.ts'
+import { type Key, labelColumn, linksOf, onceFor, type Row } from './statements.ts'
 import { nameSent, type Step } from './step.ts'
 import { toMaskedValues } from './storage.ts'
 
@@ -25,7 +25,7 @@ type Concerns = (reference: Reference, referring: Referring) => boolean
 
 /** The questions for the rows that refer to a row by these fields. */
 const referrerLooks = (registry: Registry, { table }: Model, pk: Key, concerns: Concerns): (Look & Referring)[] =>
-  (known.getOrInsertComputed(registry, referringFields).get(table) ?? []).flatMap((referring) =>
+  (referringFields(registry).get(table) ?? []).flatMap((referring) =>
     concerns(referring.field.reference, referring)
       ? [{ ...referring, columns: [], values: [String(pk)], most: mostRead + 1 }]
       : [],
@@ -141,7 +141,7 @@ export function checkNeeds(
 }
 
 /** The references to the rows of each table. */
-function referringFields({ models, targets }: Registry): ReadonlyMap<string, readonly Referring[]> {
+const referringFields = onceFor(({ models, targets }: Registry): ReadonlyMap<string, readonly Referring[]> => {
   const referring = models.flatMap((model) =>
     [...model.fields.values()].flatMap((field) => {
       const { reference } = field
@@ -149,6 +149,4 @@ function referringFields({ models, targets }: Registry): ReadonlyMap<string, rea
     }),
   )
   return Map.groupBy(referring, ({ field }) => targets.get(field.reference.target)?.table ?? '')
-}
-
-const known = new WeakMap<Registry, ReadonlyMap<string, readonly Referring[]>>()
+})

@@ -69,19 +69,19 @@ export function keysIn(model: Model, name: string, target = ''): { readonly valu
   }
 }
 
-/** Caches a result per model: it depends on the declaration alone. */
-export function onceFor<Result>(work: (model: Model) => Result): (model: Model) => Result {
-  const known = new WeakMap<Model, Result>()
-  return (model) => known.getOrInsertComputed(model, work)
+/** Caches a result for each model, or each registry: it depends on the declarations alone. */
+export function onceFor<Of extends object, Result>(work: (of: Of) => Result): (of: Of) => Result {
+  const known = new WeakMap<Of, Result>()
+  return (of) => known.getOrInsertComputed(of, work)
 }
 
-export const linksOf = onceFor((model): readonly [Field, Link][] =>
+export const linksOf = onceFor((model: Model): readonly [Field, Link][] =>
   [...model.fields.values()].flatMap((field) =>
     field.storage.in === 'link' ? [[field, field.storage] as [Field, Link]] : [],
   ),
 )
 
-export const exclusiveLinks = onceFor((model) => linksOf(model).filter(([, link]) => link.exclusive === true))
+export const exclusiveLinks = onceFor((model: Model) => linksOf(model).filter(([, link]) => link.exclusive === true))
 
 export function columnsOf(model: Model): string[] {
   const own = [...model.fields.values()].flatMap(({ storage }) =>

@@ -226,9 +226,6 @@ export class World {
   /** Whether an entry names the row, or takes it. */
   isJudged = (table: string, key: Key): boolean => this.has(table, key) || this.#taken.has(`${table} ${key}`)
 
-  /** The text in place of the key of a row that the document creates; undefined for any other one. */
-  tagOf = (table: string, key: Key): string | undefined => this.#written.get(table)?.get(key)?.tag
-
   /** The values that earlier entries gave to a row, as the changes show them; undefined when none changed it. */
   givenTo(table: string, key: Key): Values | undefined {
     const owner = this.#taken.get(`${table} ${key}`)
@@ -270,7 +267,7 @@ export class World {
   rowBefore = (table: string, key: Key): Row | undefined => this.#stored.get(table)?.get(key)
 
   /** What the entries so far make of a row; undefined for one that none names, or that they delete. */
-  entryOf = (table: string, key: Key): Pick<Written, 'entry' | 'isNew' | 'isBroken'> | undefined =>
+  entryOf = (table: string, key: Key): Pick<Written, 'entry' | 'isNew' | 'isBroken' | 'tag'> | undefined =>
     this.#written.get(table)?.get(key)
 
   isGone = (table: string, key: Key): boolean => this.#gone.get(table)?.has(key) === true
@@ -351,7 +348,7 @@ function addTo(index: Map<string, Set<Key>>, model: Model, storage: string, key:
 
 /** The names of fields by their storage. */
 const fieldsByStorage = onceFor(
-  ({ fields }) => new Map([...fields.values()].map((field) => [storageOf(field), field.name])),
+  ({ fields }: Model) => new Map([...fields.values()].map((field) => [storageOf(field), field.name])),
 )
 
 const keysThere = (edits: LinkKeys['edits']): Key[] => [...edits].flatMap(([key, isThere]) => (isThere ? [key] : []))
