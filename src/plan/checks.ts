@@ -1,5 +1,5 @@
 import { KeyOf } from '../document/document.ts'
-import type { Model, Only, Reference } from '../models/define.ts'
+import type { Only, Reference } from '../models/define.ts'
 import { writtenApart } from '../names.ts'
 import type { Diff, Entry } from './diff.ts'
 import { ListEdit, placesOf } from './list-edit.ts'
@@ -73,7 +73,9 @@ export function checkUnique({ resolver, step: { model, path, state }, row, value
       const held = reference === undefined ? holder[columnOf(model, name)] : key
       const isNamed = label === written || resolver.views(of, holder)
       if (isNamed && reference === undefined && typeof written === 'string' && written !== held) {
-        errors.add([...path, name], 'taken', takenApart(of, String(held), written))
+        const apart = writtenApart(String(held), written)
+        const exists = `${of.displayName} ${JSON.stringify(held)} exists`
+        errors.add([...path, name], 'taken', `${exists}; names are compared without ${apart}.`)
         continue
       }
       const what =
@@ -93,10 +95,6 @@ function referredName(world: World, reference: Reference, key: Key, resolver: Re
   const of = row && world.modelOf(table, row)
   return row && of && resolver.views(of, row) ? JSON.stringify(row[labelColumn(of)]) : String(key)
 }
-
-/** @param name the name of a row @param written the same name in another spelling */
-const takenApart = ({ displayName }: Model, name: string, written: string): string =>
-  `${displayName} ${JSON.stringify(name)} exists; names are compared without ${writtenApart(name, written)}.`
 
 export function checkLimit({ resolver: { world }, step: { model, path, state }, row, values, errors }: Entry): void {
   const { limit, fields, displayName } = model

@@ -12,9 +12,8 @@ import { Deferred, isDeferred, withKeys } from './deferred.ts'
 import type { Conditions } from './engine.ts'
 import { editOf, isEdit, itemsOf } from './list-edit.ts'
 import { checkLookup, checkLookups, findsIn, inCircle, maxFinds, skippedEntry, type Targets } from './lookups.ts'
-import { isTag, listError, Named, nameError, withNames } from './named.ts'
+import { isTag, keySchemas, listError, Named, nameError, withNames } from './named.ts'
 import { inOrder, type Placed } from './order.ts'
-import { pkField } from './pk-field.ts'
 import { refusePlaceholders } from './placeholders.ts'
 import { wasOf } from './rename.ts'
 import { withDefaults } from './reset.ts'
@@ -172,8 +171,20 @@ function checkIdentifiers(entry: Entry, context: Context): Map<string, unknown> 
     errors.add([...path, name], 'not_an_identifier', 'No row can be found by this field: move it to attrs.')
     delete sent[name]
   }
-  return checkFields(sent, context, pkField[model.key])
+  return checkFields(sent, context, { ...pkField, schema: keySchemas[model.key] })
 }
+
+/** The field `pk` among identifiers. */
+const pkField = {
+  name: 'pk',
+  required: false,
+  initial: undefined,
+  reference: undefined,
+  folded: false,
+  isSet: false,
+  isFree: false,
+  storage: { in: 'column', column: 'pk', json: false },
+} as const
 
 /** @param key the field `pk` among identifiers, where it finds a row; omitted for attributes, where it is read-only */
 function checkFields(sent: Readonly<Record<string, unknown>>, context: Context, key?: Field): Map<string, unknown> {

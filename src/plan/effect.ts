@@ -62,12 +62,6 @@ export const verbOf = ({ action }: Effect): string => (action === 'unchanged' ? 
  */
 export type Owners = readonly (string | null)[] | undefined
 
-/** Whether the actor has a permission for rows of all these owners. */
-const allowsAll = (actor: Actor, permission: Permission, owners: Owners): boolean =>
-  owners === undefined || owners.length === 0
-    ? allowsSome(actor, permission)
-    : owners.every((owner) => allowsFor(actor, permission, owner))
-
 /**
  * Whether a name of a row may be reported to the actor: any permission to view or write the row is enough.
  *
@@ -87,7 +81,11 @@ export function lacking(actor: Actor, effect: Effect, owners: Owners): Permissio
   const { impersonator } = actor
   const isImpersonated = effect.step.model.owner !== undefined && impersonator !== undefined
   if (isImpersonated && !allows(impersonator, needed)) return needed
-  return allowsAll(actor, needed, owners) || isOwn(actor, effect) ? null : needed
+  const isAllowed =
+    owners === undefined || owners.length === 0
+      ? allowsSome(actor, needed)
+      : owners.every((owner) => allowsFor(actor, needed, owner))
+  return isAllowed || isOwn(actor, effect) ? null : needed
 }
 
 /**

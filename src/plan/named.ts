@@ -26,7 +26,7 @@ export const isTag = (value: unknown): value is KeyOf | Find | Named =>
 export const sentAs = (tag: unknown, key: unknown): string =>
   tag instanceof KeyOf ? `!KeyOf ${tag.id}` : tag instanceof Named ? JSON.stringify(tag.name) : String(key)
 
-const keySchemas = { uuid: uuid(), integer: int32(1) } as const
+export const keySchemas = { uuid: uuid(), integer: int32(1) } as const
 /** The limit is the longest name of any model. */
 const nameSchema = filledLine(255)
 

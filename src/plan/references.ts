@@ -10,27 +10,28 @@ import type { World } from './world.ts'
 export const onlyOf = ({ targets }: Registry, { target, only }: Reference): Only | undefined =>
   only ?? targets.get(target)?.only
 
-/** The column of a field that names rows. `folded`: no two rows have the same, compared like names. */
-export type NameColumn = { readonly column: string; readonly field: string; readonly folded: boolean }
-
-/** The columns of a target's names: all models of a target have the same. */
-export function nameColumns({ models: [model] }: ReferenceTarget): readonly NameColumn[] {
-  return (model?.names ?? []).map((field) => ({
+/**
+ * The columns of a target's names, with their fields: all models of a target have the same. `folded`: no two rows have the same,
+ * compared like names.
+ */
+export const nameColumns = ({ models: [model] }: Pick<ReferenceTarget, 'models'>) =>
+  model?.names.map((field) => ({
     field,
-    column: model === undefined ? field : columnOf(model, field),
-    folded: model?.fields.get(field)?.folded === true,
-  }))
-}
+    column: columnOf(model, field),
+    folded: model.fields.get(field)?.folded === true,
+  })) ?? []
 
 /** The questions for a name, in the order in which they count. */
 export function looksFor(name: string, target: ReferenceTarget): readonly Look[] {
   const [model] = target.models
   if (model === undefined) return []
-  const columns = nameColumns(target)
-  const look = ({ column }: NameColumn) => ({ model, columns: [column], values: [name] })
+  const looks = nameColumns(target).map(({ column, folded }) => ({
+    folded,
+    look: { model, columns: [column], values: [name] },
+  }))
   return [
-    ...columns.map(look),
-    ...columns.filter(({ folded }) => folded).map((each) => ({ ...look(each), folded: true as const })),
+    ...looks.map(({ look }) => look),
+    ...looks.flatMap(({ folded, look }) => (folded ? { ...look, folded: true as const } : [])),
   ]
 }
 

@@ -143,7 +143,10 @@ export class Resolver {
     if (isTag(value)) return this.#keyOf(value, reference, at)
     if (!Array.isArray(value) || !value.some(isTag)) return value
     const keys = value.map((item: unknown, index) =>
-      isTag(item) ? this.#keyOf(item, reference, { ...at, path: [...at.path, ...placeOf(item, index)] }) : item,
+      // Names in a list have places of their own, and tags have that of the list.
+      isTag(item)
+        ? this.#keyOf(item, reference, item instanceof Named ? { ...at, path: [...at.path, index] } : at)
+        : item,
     )
     if (value.some((item) => item instanceof Named) && hasTwice(keys))
       at.errors.add(at.path, 'duplicate', 'Must not hold a key twice.')
@@ -287,9 +290,6 @@ const notLoaded: LookedUp = { error: () => ({ code: 'invalid_value', message: 'T
 
 /** Stands in place of the key of an owner that does not exist. */
 const noRow = Symbol('no row')
-
-/** The path of an item in messages: names in a list have one of their own, and tags have that of the list. */
-const placeOf = (item: unknown, index: number): FieldPath => (item instanceof Named ? [index] : [])
 
 function hasTwice(items: readonly unknown[]): boolean {
   const keys = items.filter((item) => item !== undefined)

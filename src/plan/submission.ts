@@ -16,9 +16,6 @@ import { unknownKind } from './unknown-model.ts'
 const fields = ['app', 'provider_model', 'provider'] as const
 const applicationModel = 'service_core.application'
 
-/** The ids of the two entries, and the fields under which their errors are reported. */
-const ids = { provider: 'provider', app: 'app' } as const
-
 export type Submission = {
   readonly blueprint: Blueprint
   /** Both checked entries, with the errors of the whole body. */
@@ -151,11 +148,11 @@ function entriesOf(
   const { provider_model: named } = sent
   if (named !== undefined && kind === undefined)
     errors.add([...at, 'provider_model'], 'invalid_choice', () => unknownKind(named, [...registry.kinds.values()]))
-  const [providerId = '', appId = ''] = [ids.provider, ids.app].map((id) => [...place, id].join('.'))
+  const [providerId = '', appId = ''] = ['provider', 'app'].map((id) => [...place, id].join('.'))
   const entries: Entry[] = []
   if (kind !== undefined && isObject(sent.provider)) {
     const provider = withoutModel(sent.provider, kind, errors, at)
-    entries.push(toEntry(providerId, kind.name, 'name', provider, errors, [...at, ids.provider]))
+    entries.push(toEntry(providerId, kind.name, 'name', provider, errors, [...at, 'provider']))
   }
   const expectedKeys: Record<string, number> = {}
   if (isObject(sent.app)) {
@@ -164,13 +161,13 @@ function entriesOf(
     if (typeof key === 'number' && Number.isSafeInteger(key)) expectedKeys[providerId] = key
     else if (key !== undefined && key !== null && !isNameOf(key, sent.provider))
       errors.add(
-        [...at, ids.app, 'provider'],
+        [...at, 'app', 'provider'],
         'wrong_reference',
         'Must be the key or the name of the provider in this submission.',
       )
     const provider = kind === undefined ? {} : { provider: new KeyOf(providerId) }
     const fields = { ...app, ...(isObject(sent.provider) && provider) }
-    entries.push(toEntry(appId, applicationModel, 'slug', fields, errors, [...at, ids.app]))
+    entries.push(toEntry(appId, applicationModel, 'slug', fields, errors, [...at, 'app']))
   }
   return { kind, slug: isObject(sent.app) ? String(sent.app.slug) : '', entries, expectedKeys }
 }
@@ -205,7 +202,7 @@ function withoutModel(provider: JsonObject, { name }: ProviderModel, errors: Err
   for (const [field, value] of Object.entries({ provider_model, providerModel }))
     if (value !== undefined && value !== name)
       errors.add(
-        [...at, ids.provider, field],
+        [...at, 'provider', field],
         'invalid_combination',
         `Must be ${name}, as provider_model beside it, or left out.`,
       )
