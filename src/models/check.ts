@@ -42,16 +42,7 @@ function columnsOf(model: Model): Column[] {
 
 function columnsOfField({ table }: Model, { name, storage }: Field): Column[] {
   const what = `declares the field ${name}`
-  switch (storage.in) {
-    case 'column':
-    case 'sealed':
-      return [{ what, table, column: storage.column }]
-    case 'link':
-      return [storage.own, storage.other].map((column) => ({ what, table: storage.table, column }))
-    case 'settings':
-    case 'secrets':
-      return []
-    default:
-      return storage satisfies never
-  }
+  if (storage.in === 'link')
+    return [storage.own, storage.other].map((column) => ({ what, table: storage.table, column }))
+  return 'column' in storage ? [{ what, table, column: storage.column }] : []
 }

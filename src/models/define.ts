@@ -43,7 +43,6 @@ export type FieldMeta = {
 
 export const fieldMeta = z.registry<FieldMeta>()
 
-/** The storage of a field's value. */
 export type FieldStorage =
   /** a column of the model's table; no row is found by a `json` one */
   | { in: 'column'; column: string; json: boolean }
@@ -110,7 +109,6 @@ export type Moment = {
   readonly tokenMaxDays: number
 }
 
-/** The user who creates a row. */
 export type Creator = {
   /** The real user; null for the service itself. */
   readonly pk: number | null

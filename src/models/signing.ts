@@ -1,4 +1,5 @@
 import type { Needs, Values } from './define.ts'
+import { reference } from './fields.ts'
 import { keyTypeOf } from './pem.ts'
 
 const typeNames: Readonly<Record<string, string>> = { rsa: 'RSA', ec: 'EC', ed25519: 'Ed25519', dsa: 'DSA' }
@@ -28,6 +29,12 @@ const pairThat =
       return `has a key of the type ${typeNames[type] ?? type}: this field takes ${names.join(', ')}${otherwise(type)}.`
     },
   })
+
+/** A field with a key pair, or none. */
+export const keyPair = (needs?: Needs) =>
+  reference('certificatekeypair', needs && { needs })
+    .nullable()
+    .default(null)
 
 export const signing = pairThat('signs')
 export const serving = pairThat('serves TLS')

@@ -19,6 +19,9 @@ import {
 /** The most owners of a token. It keeps each of its rights for each of them. */
 const maxOwners = 20
 
+const labels = (example: string, description: string) =>
+  unordered(withExample(z.array(ownerLabel()).max(maxOwners), [example], description)).default([])
+
 const defaultDays = 30
 const dayMs = 86_400_000
 
@@ -89,20 +92,14 @@ export default defineModel({
     expires: withExample(dateTime().nullable(), '2026-12-21T09:30:00.000Z').default(null),
     expiring: z.boolean().default(true),
     managed: filledShownLine(255).nullable().default(null),
-    owners: unordered(
-      withExample(
-        z.array(ownerLabel()).max(maxOwners),
-        ['team-a'],
-        'Set when it is created: its permissions for applications and providers hold only for rows of these owners, and it has no superuser rights. Empty: as its user.',
-      ),
-    ).default([]),
-    stacks: unordered(
-      withExample(
-        z.array(ownerLabel()).max(maxOwners),
-        ['corp/identity'],
-        'Set when it is created: it writes by documents of these stacks only, and it has no superuser rights. Empty: as its user.',
-      ),
-    ).default([]),
+    owners: labels(
+      'team-a',
+      'Set when it is created: its permissions for applications and providers hold only for rows of these owners, and it has no superuser rights. Empty: as its user.',
+    ),
+    stacks: labels(
+      'corp/identity',
+      'Set when it is created: it writes by documents of these stacks only, and it has no superuser rights. Empty: as its user.',
+    ),
   }),
   columns: { user: 'user_pk' },
   unique: ['identifier', 'managed'],

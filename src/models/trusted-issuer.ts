@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { withExample } from '../example.ts'
+import { type JsonObject, own } from '../json-object.ts'
 import { defineModel, type Values } from './define.ts'
 import {
   filledShownLine,
@@ -23,17 +24,8 @@ import { httpUrl } from './urls.ts'
 
 /** Signatures with a private key: a secret that both sides know would let each of them make tokens. */
 const algorithms = [
-  'RS256',
-  'RS384',
-  'RS512',
-  'PS256',
-  'PS384',
-  'PS512',
-  'ES256',
-  'ES384',
-  'ES512',
-  'Ed25519',
-  'EdDSA',
+  ...(['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'] as const),
+  ...(['ES256', 'ES384', 'ES512', 'Ed25519', 'EdDSA'] as const),
 ] as const
 
 const mostRules = 200
@@ -55,20 +47,11 @@ export function fits(wanted: string, claim: unknown): boolean {
   return found.length > fixed.length && (wanted.endsWith('*') ? found.startsWith(fixed) : found.endsWith(fixed))
 }
 
-type Claims = Readonly<Record<string, unknown>>
-const claimOf = (claims: Claims, name: string): unknown => (Object.hasOwn(claims, name) ? claims[name] : undefined)
-
 /** Claims that say whose token it is: others hold for the jobs of anyone. */
 const subjects = [
   ...['sub', 'repository', 'repository_id', 'repository_owner', 'repository_owner_id', 'project_path', 'project_id'],
-  ...[
-    'namespace_path',
-    'namespace_id',
-    'organization_slug',
-    'organization_id',
-    'pipeline_id',
-    `oidc.circleci.com/project-id`,
-  ],
+  ...['namespace_path', 'namespace_id', 'organization_slug', 'organization_id', 'pipeline_id'],
+  'oidc.circleci.com/project-id',
 ]
 
 /** Whether a rule names one of them, or the first segments of one: the first of a subject only says what it is. */
@@ -101,10 +84,10 @@ export type Rule = z.output<typeof rule>
 export const rulesOf = (rules: unknown): readonly Rule[] => z.array(rule).safeParse(rules).data ?? []
 
 /** The first rule by name that the claims of a token satisfy. */
-export const ruleFor = (rules: readonly Rule[], claims: Claims): Rule | undefined =>
+export const ruleFor = (rules: readonly Rule[], claims: JsonObject): Rule | undefined =>
   rules
     .toSorted((one, other) => (one.name < other.name ? -1 : 1))
-    .find((each) => Object.entries(each.claims).every(([name, wanted]) => fits(wanted, claimOf(claims, name))))
+    .find((each) => Object.entries(each.claims).every(([name, wanted]) => fits(wanted, own(claims, name))))
 
 /** Which patterns the tokens of pull requests may fit, by the claims that tell the system. Other claims do not tell. */
 const pullRequests = [

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { int32, line, oneOf, reference, text } from '../fields.ts'
+import { int32, line, oneOf, text } from '../fields.ts'
 import { defineProvider } from '../provider.ts'
-import { serving } from '../signing.ts'
+import { keyPair, serving } from '../signing.ts'
 import { distinguishedName } from '../syntax.ts'
 
 const mode = () => oneOf(['direct', 'cached'], 'LdapMode').default('direct')
@@ -14,7 +14,7 @@ export default defineProvider({
   fits: { authorization_flow: ['authentication', 'authorization'] },
   settings: z.object({
     base_dn: text(distinguishedName).default('DC=ldap,DC=example,DC=com'),
-    certificate: reference('certificatekeypair', { needs: serving() }).nullable().default(null),
+    certificate: keyPair(serving()),
     tls_server_name: line(255).default(''),
     uid_start_number: int32().default(2_000),
     gid_start_number: int32().default(4_000),

@@ -1,20 +1,9 @@
 import { z } from 'zod'
 import { randomText } from '../../ids.ts'
 import type { Values } from '../define.ts'
-import {
-  filledLine,
-  generated,
-  line,
-  oneOf,
-  overlapping,
-  redirectUris,
-  reference,
-  secret,
-  uuids,
-  validity,
-} from '../fields.ts'
+import { filledLine, generated, line, oneOf, overlapping, redirectUris, secret, uuids, validity } from '../fields.ts'
 import { defineProvider } from '../provider.ts'
-import { encrypting, signing } from '../signing.ts'
+import { encrypting, keyPair, signing } from '../signing.ts'
 import { originOf } from '../urls.ts'
 
 const subModes = ['hashed_user_id', 'user_id', 'user_uuid', 'user_username', 'user_email', 'user_upn'] as const
@@ -55,12 +44,8 @@ export default defineProvider({
     access_token_validity: validity('hours=1'),
     refresh_token_validity: validity('days=30'),
     include_claims_in_id_token: z.boolean().default(true),
-    signing_key: reference('certificatekeypair', { needs: signing(() => ['rsa', 'ec', 'ed25519']) })
-      .nullable()
-      .default(null),
-    encryption_key: reference('certificatekeypair', { needs: encrypting(() => ['rsa', 'ec']) })
-      .nullable()
-      .default(null),
+    signing_key: keyPair(signing(() => ['rsa', 'ec', 'ed25519'])),
+    encryption_key: keyPair(encrypting(() => ['rsa', 'ec'])),
     redirect_uris: redirectUris().default([]),
     sub_mode: oneOf(subModes, 'SubMode').default('hashed_user_id'),
     issuer_mode: oneOf(['global', 'per_provider'], 'IssuerMode').default('per_provider'),

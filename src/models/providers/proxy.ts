@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import { line, oneOf, reference, text, uuids, validity } from '../fields.ts'
+import { line, oneOf, text, uuids, validity } from '../fields.ts'
 import { regularExpressionLines } from '../patterns.ts'
 import { defineProvider } from '../provider.ts'
-import { serving } from '../signing.ts'
+import { keyPair, serving } from '../signing.ts'
 import { blankOr, cookieDomain } from '../syntax.ts'
 import { httpUrl } from '../urls.ts'
 
@@ -17,7 +17,7 @@ export default defineProvider({
     internal_host: text(blankOr(httpUrl)).default(''),
     external_host: text(httpUrl),
     internal_host_ssl_validation: z.boolean().default(true),
-    certificate: reference('certificatekeypair', { needs: serving() }).nullable().default(null),
+    certificate: keyPair(serving()),
     skip_path_regex: text(regularExpressionLines, 10_000).default(''),
     basic_auth_enabled: z.boolean().default(false),
     basic_auth_password_attribute: line(255).default(''),

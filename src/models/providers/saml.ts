@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Values } from '../define.ts'
 import { filledLine, line, oneOf, reference, text, validity } from '../fields.ts'
 import { defineProvider } from '../provider.ts'
-import { encrypting, signing } from '../signing.ts'
+import { encrypting, keyPair, signing } from '../signing.ts'
 import { httpUrl } from '../urls.ts'
 
 // https://www.w3.org/TR/xmldsig-core1/#sec-AlgID, and RFC 6931 for xmldsig-more.
@@ -33,8 +33,6 @@ function algorithmsFor(type: string): string {
   return fitting.length === 0 ? '' : ` with this signature_algorithm; this key goes with ${fitting.join(', ')}`
 }
 
-const key = () => reference('certificatekeypair').nullable().default(null)
-
 export default defineProvider({
   kind: 'saml',
   verboseName: 'SAML Provider',
@@ -49,14 +47,10 @@ export default defineProvider({
     name_id_mapping: reference('propertymapping').nullable().default(null),
     digest_algorithm: oneOf(digests, 'DigestAlgorithm').default(`${xmlenc}sha256`),
     signature_algorithm: oneOf(signatures, 'SignatureAlgorithm').default(`${xmldsigMore}rsa-sha256`),
-    signing_kp: reference('certificatekeypair', { needs: signing(keysFor, ['signature_algorithm'], algorithmsFor) })
-      .nullable()
-      .default(null),
-    verification_kp: key(),
+    signing_kp: keyPair(signing(keysFor, ['signature_algorithm'], algorithmsFor)),
+    verification_kp: keyPair(),
     // XML encryption transports its keys by RSA.
-    encryption_kp: reference('certificatekeypair', { needs: encrypting(() => ['rsa']) })
-      .nullable()
-      .default(null),
+    encryption_kp: keyPair(encrypting(() => ['rsa'])),
     sign_assertion: z.boolean().default(true),
     sign_response: z.boolean().default(false),
     sp_binding: oneOf(['redirect', 'post'], 'SpBinding').default('redirect'),
