@@ -31,7 +31,6 @@ const noPermissions = z
 export const wasMeaning =
   'The name (or slug) that the row had before: while the row has it, it is renamed. Ignored when the new one is there and the old one is not, so that it may stay. When both are there, a 409.'
 
-/** The most owners of one document whose rows are pruned. */
 const maxPruned = 1_000
 
 const pruneForm = z

@@ -63,7 +63,6 @@ function entryOf(path: FieldPath, value: unknown): Pick<Place, 'entry'> {
 
 export type Spot = Pick<Place, 'line' | 'column' | 'source'>
 
-/** What the text has at a path. */
 type FoundNode = {
   /** The offset of its key, or of the item of a list. */
   readonly offset: number

@@ -52,7 +52,6 @@ export type Caller = {
 export type CallerSide = Caller | 'refuse'
 
 export type Scope = {
-  /** The context of the document. */
   readonly context: Readonly<Record<string, unknown>>
   readonly caller: CallerSide
   /** The lists and mappings that hold tags: all others are taken as they are. */

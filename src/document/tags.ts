@@ -44,12 +44,10 @@ export class Expression {
     return this.#offset
   }
 
-  /** The same tag with other content. */
   with(content: string | readonly unknown[]): Expression {
     return new Expression(this.name, content, this.#offset)
   }
 
-  /** The form in messages and logs. */
   toJSON(): unknown {
     return { [this.name]: this.content }
   }

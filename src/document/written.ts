@@ -1,4 +1,4 @@
-import { isObject } from '../json-object.ts'
+import { isObject, type JsonObject } from '../json-object.ts'
 import { documentLimits } from './document.ts'
 import { evaluateNow, isTrue } from './evaluate.ts'
 import { measure } from './measure.ts'
@@ -36,11 +36,13 @@ export function normalise(value: unknown): unknown {
   const entries = isObject(value.entries) ? inOneList(value.entries) : value.entries
   return {
     ...document,
-    ...(metadata === undefined || metadata === null ? {} : { metadata }),
-    ...(context === undefined || context === null ? {} : { context }),
+    ...withoutEmpty({ metadata, context }),
     entries: Array.isArray(entries) ? entries.map(normaliseEntry) : entries,
   }
 }
+
+const withoutEmpty = (members: JsonObject): JsonObject =>
+  Object.fromEntries(Object.entries(members).filter(([, each]) => each !== undefined && each !== null))
 
 /** Joins a mapping of lists of entries: its names are for the reader. */
 export function inOneList(sections: Readonly<Record<string, unknown>>): unknown {
@@ -52,20 +54,16 @@ function normaliseEntry(entry: unknown): unknown {
   if (!isObject(entry) || isTag(entry)) return entry
   const { attrs, conditions, id, ...rest } = entry
   const kept = Array.isArray(conditions) ? conditionsOf(conditions) : conditions
-  return {
-    ...rest,
-    ...(id === null || id === undefined ? {} : { id }),
-    ...(attrs === null || attrs === undefined ? {} : { attrs }),
-    ...(kept === undefined || kept === null || (Array.isArray(kept) && kept.length === 0) ? {} : { conditions: kept }),
-  }
+  return { ...rest, ...withoutEmpty({ id, attrs, conditions: kept }) }
 }
 
 /**
  * The conditions that are kept. One that is false is enough. True ones are kept as one `true`: the entry is still a conditional
  * one, which may have other values for a row than another entry. Values are not kept: they may be secrets.
  */
-function conditionsOf(conditions: readonly unknown[]): readonly unknown[] {
+function conditionsOf(conditions: readonly unknown[]): readonly unknown[] | undefined {
+  if (conditions.length === 0) return undefined
   if (conditions.some((each) => !isTag(each) && !isTrue(each))) return [false]
   const open = conditions.filter(isTag)
-  return open.length === 0 && conditions.length > 0 ? [true] : open
+  return open.length === 0 ? [true] : open
 }

@@ -34,8 +34,7 @@ const sentSchema = parseSchema.withTags(mergeTag)
 
 /** Prints a blueprint as YAML text that `parse` reads back as an equal document. */
 export function print(blueprint: Blueprint): string {
-  if (blueprint.entries.length > maxPretty) return printOnLines(blueprint)
-  return dump(blueprint, { schema: printSchema, noRefs: true, lineWidth: 120 })
+  return blueprint.entries.length > maxPretty ? printOnLines(blueprint) : printValue(blueprint)
 }
 
 /** A document with more entries has a line for each: that takes a tenth of the time, and it is too long for a reader. */
@@ -223,19 +222,15 @@ export function readEntries(value: unknown): { readonly index: number; readonly 
  * name is a part of the stack's: it does not follow from the entries.
  */
 function named({ context: _, metadata, entries, ...rest }: z.output<typeof documentSchema>): Blueprint {
+  const [first] = rest.prune === undefined ? entries : []
+  const [identifier] = Object.values(first?.identifiers ?? {})
+  const text = [first?.model, identifier].filter((part) => typeof part === 'string').join(' ')
   return {
     ...rest,
-    metadata: { ...metadata, name: metadata?.name ?? nameOf(rest.prune === undefined ? entries[0] : unnamed) },
+    metadata: { ...metadata, name: metadata?.name ?? filledLine(255).safeParse(text).data ?? 'blueprint' },
     entries: entries.map(({ permissions: _, ...entry }) => entry),
   }
 }
-
-function nameOf({ model, identifiers }: Pick<Blueprint['entries'][number], 'model' | 'identifiers'> = unnamed): string {
-  const text = [model, ...Object.values(identifiers).slice(0, 1)].filter((part) => typeof part === 'string').join(' ')
-  return filledLine(255).safeParse(text).data ?? 'blueprint'
-}
-
-const unnamed = { model: '', identifiers: {} }
 
 /** Adds the place to an error of a tag. */
 export function placed<Result>(text: string, work: () => Result): Result {

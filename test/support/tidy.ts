@@ -338,7 +338,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/dashboard': 4555,
   'src/db': 2262,
   'src/exchange': 380,
-  'src/document': 1844,
+  'src/document': 1832,
   'src/http': 2595,
   'src/lists': 1973,
   'src/models': 2859,
