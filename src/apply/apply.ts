@@ -20,8 +20,7 @@ import { ReferenceNames } from './reference-names.ts'
 import { Refusal, refuseIfAny } from './refusal.ts'
 import { Review } from './review.ts'
 import { deletesLeft, type Stack, stackLines, writeMembers } from './stack.ts'
-import { emptyLines, orphanLines } from './unclaimed.ts'
-import { announcementLines, gainsLine, linesOf, rowName } from './words.ts'
+import { announcementLines, emptyLines, gainsLine, linesOf, orphanLines, rowName } from './words.ts'
 import { Writes } from './writes.ts'
 
 export type ApplyResult = {

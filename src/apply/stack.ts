@@ -14,8 +14,7 @@ import { storedKeys } from '../plan/storage.ts'
 import { asText, cutTo } from '../sides.ts'
 import { type Finding, keyOf, type Objection } from './finding.ts'
 import type { Following } from './follow.ts'
-import { limited } from './unclaimed.ts'
-import { maxListed, nameOf, rowName } from './words.ts'
+import { limited, maxListed, nameOf, rowName } from './words.ts'
 import type { Writes } from './writes.ts'
 
 /**
@@ -114,9 +113,8 @@ export async function readStack(
       WHERE m.stack <> $1 ORDER BY model, key`,
     values: [name, places.map(({ step }) => step.model.name), places.map((each) => String(keyOf(each)))],
   })
-  const members = new Map(
-    rows.filter(({ stack }) => stack === name).map((each) => [memberKey(each.model, each.key), each]),
-  )
+  const own = rows.filter(({ stack }) => stack === name)
+  const members = new Map(own.map((each) => [memberKey(each.model, each.key), each]))
   const taken = rows.flatMap(({ stack, model, key }) => {
     const finding = there.get(memberKey(model, key))
     return stack === name || finding === undefined ? [] : [{ finding, from: stack }]

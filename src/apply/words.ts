@@ -11,7 +11,7 @@ import {
   type Right,
   rightName,
 } from '../permissions.ts'
-import type { LabelledRow } from '../plan/claims.ts'
+import type { LabelledRow, LeftEmpty, Orphan } from '../plan/claims.ts'
 import { type Effect, isOwn, mayKnow, verbOf } from '../plan/effect.ts'
 import type { Conditions, Mode } from '../plan/engine.ts'
 import { nameSent, skippedLine } from '../plan/step.ts'
@@ -36,21 +36,19 @@ export const nameOf = ({ model, name }: LabelledRow): string => `${model.display
  *
  * @param who `You`; by default the user who is denied, by name
  */
-export function textsOf(objection: Objection, who?: string): string[] {
+export function textsOf(objection: Objection, who = 'actor' in objection ? objection.actor.username : ''): string[] {
   switch (objection.is) {
     case 'denied':
-      return [`${denied(who ?? objection.actor.username, objection)}${ofAuthors(objection.actor)}`]
-    case 'unseen':
-      return [
-        `${who ?? objection.actor.username} may not look up ${objection.what}: ${objection.needed} is missing${ofAuthors(objection.actor)}`,
-      ]
+      return [`${denied(who, objection)}${ofAuthors(objection.actor)}`]
+    case 'unseen': {
+      const { what, needed, actor } = objection
+      return [`${who} may not look up ${what}: ${needed} is missing${ofAuthors(actor)}`]
+    }
     case 'claimed':
-      return [claimed(who ?? objection.actor.username, objection)]
+      return [claimed(who, objection)]
     case 'unstacked': {
-      const { actor, stacks } = objection
-      return [
-        `${who ?? actor.username} may write by documents of stack ${stacks.map((each) => JSON.stringify(each)).join(', ')} only: the token is bound to it`,
-      ]
+      const stacks = objection.stacks.map((each) => JSON.stringify(each)).join(', ')
+      return [`${who} may write by documents of stack ${stacks} only: the token is bound to it`]
     }
     case 'gone':
       return ['the submitter is gone or no longer active']
@@ -161,7 +159,6 @@ function anothers({ effect, ownership, label }: Extract<Objection, { is: 'owned'
   return `${what} belongs to owner ${JSON.stringify(owner)} (made ${made}), and ${asked}`
 }
 
-/** The most rights of a user that are listed. */
 const maxRights = 5
 
 function firstRights(rights: readonly Right[], nameOf: (right: Right) => string): string {
@@ -178,7 +175,6 @@ function gainsText({ users, total }: Gains, actor: Actor, gain: string): string 
   return `${what}: ${each.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
 }
 
-/** The line of the log about users who gain rights. */
 export function gainsLine({ gains }: Given, actor: Actor, { mode, allow }: Conditions): string {
   if (mode !== 'plan') return gainsText(gains, actor, 'gained')
   const text = gainsText(gains, actor, 'would gain')
@@ -354,4 +350,36 @@ function sidesAsText(name: string, sides: Sides): string[] {
 function differenceAsText({ from, to }: Difference): string {
   if (from === undefined) return `+ ${to}`
   return to === undefined ? `- ${from}` : `${from} -> ${to}`
+}
+
+/**
+ * A line for each row that no row claims any more, with the remedy. Rows that the submitter may not know are left out
+ * (docs/adr/0058-roles-are-bound-to-owners.md).
+ */
+export function orphanLines(orphans: readonly Orphan[], actor: Actor, { mode, replaceProvider }: Conditions): string[] {
+  const has = mode === 'plan' ? 'would have' : 'has'
+  const known = orphans.filter(({ row }) => mayKnow(actor, row.model, row.owner))
+  const lines = known.map(({ row, claimant, isReplaced }) => {
+    const remedy =
+      isReplaced && !replaceProvider ? 'delete it, or send ?replace_provider=true next time' : 'delete it, or use it'
+    return `${nameOf(row)} ${has} no ${claimant} now: ${remedy}`
+  })
+  return limited(lines)
+}
+
+/** The same, for each row that lost what it claimed. */
+export function emptyLines(left: readonly LeftEmpty[], actor: Actor, mode: Mode): string[] {
+  const [loses, has] = mode === 'plan' ? ['would lose', 'would have'] : ['lost', 'has']
+  const known = left.filter(({ row }) => mayKnow(actor, row.model, row.owner))
+  const lines = known.map(({ row, field, isLink, what }) =>
+    isLink
+      ? `${nameOf(row)} ${loses} ${what} from ${field}: send the field again with another, if it needs one`
+      : `${nameOf(row)} ${has} no ${field} now, because ${what} is deleted: send it with another, or delete it`,
+  )
+  return limited(lines)
+}
+
+export function limited(lines: readonly string[]): string[] {
+  const more = lines.length - maxListed
+  return [...lines.slice(0, maxListed), ...(more > 0 ? [`${more} more are not listed`] : [])]
 }
