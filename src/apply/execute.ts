@@ -92,7 +92,6 @@ export function execute(writes: Writes, { keyring }: Engine, finding: Finding, o
   const { model, edits } = step
   const explain: Explain = (error, count) => asRefusal(error, finding, count)
   const becomes = finding.ownership?.becomes
-  const owner = becomes === undefined ? [] : ([['owner', becomes]] as const)
   const none = { row: { columns: new Map(), links: new Map() }, references: [], referring: [] }
   if (action === 'create') {
     if (identity === undefined) throw new Error(`${model.name}: a new row has no key`)
@@ -103,26 +102,19 @@ export function execute(writes: Writes, { keyring }: Engine, finding: Finding, o
   }
   if (row === undefined) return
   const { pk } = row
-  switch (action) {
-    case 'delete':
-      writes.add(model, { ...none, kind: 'delete', pk }, false, explain)
-      return
-    case 'update':
-    case 'unchanged':
-    case 'leave': {
-      if (action !== 'update' && owner.length === 0) return
-      const referring = changed.filter(
-        (name) => model.fields.get(name)?.reference !== undefined && model.fields.get(name)?.storage.in === 'settings',
-      )
-      const { columns, links } = toChangedRow(model, row, changed, values, keyring)
-      const references = referenceRowsOf(model, values, referring)
-      const stored = { columns: new Map([...columns, ...owner]), links }
-      const update = { kind: 'update', pk, row: stored, referring, references, edits } as const
-      writes.add(model, update, changed.some(isNaming(model)), explain)
-      return
-    }
-    default:
-      action satisfies never
+  if (action === 'delete') {
+    writes.add(model, { ...none, kind: 'delete', pk }, false, explain)
+  } else if (action === 'update' || becomes !== undefined) {
+    const referring = changed.filter((name) => {
+      const { reference, storage } = model.fields.get(name) ?? {}
+      return reference !== undefined && storage?.in === 'settings'
+    })
+    const { columns, links } = toChangedRow(model, row, changed, values, keyring)
+    const references = referenceRowsOf(model, values, referring)
+    const owner = becomes === undefined ? [] : ([['owner', becomes]] as const)
+    const stored = { columns: new Map([...columns, ...owner]), links }
+    const update = { kind: 'update', pk, row: stored, referring, references, edits } as const
+    writes.add(model, update, changed.some(isNaming(model)), explain)
   }
 }
 

@@ -22,7 +22,6 @@ export type Finding = Effect & {
   readonly cause: 'entry' | 'taken' | 'left' | 'replaced'
   /** The owner of the row; undefined for a new row, and for one of a model without owners. */
   readonly ownership: Ownership | undefined
-  /** The fields, from -> to. */
   readonly change: Change
   /** The row that the entry has read, for the digest of a plan; undefined where no plan is made or compared. */
   readonly looked?: unknown

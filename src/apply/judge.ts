@@ -75,9 +75,9 @@ export async function* judge(
     yield { cause: 'refused', objections: claims.map((claim) => ({ is: 'claimed', actor, ...claim })) }
     return
   }
-  const { stack } = conditions
+  const { stack: name } = conditions
   const stacks = stacksOf(actor)
-  if (stacks !== null && actor.renews !== true && (stack === null || !stacks.has(stack))) {
+  if (stacks !== null && actor.renews !== true && (name === null || !stacks.has(name))) {
     yield { cause: 'refused', objections: [{ is: 'unstacked', actor, stacks: [...stacks].sort() }] }
     return
   }
@@ -206,7 +206,7 @@ export async function* judge(
     const step = await resolver.walk(() => resolver.evaluateConditions(each))
     if (step !== null) yield* judgeStep(step, 'entry')
     else {
-      if (conditions.stack !== null) {
+      if (name !== null) {
         const named = { ...each, attrs: new Map() }
         const { identifiers } = await resolver.walk(() => resolver.entry(named))
         // What a skipped entry looks up is not reported, and not with the next entry.
@@ -226,7 +226,6 @@ export async function* judge(
     const isLocked = new Set(found.map(placeOf))
     return (await find()).filter((row) => isLocked.has(placeOf(row)))
   }
-  const { stack: name } = conditions
   if (name !== null) {
     const asked = { actor, conditions, findings: [...findings], skipped }
     const stack = await readStack(loader, name, asked)
@@ -271,9 +270,8 @@ function addKeyError({ step, row, label, errors }: Effect, { expectedKeys }: Con
   const expected = own(expectedKeys, step.id)
   if (expected === undefined || expected === row?.pk) return
   const actual = row === undefined ? 'is not there yet' : `has the key ${row.pk}`
-  errors.add(
-    [...(step.path.at(-1) === 'provider' ? step.path.slice(0, -1) : []), 'app', 'provider'],
-    'wrong_reference',
-    `The submission's ${step.model.displayName} ${JSON.stringify(label)} ${actual}: leave this field out, or send its key.`,
-  )
+  const what = `The submission's ${step.model.displayName} ${JSON.stringify(label)}`
+  const within = step.path.at(-1) === 'provider' ? step.path.slice(0, -1) : []
+  const message = `${what} ${actual}: leave this field out, or send its key.`
+  errors.add([...within, 'app', 'provider'], 'wrong_reference', message)
 }

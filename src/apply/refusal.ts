@@ -33,7 +33,6 @@ export class Refusal extends Error {
     ]
   }
 
-  /** The answer to the request. */
   get problem(): Problem {
     const [first, ...others] = this.objections
     if (first?.is === 'invalid' && others.length === 0) return first.errors.problem('The input is not valid.')
@@ -85,7 +84,6 @@ function merged(objections: readonly Objection[]): readonly Objection[] {
 /** Another transaction took a value, or a row that this one refers to, since the row was judged. Another try finds which. */
 export class Overtaken extends Refusal {}
 
-/** @throws {Refusal} when there is any objection */
 export function refuseIfAny(objections: readonly Objection[]): void {
   if (objections.length > 0) throw new Refusal(objections)
 }

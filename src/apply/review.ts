@@ -41,7 +41,6 @@ export class Review {
     this.#following.push(digest)
   }
 
-  /** The digests of the plan. */
   get planned(): readonly string[] {
     return [...this.#digests, ...this.#following]
   }

@@ -29,18 +29,16 @@ export async function findToken(tx: Db | Tx, actor: Actor, identifier: string, p
 /**
  * Finds a token that the caller may delete. Its policy decides again in the transaction that deletes it.
  *
+ * @returns also the caller, with the rights to write the token
  * @throws {Problem} those of `viewKey`
  */
-export async function findRemovable(db: Db, actor: Actor, identifier: string): Promise<Removable> {
+export async function findRemovable(db: Db, actor: Actor, identifier: string): Promise<{ pk: string; actor: Actor }> {
   const { pk, userPk } = await findToken(db, actor, identifier, 'delete_token')
   refuseImpersonator(actor, 'delete_token')
   if (await isNoMore(db, actor, pk)) return { pk, actor: { ...actor, renews: true } }
   if (!(await holdsAllOf(reader(db), actor, userPk))) throw notFound('delete_token')
   return { pk, actor }
 }
-
-/** @property actor the caller, with the rights for writing the token */
-type Removable = { readonly pk: string; readonly actor: Actor }
 
 type End = { readonly expiring: boolean; readonly expires: Date | null }
 const endOf = ({ expiring, expires }: End): number =>
@@ -87,12 +85,9 @@ function areShared(sent: unknown, owners: readonly string[]): boolean {
 
 /** The use of a token outlasts an impersonation: the real user needs the permission, too. */
 function refuseImpersonator({ impersonator }: Actor, permission: Permission): void {
-  if (impersonator !== undefined && !allows(impersonator, permission))
-    throw new Problem(
-      'permission_denied',
-      `You impersonate another user, and lack the permission ${permission} yourself.`,
-      { missing: [permission] },
-    )
+  if (impersonator === undefined || allows(impersonator, permission)) return
+  const text = `You impersonate another user, and lack the permission ${permission} yourself.`
+  throw new Problem('permission_denied', text, { missing: [permission] })
 }
 
 /** @param permission that to view a token which is hidden: the answer is the same, and operators see that it was refused */

@@ -101,7 +101,6 @@ function planOf({ registry }: Engine, { model, mode, fields: body, textErrors = 
   return { steps, errors: errors.include([compiled.errors]) }
 }
 
-/** The tries of a write that collides with others. */
 const tries = { max: 5, stepMs: 5 }
 
 /** Whether another transaction took the name or a referenced row since it was judged, or collided: a retry reports the field. */

@@ -25,7 +25,6 @@ type Batch = {
   readonly explain: Explain
 }
 
-/** The most rows that are collected. */
 const maxRows = 1_000
 
 export class Writes {
@@ -53,13 +52,9 @@ export class Writes {
     // The values in which the write may name rows that others write.
     const named = [...row.columns.values(), ...row.links.values(), ...references.flatMap(Object.values)]
     const keys = new Set(named.flatMap(keysOf))
-    let joined: Batch | undefined
-    for (let index = this.#batches.length - 1; index >= 0 && joined === undefined; index -= 1) {
-      const batch = this.#batches[index]
-      if (batch === undefined) break
-      if (batch.shape === shape && !batch.keys.has(pk)) joined = batch
-      else if (mustFollow(kind, model, keys, batch)) break
-    }
+    const takes = (batch: Batch) => batch.shape === shape && !batch.keys.has(pk)
+    const last = this.#batches.findLast((batch) => takes(batch) || mustFollow(kind, model, keys, batch))
+    let joined = last && takes(last) ? last : undefined
     if (joined === undefined) {
       joined = { kind, model, shape, writes: [], keys: new Set(), explain }
       this.#batches.push(joined)

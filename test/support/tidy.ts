@@ -333,7 +333,7 @@ export const filesAreShort: Rule = (files) =>
 const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2436,
   'src/api': 2206,
-  'src/apply': 2851,
+  'src/apply': 2826,
   'src/cli': 6464,
   'src/dashboard': 4555,
   'src/db': 2262,
