@@ -39,11 +39,8 @@ export function checkReferences({
       const found = String((only && referred?.[only.column]) ?? '')
       const isUnfit = found !== '' && only?.values.includes(found) === false && !isLate
       if (referred !== undefined && !isUnfit) continue
-      errors.add(
-        [...path, name, ...at],
-        isUnfit ? 'wrong_reference' : 'no_such_row',
-        misfit(reference, only, sentAs(tag, key), isUnfit ? found : null),
-      )
+      const message = misfit(reference, only, sentAs(tag, key), isUnfit ? found : null)
+      errors.add([...path, name, ...at], isUnfit ? 'wrong_reference' : 'no_such_row', message)
     }
   }
 }

@@ -44,7 +44,6 @@ export type Orphan = {
   readonly by: readonly Step[]
 }
 
-/** The rows that claims of entries release. */
 const releasedBy = (effects: readonly Effect[]) =>
   effects.flatMap((effect) => {
     const { step, action, row, isForeign, values } = effect
@@ -55,7 +54,6 @@ const releasedBy = (effects: readonly Effect[]) =>
     })
   })
 
-/** The rows that the effects leave unclaimed. */
 export async function orphansOf(loader: Loader, effects: readonly Effect[], isAgain = false): Promise<Orphan[]> {
   const { world } = loader
   const byRow = Map.groupBy(releasedBy(effects), ({ field, key }) => `${world.tableOf(field.reference)} ${key}`)
@@ -91,11 +89,10 @@ export type LeftEmpty = {
 /** The rows that claim nothing else in the field of a row that is deleted, or claim fewer of several. No entry changed them so. */
 export function leftEmpty(world: World, effects: readonly Effect[]): LeftEmpty[] {
   const claimOf = ({ name }: Model, pk: Key, field: string, key: Key) => `${name} ${pk} ${field} ${key}`
-  const released = new Set(
-    releasedBy(effects).map(({ effect: { step, row }, field, key }) =>
-      claimOf(step.model, row?.pk ?? '', field.name, key),
-    ),
+  const claims = releasedBy(effects).map(({ effect: { step, row }, field, key }) =>
+    claimOf(step.model, row?.pk ?? '', field.name, key),
   )
+  const released = new Set(claims)
   return effects.flatMap(({ action, row, step: { model }, label: gone }) => {
     if (action !== 'delete' || row === undefined) return []
     return claimLooks(world, model.table, row.pk).flatMap((look) =>

@@ -174,7 +174,6 @@ function checkIdentifiers(entry: Entry, context: Context): Map<string, unknown> 
   return checkFields(sent, context, { ...pkField, schema: keySchemas[model.key] })
 }
 
-/** The field `pk` among identifiers. */
 const pkField = {
   name: 'pk',
   required: false,
@@ -233,8 +232,7 @@ function checkAttribute(sent: unknown, field: Field, context: Context): unknown 
     if (initial !== undefined) return initial
     if (generate !== undefined) {
       const message = 'May not be null: leave this field out to keep it, or send {"generate": true} for a new one.'
-      context.errors.add([...context.path, field.name], 'wrong_type', message)
-      return undefined
+      return void context.errors.add([...context.path, field.name], 'wrong_type', message)
     }
   }
   if (isEdit(field, sent)) {
@@ -268,12 +266,8 @@ function checkOverlap({ overlap: time, ...asked }: JsonObject, field: Field, con
   else context.errors.add([...at, 'overlap'], 'wrong_type', 'Must be text.')
   if (isGenerate(asked)) return generateNew
   if (Object.keys(asked).join() === 'value') return checkSent(asked.value, field, context)
-  context.errors.add(
-    at,
-    'invalid_combination',
-    'Takes either "generate": true or "value" beside "overlap", and nothing else.',
-  )
-  return undefined
+  const message = 'Takes either "generate": true or "value" beside "overlap", and nothing else.'
+  return void context.errors.add(at, 'invalid_combination', message)
 }
 
 /** @returns the value as it will be stored; undefined for a value with errors, and for each key of a list with errors */
@@ -324,13 +318,12 @@ function checkTag(tag: KeyOf | Find | Named, field: Field, at: FieldPath, contex
   if (tag instanceof Named) {
     const error = nameError(tag)
     if (error === undefined) return tag
-    errors.add(at, error.code, error.message)
-    return undefined
+    return void errors.add(at, error.code, error.message)
   }
   const target = field.reference === undefined ? undefined : registry.targets.get(field.reference.target)
   if (target === undefined) {
-    errors.add(at, 'wrong_reference', 'Takes a plain value: !KeyOf and !Find stand only where a row is referred to.')
-    return undefined
+    const message = 'Takes a plain value: !KeyOf and !Find stand only where a row is referred to.'
+    return void errors.add(at, 'wrong_reference', message)
   }
   const found = checkLookup(tag, at, context)
   if (found === undefined) return undefined

@@ -18,7 +18,6 @@ export class Deferred {
     this.check = check
   }
 
-  /** Returns the value as it was written, for messages and logs. */
   toJSON(): unknown {
     return this.value
   }

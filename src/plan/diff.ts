@@ -92,7 +92,6 @@ function withMissing({ step: { model, path }, sent, errors }: Entry, stored: Val
 /** The sent fields with the values that the service generates, and these alone. */
 type Generated = Pick<Entry, 'sent'> & Pick<Diff, 'generated'>
 
-/** Generates the values that the document requests. */
 function generate({ model }: Step, asked: Entry['sent']): Generated {
   const sent = new Map(asked)
   const generated: Record<string, string> = {}

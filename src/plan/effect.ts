@@ -14,7 +14,6 @@ import type { Diff } from './diff.ts'
 import { columnOf, type Row } from './statements.ts'
 import type { Step } from './step.ts'
 
-/** The effect of an entry on its row. */
 export type Effect = Diff & {
   readonly step: Step
   readonly row: Row | undefined
@@ -35,7 +34,6 @@ export type Effect = Diff & {
   readonly masks: readonly string[]
 }
 
-/** @returns the permission that the effect's action needs */
 function permissionFor({ action, step }: Effect): Permission {
   switch (action) {
     case 'create':

@@ -149,7 +149,6 @@ function withLinks(
   return { ...row, links: Object.fromEntries(links) }
 }
 
-/** The message for identifiers that find several rows. */
 function ambiguous(model: Model, rows: readonly Row[], resolver: Resolver): string {
   const shown = rows.filter((row) => resolver.views(model, row))
   const names = shown.map((row) => `${JSON.stringify(row[labelColumn(model)])} (pk ${row.pk})`)
@@ -205,11 +204,8 @@ function refuseForeign(world: World, { model, path }: Step, sent: Resolved, row:
   const owner = world.modelOf(model.table, row)
   // Only the sent value is quoted: a key must not reveal the name of a row of another kind.
   const [[field, value] = ['pk', row.pk]] = sent.identifiers
-  errors.add(
-    [...path, field],
-    'taken',
-    `${JSON.stringify(value)} is the ${field === 'pk' ? 'key' : 'name'} of a ${owner?.displayName ?? 'row of another kind'}: choose another.`,
-  )
+  const is = `${JSON.stringify(value)} is the ${field === 'pk' ? 'key' : 'name'}`
+  errors.add([...path, field], 'taken', `${is} of a ${owner?.displayName ?? 'row of another kind'}: choose another.`)
   return true
 }
 

@@ -37,13 +37,10 @@ const byFields = (model: Model, names: readonly string[], values: readonly unkno
 export function ownLooks({ model }: Pick<Step, 'model'>, identifiers: ReadonlyMap<string, unknown>): Look[] {
   const isUsable = [...identifiers.values()].every((value) => value !== undefined && typeof value !== 'symbol')
   const ways = isUsable ? waysToFind(model, [...identifiers.keys()]) : []
-  return ways.map((way) =>
-    byFields(
-      model,
-      way,
-      way.map((name) => identifiers.get(name)),
-    ),
-  )
+  return ways.map((way) => {
+    const values = way.map((name) => identifiers.get(name))
+    return byFields(model, way, values)
+  })
 }
 
 /** The rows with the name that a row had before, and with the one that it gets. */

@@ -112,10 +112,8 @@ const offers = ({ models }: ReferenceTarget, actor: Actor): boolean =>
 
 /** @returns ` Did you mean "default-authorization" (designation authorization)?` */
 function hintOf(name: string, only: Only | undefined, similar: readonly Similar[]): string {
-  const near = nearest(
-    name,
-    similar.map((each) => each.name),
-  )
+  const names = similar.map((each) => each.name)
+  const near = nearest(name, names)
   const [first] = similar
   const meant =
     similar.find((each) => each.name === near) ?? (first && first.similarity >= minSimilarity ? first : undefined)

@@ -12,7 +12,6 @@ export class Named {
     this.name = name
   }
 
-  /** Returns the name, for messages. */
   toJSON(): string {
     return this.name
   }
@@ -53,10 +52,8 @@ export function listError({ schema }: Field, { key }: ReferenceTarget, length: n
   const keys = Array.from({ length }, (_, index) =>
     key === 'integer' ? index + 1 : `00000000-0000-4000-8000-${index.toString(16).padStart(12, '0')}`,
   )
-  return complaint(
-    schema.safeParse(keys).error?.issues.find(({ path }) => path.length === 0),
-    keys,
-  )
+  const issue = schema.safeParse(keys).error?.issues.find(({ path }) => path.length === 0)
+  return complaint(issue, keys)
 }
 
 type Complaint = { readonly code: ErrorCode; readonly message: string }

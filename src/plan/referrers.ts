@@ -64,11 +64,8 @@ export function checkReferrers(entry: Entry, { action, changed, values, before }
       const is = by.some((each) => each.field.reference.many) ? 'is one of the' : 'is the'
       const named = by.flatMap((each) => each.name ?? []).slice(0, left)
       left -= named.length
-      errors.add(
-        path,
-        'in_use',
-        `${name} ${is} ${field} of ${listOf(named, by)}: change or delete that first${remedy}.`,
-      )
+      const uses = `${name} ${is} ${field} of ${listOf(named, by)}`
+      errors.add(path, 'in_use', `${uses}: change or delete that first${remedy}.`)
     }
   }
   if (action !== 'update') return

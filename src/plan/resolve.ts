@@ -104,7 +104,6 @@ export class Resolver {
     return step
   }
 
-  /** The fields of an entry. */
   entry(step: Step): Resolved {
     const context = { errors: new ErrorList(), path: step.path }
     const identifiers = this.#fields(step, step.identifiers, context)
@@ -173,7 +172,6 @@ export class Resolver {
     if (id !== undefined && key !== undefined) keys.set(id, key)
   }
 
-  /** Remembers that an entry writes a row. */
   wrote = (step: Step): void => this.#sight.wrote(step)
 
   /** What `check` makes of the value of tags; undefined for tags without a value. @param asks whether only its truth counts */

@@ -14,7 +14,6 @@ import type { Key } from './statements.ts'
 import { type Step, waysToFind } from './step.ts'
 import { keysOf } from './storage.ts'
 
-/** An entry in messages. */
 const entryName = ({ id }: Pick<Step, 'id'>, index: number): string =>
   id === undefined ? `Entry ${index} of the document` : `Entry ${JSON.stringify(id)}`
 

@@ -79,7 +79,6 @@ export class Sight {
     )
   }
 
-  /** Remembers the row that an entry writes. */
   wrote({ model, identifiers, attrs, rename }: Step): void {
     this.#written.add(placeOf(model, Object.fromEntries(identifiers)))
     const [field] = identifiers.keys()

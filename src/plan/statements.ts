@@ -177,10 +177,7 @@ export function update(model: Model, registry: Registry, rows: readonly Updated[
       ? `${source}, unnest(v.removed) k WHERE l.${own} = v.own AND l.${other} = k`
       : `${source} WHERE l.${own} = v.own AND (l.${own}, l.${other}) NOT IN (SELECT v.own, k FROM ${source}, unnest(v.others) k)`
     statements.push(
-      {
-        text: `DELETE FROM ${table} l USING ${gone}`,
-        values,
-      },
+      { text: `DELETE FROM ${table} l USING ${gone}`, values },
       {
         text: `${insertInto(link.table, [link.own, link.other])} SELECT v.own, k FROM ${source}, unnest(v.others) k
           WHERE NOT EXISTS (SELECT FROM ${table} l WHERE l.${own} = v.own AND l.${other} = k)`,

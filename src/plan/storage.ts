@@ -99,13 +99,8 @@ export type Identity = { pk: Key; uuid?: string; [numbered: string]: unknown }
  * @param row the row before; that of a new one has its keys, its discriminator and its origin
  */
 export function rowAfter(model: Model, row: Row, changed: readonly string[], values: Values, keyring: Keyring): Row {
-  const { columns, links } = toChangedRow(
-    model,
-    row,
-    changed.filter((name) => values[name] !== undefined),
-    values,
-    keyring,
-  )
+  const known = changed.filter((name) => values[name] !== undefined)
+  const { columns, links } = toChangedRow(model, row, known, values, keyring)
   const linked = Object.fromEntries([...links].map(([name, keys]) => [name, keysOf(keys)]))
   return { ...row, ...Object.fromEntries(columns), links: { ...row.links, ...linked } }
 }

@@ -129,19 +129,12 @@ export async function toSet(
   }
 }
 
-type SubmissionPart = {
-  readonly kind: ProviderModel | undefined
-  readonly slug: string
-  readonly entries: readonly Entry[]
-  readonly expectedKeys: Readonly<Record<string, number>>
-}
-
 /** The entries of one submission. @param of its index in a list of them, and the path of the list */
 function entriesOf(
   body: unknown,
   registry: Registry,
   { at: place, within, errors }: { readonly at: FieldPath; readonly within: FieldPath; readonly errors: ErrorList },
-): SubmissionPart {
+) {
   const at = [...within, ...place]
   const sent = envelope(body, errors, at)
   const kind = kindOf(body, registry)
@@ -160,17 +153,15 @@ function entriesOf(
     // A sent key or name must be that of the submitted provider. It never selects another one.
     if (typeof key === 'number' && Number.isSafeInteger(key)) expectedKeys[providerId] = key
     else if (key !== undefined && key !== null && !isNameOf(key, sent.provider))
-      errors.add(
-        [...at, 'app', 'provider'],
-        'wrong_reference',
-        'Must be the key or the name of the provider in this submission.',
-      )
+      errors.add([...at, 'app', 'provider'], 'wrong_reference', otherProvider)
     const provider = kind === undefined ? {} : { provider: new KeyOf(providerId) }
     const fields = { ...app, ...(isObject(sent.provider) && provider) }
     entries.push(toEntry(appId, applicationModel, 'slug', fields, errors, [...at, 'app']))
   }
   return { kind, slug: isObject(sent.app) ? String(sent.app.slug) : '', entries, expectedKeys }
 }
+
+const otherProvider = 'Must be the key or the name of the provider in this submission.'
 
 const isNameOf = (sent: unknown, provider: unknown): boolean =>
   isObject(provider) &&
@@ -199,13 +190,9 @@ function envelope(body: unknown, errors: ErrorList, at: FieldPath): JsonObject {
 /** Newer clients of this API family repeat `provider_model` inside the provider, as one of its fields. */
 function withoutModel(provider: JsonObject, { name }: ProviderModel, errors: ErrorList, at: FieldPath): JsonObject {
   const { provider_model, providerModel, ...fields } = provider
+  const message = `Must be ${name}, as provider_model beside it, or left out.`
   for (const [field, value] of Object.entries({ provider_model, providerModel }))
-    if (value !== undefined && value !== name)
-      errors.add(
-        [...at, 'provider', field],
-        'invalid_combination',
-        `Must be ${name}, as provider_model beside it, or left out.`,
-      )
+    if (value !== undefined && value !== name) errors.add([...at, 'provider', field], 'invalid_combination', message)
   return fields
 }
 

@@ -65,7 +65,6 @@ export class World {
     this.registry = registry
   }
 
-  /** The table of the rows to which a reference refers. */
   tableOf = (reference: Reference | undefined): string =>
     this.registry.targets.get(reference?.target ?? '')?.table ?? ''
 
@@ -73,17 +72,14 @@ export class World {
   modelOf = (table: string, row: Readonly<Record<string, unknown>>): Model | undefined =>
     this.registry.models.find((model) => model.table === table && isRowOf(model, row))
 
-  /** Adds the answer of the database to a question. */
   answer(look: Look, rows: readonly Row[]): void {
     const stored = this.#stored.getOrInsertComputed(look.model.table, () => new Map())
     for (const row of rows) {
       const { links, ...before } = stored.get(row.pk) ?? {}
       stored.set(row.pk, { ...before, ...row, links: { ...links, ...row.links } })
     }
-    this.#answers.set(
-      questionOf(look),
-      rows.map(({ pk }) => pk),
-    )
+    const keys = rows.map(({ pk }) => pk)
+    this.#answers.set(questionOf(look), keys)
   }
 
   /** Adds links of a row. Those that were not asked for stay unknown; a row that is not stored has none. */
@@ -346,7 +342,6 @@ function addTo(index: Map<string, Set<Key>>, model: Model, storage: string, key:
     if (value !== undefined && value !== null && typeof value !== 'object') add(value)
 }
 
-/** The names of fields by their storage. */
 const fieldsByStorage = onceFor(
   ({ fields }: Model) => new Map([...fields.values()].map((field) => [storageOf(field), field.name])),
 )

@@ -343,7 +343,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/lists': 1973,
   'src/models': 2859,
   'src/openapi': 1344,
-  'src/plan': 4618,
+  'src/plan': 4556,
   'src/queue': 1224,
   'src/rights': 1449,
   'src/runs': 3242,
