@@ -39,16 +39,18 @@ type Parts = {
 /** The snapshot of what a waiter has read. */
 type Since = { since: string }
 
-/** A waiter. `known` is the state of the run, or the digest of the revision. `resolve` gets the new one. */
-type Waiter = Since & { readonly run?: string; readonly known: string; readonly resolve: (now?: Now) => void }
+/** A waiter. `known` is the state of the run, or the digest of the revision. */
+type Waiter = Since & { readonly run?: string; readonly known: string }
 
 /** A consumer that waits. `rights` is their digest. */
 type Follower = Since & {
   readonly caller: Caller
   readonly rights: string | null
   readonly concerns: (change: Change) => boolean
-  readonly resolve: (isMet?: true) => void
 }
+
+/** Those that wait, each with the function that ends its wait, and takes what it waited for. */
+type Waiting<Each, Result> = Map<Each, (result?: Result) => void>
 
 /** The places of some kinds of waits. @property most in this process */
 type Places = { readonly share: Share; readonly most: number; readonly kinds: readonly WaitKind[] }
@@ -65,8 +67,8 @@ export class Waits {
   readonly #limits: WaitLimits
   readonly #open = { run: 0, runs: 0, pages: 0, consumers: 0 }
   readonly #places: Readonly<Record<WaitKind, Places>>
-  readonly #waiters = new Set<Waiter>()
-  readonly #followers = new Set<Follower>()
+  readonly #waiters: Waiting<Waiter, Now> = new Map()
+  readonly #followers: Waiting<Follower, true> = new Map()
   #loop: Promise<void> | undefined
   readonly #closing = new AbortController()
 
@@ -116,7 +118,8 @@ export class Waits {
     { run, known, snapshot }: Standing,
     seconds: number,
   ): Promise<boolean> {
-    const wait = (signal: AbortSignal) => this.#wait({ run, known }, snapshot, seconds, signal)
+    const waiter = { run, known, since: snapshot }
+    const wait = (signal: AbortSignal) => this.#until(this.#waiters, waiter, seconds, signal)
     return (await this.#counted(request, reply, 'run', wait)) !== undefined
   }
 
@@ -138,7 +141,8 @@ export class Waits {
     const wait = async (signal?: AbortSignal) => {
       const now = await readNow(this.#parts, known?.snapshot ?? null, [])
       if (now.isChanged || now.digest !== known?.digest || signal === undefined) return textOf(now)
-      return textOf((await this.#wait({ known: now.digest }, now.snapshot, seconds, signal)) ?? now)
+      const waiter = { known: now.digest, since: now.snapshot }
+      return textOf((await this.#until(this.#waiters, waiter, seconds, signal)) ?? now)
     }
     return seconds > 0 ? this.#counted(request, reply, kind, wait) : wait()
   }
@@ -155,18 +159,16 @@ export class Waits {
    * @returns whether there is such a change, or other rights
    * @throws {Problem} `too_many_requests` or `unavailable` when too many wait
    */
-  untilConsumersChanged(
+  async untilConsumersChanged(
     request: FastifyRequest,
     reply: FastifyReply,
     { standing, concerns }: { readonly standing: Changes; readonly concerns: Follower['concerns'] },
     seconds: number,
   ): Promise<boolean> {
     const rights = standing.rights[0] ?? null
-    return this.#counted(request, reply, 'consumers', async (signal) => {
-      const follower = { caller: callerOf(request), rights, concerns, since: standing.snapshot }
-      const make = (resolve: Follower['resolve']): Follower => ({ ...follower, resolve })
-      return (await this.#until<Follower, true>(this.#followers, make, seconds, signal)) === true
-    })
+    const follower = { caller: callerOf(request), rights, concerns, since: standing.snapshot }
+    const wait = (signal: AbortSignal) => this.#until(this.#followers, follower, seconds, signal)
+    return (await this.#counted(request, reply, 'consumers', wait)) === true
   }
 
   /** Waits as one of the requests that count. @throws {Problem} */
@@ -196,27 +198,16 @@ export class Waits {
     }
   }
 
-  /** @returns the new state, once it is another one */
-  #wait(
-    waiting: Omit<Waiter, 'resolve' | 'since'>,
-    since: string,
-    seconds: number,
-    signal: AbortSignal,
-  ): Promise<Now | undefined> {
-    const make = (resolve: Waiter['resolve']): Waiter => ({ ...waiting, since, resolve })
-    return this.#until<Waiter, Now>(this.#waiters, make, seconds, signal)
-  }
-
+  /** @returns what it waited for; undefined when that has not come */
   async #until<Each, Result>(
-    all: Set<Each>,
-    make: (resolve: (result?: Result) => void) => Each,
+    all: Waiting<Each, Result>,
+    waiter: Each,
     seconds: number,
     signal: AbortSignal,
   ): Promise<Result | undefined> {
     if (this.#closing.signal.aborted || signal.aborted) return undefined
     const { promise, resolve } = Promise.withResolvers<Result | undefined>()
-    const waiter = make(resolve)
-    all.add(waiter)
+    all.set(waiter, resolve)
     this.#loop ??= this.#work()
     const timer = setTimeout(resolve, 1_000 * seconds, undefined)
     signal.addEventListener('abort', () => resolve(undefined), { once: true })
@@ -251,30 +242,32 @@ export class Waits {
   }
 
   async #ask(): Promise<void> {
-    const asked = [...this.#waiters]
-    const runs = asked.flatMap(({ run }) => run ?? [])
-    const now = await readNow(this.#parts, sinceOf(asked.filter(({ run }) => run === undefined)), [...new Set(runs)])
-    for (const waiter of asked) {
-      const { run, known, resolve } = waiter
+    const waiters = [...this.#waiters.keys()]
+    const runs = waiters.flatMap(({ run }) => run ?? [])
+    const now = await readNow(this.#parts, sinceOf(waiters.filter(({ run }) => run === undefined)), [...new Set(runs)])
+    for (const waiter of waiters) {
+      const { run, known } = waiter
       waiter.since = now.snapshot
-      if (run === undefined ? now.isChanged || now.digest !== known : standingIn(now, run) !== known) resolve(now)
+      const isMet = run === undefined ? now.isChanged || now.digest !== known : standingIn(now, run) !== known
+      if (isMet) this.#waiters.get(waiter)?.(now)
     }
   }
 
   async #askChanges(): Promise<void> {
-    const asked = [...this.#followers]
-    const callers = asked.map(({ caller }) => caller)
-    const changes = await readChanges(this.#parts.db, sinceOf(asked), callers)
-    for (const [index, follower] of asked.entries()) {
+    const followers = [...this.#followers.keys()]
+    const callers = followers.map(({ caller }) => caller)
+    const changes = await readChanges(this.#parts.db, sinceOf(followers), callers)
+    for (const [index, follower] of followers.entries()) {
       follower.since = changes.snapshot
-      if (changes.rights[index] !== follower.rights || mayConcern(changes, follower.concerns)) follower.resolve(true)
+      const isMet = changes.rights[index] !== follower.rights || mayConcern(changes, follower.concerns)
+      if (isMet) this.#followers.get(follower)?.(true)
     }
   }
 
   /** Ends all waits. */
   async #close(): Promise<void> {
     this.#closing.abort()
-    for (const { resolve } of [...this.#waiters, ...this.#followers]) resolve()
+    for (const end of [...this.#waiters.values(), ...this.#followers.values()]) end()
     await this.#loop
   }
 }
