@@ -7,8 +7,8 @@ import { errorCodeNames } from '../error-codes.ts'
 
 const entryError = z.looseObject({ code: z.enum(errorCodeNames), message: z.string(), pointer: z.string().optional() })
 
-/** The columns for a waiting client, as raw SQL reads them and as JSON holds them. */
-const ended = {
+/** The columns for a waiting client. Raw SQL reads times as dates, and JSON holds their texts. */
+const awaitedRun = z.object({
   /** The user who cancelled it. Null in all other runs; earlier versions leave it out. */
   cancelledBy: z.string().nullable().default(null),
   id: z.guid(),
@@ -18,21 +18,19 @@ const ended = {
   logs: z.array(z.string()),
   errors: z.array(entryError).nullish(),
   planTag: z.string().nullable(),
-}
-const readRow = z.object({ ...ended, createdAt: z.date(), startedAt: z.date().nullable() })
+  createdAt: z.coerce.date(),
+  startedAt: z.coerce.date().nullable(),
+})
 
 /** A run as a waiting client gets it. */
-export type AwaitedRun = z.output<typeof readRow>
-
-const time = z.iso.datetime({ offset: true }).transform((text) => new Date(text))
-const notifiedRow: z.ZodType<AwaitedRun> = z.object({ ...ended, createdAt: time, startedAt: time.nullable() })
+export type AwaitedRun = z.output<typeof awaitedRun>
 
 const columnsToRead = `id, state::text AS state, applied, reason, coalesce(logs, '{}') AS logs, errors,
   created_at AS "createdAt", started_at AS "startedAt", plan_tag AS "planTag", options->>'cancelled_by' AS "cancelledBy"`
 
 /** Reads runs by their ids. Raw SQL, because Prisma's list of keys is planned anew for each length. */
 export const readRuns = (db: Db, ids: readonly string[]): Promise<AwaitedRun[]> =>
-  query(db, readRow, { text: `SELECT ${columnsToRead} FROM runs WHERE id = ANY($1::uuid[])`, values: [ids] })
+  query(db, awaitedRun, { text: `SELECT ${columnsToRead} FROM runs WHERE id = ANY($1::uuid[])`, values: [ids] })
 
 /** The channel for `LISTEN`. The payload is a run that ended, as JSON, or only its id when it is too long. */
 export const runChannel = 'gatewright_run'
@@ -61,7 +59,7 @@ export function notifyEnded(db: Db, id: string): void {
 export function notifiedRun(payload: string): AwaitedRun | string | undefined {
   if (z.guid().safeParse(payload).success) return payload
   try {
-    return notifiedRow.parse(JSON.parse(payload))
+    return awaitedRun.parse(JSON.parse(payload))
   } catch {
     return undefined
   }
