@@ -21,15 +21,16 @@ export type RunResult = {
   /** Those of a refusal that are about entries. */
   readonly errors?: readonly ErrorDetail[]
   /** The changes of each entry, also in a plan; none when it was refused. */
-  readonly changes: readonly Change[]
+  readonly changes?: readonly Change[]
   /** Digests of the entries of a plan. */
-  readonly digests: readonly string[]
+  readonly digests?: readonly string[]
   /** Set for a plan that was not refused. */
   readonly planTag?: string
-  readonly audited: readonly AuditedChange[]
+  readonly audited?: readonly AuditedChange[]
   /** Generated values by entry and field; readable for a few hours. */
-  readonly generated: Readonly<Record<string, Readonly<Record<string, string>>>>
-  readonly actorName: string
+  readonly generated?: Readonly<Record<string, Readonly<Record<string, string>>>>
+  /** The effective user, when it was applied. */
+  readonly actorName?: string
   /** The `causeText` of a failure. */
   readonly cause?: string
   /** Its stack; null without one. */
@@ -42,8 +43,8 @@ type Ledger = { readonly keyring: Keyring; readonly runSecretsHours: number }
 
 /** Ends a run that the transaction has locked. Writes its result, and the audit row when it was applied. */
 export function finishRun(tx: EngineTx, { keyring, runSecretsHours }: Ledger, run: WorkerRun, result: RunResult): void {
-  const { state, document = null, applied, reason, digests, planTag = null, cause = null, errors = [] } = result
-  const { audited, generated, actorName, logs, changes, stack = null, isRestacked = false } = result
+  const { state, document = null, applied, reason, digests = [], planTag = null, cause = null, errors = [] } = result
+  const { audited = [], generated = {}, actorName = '', logs, changes = [], stack = null, isRestacked = false } = result
   const sealed =
     Object.keys(generated).length === 0
       ? null

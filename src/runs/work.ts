@@ -119,20 +119,11 @@ async function applyOrRefuse(worker: Worker, task: Task): Promise<Ended | undefi
     if (!(error instanceof Refusal)) throw error
     const { reason, logs } = error
     const errors = (error.placed ?? error.errors()).map(detailOf)
-    return lockAndFinish(worker, task, async () => ({ ...nothingApplied, state: 'done', reason, logs, errors }))
+    return lockAndFinish(worker, task, async () => ({ state: 'done', applied: false, reason, logs, errors }))
   }
 }
 
 const notItsTurn = 'it waits for sets of its submitter, or for one of the slots that sets may have'
-
-const nothingApplied = {
-  applied: false,
-  changes: [],
-  digests: [],
-  audited: [],
-  generated: {},
-  actorName: '',
-} as const
 
 /**
  * Locks the run, and records the result that `decide` returns, in one transaction.
@@ -171,7 +162,7 @@ async function lockAndFinish(
     const result = await decide(tx, run)
     tx.finish(run, result)
     task.locked = run
-    task.isUnchanged = result.applied && result.audited.length === 0
+    task.isUnchanged = result.applied && result.audited?.length === 0
     const { state, applied, reason, logs } = result
     return { state, applied, reason, logs }
   })
@@ -232,7 +223,7 @@ async function recordFailure(worker: Worker, task: Task, error: unknown): Promis
   const why = error instanceof Problem ? error.message : 'an error inside the service'
   const logs = [`rolled back: ${why}; nothing was changed. The service's log has the details of run ${task.id}.`]
   const cause = causeText(error)
-  const result = { ...nothingApplied, state: 'failed', reason: 'server_error', logs, cause } as const
+  const result = { state: 'failed', applied: false, reason: 'server_error', logs, cause } as const
   try {
     return await lockAndFinish(worker, task, async () => result, error)
   } catch (failure) {

@@ -149,7 +149,7 @@ function inTx(stage: Stage, tx: Open, id: string): RunTx {
       })
       if (now === 'refused') throw new Refusal([{ is: 'stated', reason: 'invalid', text: 'it is refused' }])
       if (now === 'bug') throw new Error('a bug')
-      return { ...applied, changes: [], digests: [], audited: [], generated: {}, actorName: '' }
+      return { ...applied, audited: [] }
     },
     finish: ({ id }, { state, applied, reason, logs }) => {
       const attempts = () => (state === 'failed' ? attempted(database.rows.get(id)) : {})

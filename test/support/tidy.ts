@@ -346,7 +346,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/plan': 4556,
   'src/queue': 1224,
   'src/rights': 1449,
-  'src/runs': 3240,
+  'src/runs': 3232,
   'src/standalone': 1258,
   'src/submissions': 1554,
   'src/tracing': 177,
