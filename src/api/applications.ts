@@ -66,7 +66,7 @@ export function applicationRoutes(app: Api, db: Db, engine: Engine): void {
   const { registry } = engine
   const applications = applicationList(registry)
   const named = { by: 'slug', key: 'uuid' } as const
-  listAndOne(app, db, applications, { ...named, displayName: 'application' })
+  listAndOne(app, db, { ...applications, one: { ...named, displayName: 'application' } })
 
   app.delete(
     '/core/applications/:slug/',

@@ -11,7 +11,6 @@ import type { Headers } from '../http/headers.ts'
 import { answerOf, objectText, shortText } from '../http/long-answer.ts'
 import * as filter from '../lists/filters.ts'
 import { includeParameter, isIncluded } from '../lists/list.ts'
-import type { ListSpec } from '../lists/listed.ts'
 import { listAndOne, tagOf } from '../lists/one.ts'
 import { groupName } from '../lists/tables.ts'
 import { writable } from '../openapi/writable.ts'
@@ -55,7 +54,7 @@ const changeNote = `${gainNote} To add, remove or move members, or to remove rol
 that the group grants, inherited rights too, and everything that the users hold whom it adds, removes or moves. To rename a
 group that grants anything, it must hold that too: documents find the group by its name.`
 
-const groups: ListSpec<'Group'> = {
+const groups = {
   path: '/core/groups/',
   summary: 'List groups',
   permission: 'view_group',
@@ -74,7 +73,8 @@ const groups: ListSpec<'Group'> = {
     pk: filter.isOneOfKeys('pk', 'uuid'),
   },
   include: { parameter: 'include_users', permission: seesMembers, field: 'users_obj' },
-}
+  one: { by: 'pk', parameter: 'group_uuid', key: 'uuid', displayName: 'group' },
+} as const
 
 /** The schema for the types and the description: answers are not validated. */
 const full: z.ZodType<Group> = groupView.schema
@@ -123,7 +123,7 @@ export function groupRoutes(app: Api, db: Db, engine: Engine): void {
     return { allow: readOwnership(headers, textErrors).allow, textErrors }
   }
 
-  listAndOne(app, db, groups, { by: 'pk', parameter: 'group_uuid', key: 'uuid', displayName: 'group' })
+  listAndOne(app, db, groups)
 
   app.post(
     '/core/groups/',

@@ -2,7 +2,6 @@ import type { Db } from '../db/client.ts'
 import type { Api } from '../http/api.ts'
 import { ofKinds } from '../lists/conditions.ts'
 import * as filter from '../lists/filters.ts'
-import type { ListSpec } from '../lists/listed.ts'
 import { listAndOne } from '../lists/one.ts'
 import { providerName } from '../lists/tables.ts'
 import type { ProviderModel } from '../models/provider.ts'
@@ -42,7 +41,7 @@ export function providerRoutes(app: Api, db: Db, { kinds }: Registry): void {
   const views = providerViews(kinds)
   const [first = 'none', ...others] = kinds.keys()
   const permissions = Object.fromEntries([...kinds].map(([kind, model]) => [kind, permissionOf(model)]))
-  const all: ListSpec<'Provider'> = {
+  listAndOne(app, db, {
     ...providers,
     path: '/providers/all/',
     summary: 'List providers of all kinds',
@@ -55,13 +54,14 @@ export function providerRoutes(app: Api, db: Db, { kinds }: Registry): void {
       ...filtersOf([...kinds.values()]),
       kind: filter.isOneOf('kind', 'text', [first, ...others], 'Of this kind.', 'ProviderKind'),
     },
-  }
-  listAndOne(app, db, all, { ...byName, summary: 'Read a provider of any kind', displayName: 'provider' })
+    one: { ...byName, summary: 'Read a provider of any kind', displayName: 'provider' },
+  })
 
   for (const { model, view } of views.ofKinds) {
-    const { kind } = model.provider
+    const { displayName, provider } = model
+    const { kind } = provider
     const permission = permissionOf(model)
-    const ofKind: ListSpec<'Provider'> = {
+    listAndOne(app, db, {
       ...providers,
       path: `/providers/${kind}/`,
       summary: `List providers of the kind ${kind}`,
@@ -70,8 +70,7 @@ export function providerRoutes(app: Api, db: Db, { kinds }: Registry): void {
       view,
       order: { name: 'name', pk: 'pk' },
       filters: filtersOf([model]),
-    }
-    const { displayName } = model
-    listAndOne(app, db, ofKind, { ...byName, summary: `Read a provider of the kind ${kind}`, displayName })
+      one: { ...byName, summary: `Read a provider of the kind ${kind}`, displayName },
+    })
   }
 }

@@ -19,7 +19,8 @@ apply of the stack that is at work.`
 
 export function stackRoutes(app: Api, db: Db, registry: Registry): void {
   const view = stackView(registry, true)
-  listAndOne(app, db, stackList(registry), { by: 'name', fold: comparedName, view, displayName: 'stack' })
+  const one = { by: 'name', fold: comparedName, view, displayName: 'stack' } as const
+  listAndOne(app, db, { ...stackList(registry), one })
 
   app.delete(
     '/blueprints/stacks/:name/members/:model/:member/',

@@ -7,7 +7,6 @@ import type { Api } from '../http/api.ts'
 import { etagOf, matchHeaders, preconditionOf, sendWritten } from '../http/etag.ts'
 import type { Headers } from '../http/headers.ts'
 import * as filter from '../lists/filters.ts'
-import type { ListSpec } from '../lists/listed.ts'
 import { listAndOne } from '../lists/one.ts'
 import { tokenText } from '../lists/tables.ts'
 import { writable } from '../openapi/writable.ts'
@@ -60,7 +59,7 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
     ])
   }
 
-  const tokens: ListSpec<'Token'> = {
+  listAndOne(app, db, {
     path: '/core/tokens/',
     summary: 'List tokens',
     permission: 'authenticated',
@@ -87,8 +86,8 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
       expires_after: filter.isSince('expires', 'Expires at this time or later.'),
       expires_before: filter.isBefore('expires', 'Expires before this time.'),
     },
-  }
-  listAndOne(app, db, tokens, { by: 'identifier', summary: 'Read a token', displayName: 'token' })
+    one: { by: 'identifier', displayName: 'token' },
+  })
 
   app.post(
     '/core/tokens/',

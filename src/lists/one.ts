@@ -47,21 +47,20 @@ type One<Model extends ListedModel> = Name<Model> & {
 export function listAndOne<Model extends ListedModel>(
   app: Api,
   db: Db,
-  spec: ListSpec<Model>,
-  declared: One<Model>,
+  { one, ...spec }: ListSpec<Model> & { readonly one: One<Model> },
 ): void {
   list(app, db, spec)
-  const { by, key, displayName, apartBy, parameter = by, view = spec.view } = declared
+  const { by, key, displayName, apartBy, parameter = by, view = spec.view } = one
   const querystring = z.strictObject({
     ...(apartBy !== undefined && { [apartBy]: (spec.filters[apartBy] ?? equals(apartBy)).schema.optional() }),
     ...includeParameter(spec),
   })
   const names = by === 'pk' ? 'key' : key === undefined ? by : `${by}, or the key,`
   const schema = {
-    summary: declared.summary ?? `Read ${/^[aeiou]/.test(displayName) ? 'an' : 'a'} ${displayName}`,
+    summary: one.summary ?? `Read ${/^[aeiou]/.test(displayName) ? 'an' : 'a'} ${displayName}`,
     ...(spec.description !== undefined && { description: spec.description }),
     params: z.object({
-      [parameter]: nameSchema(declared).meta({ description: `The ${names} of the ${displayName}.` }),
+      [parameter]: nameSchema(one).meta({ description: `The ${names} of the ${displayName}.` }),
     }),
     querystring,
     response: { 200: view.schema, 304: z.null() },
@@ -71,7 +70,7 @@ export function listAndOne<Model extends ListedModel>(
   const config = { permission: spec.permission, document }
   app.get(`${spec.path}:${parameter}/`, { config, schema }, async (request, reply) => {
     const { params, query, actor } = request
-    const named = filterOf(declared, String(params[parameter]))
+    const named = filterOf(one, String(params[parameter]))
     const apart = apartBy === undefined ? [] : [{ name: apartBy, filter: equals(apartBy), value: query[apartBy] }]
     const asked = listQueryOf([named, ...apart.filter(({ value }) => value !== undefined)], actor)
     const reading = { uidOf: await readUidOf(db), actor, related: isIncluded(spec, query, actor) }
