@@ -22,8 +22,7 @@ export function totpRoutes(app: Api, db: Db): void {
     path: '/authenticators/totp/',
     summary: "List the caller's own TOTP devices",
     permission: 'authenticated',
-    own: { field: 'userPk' },
-    always: 'confirmed',
+    seen: ({ pk }, bind) => `totp_devices.confirmed AND totp_devices.user_pk = ${bind(pk)}`,
   })
   list(app, db, {
     ...devices,

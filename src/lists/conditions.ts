@@ -3,7 +3,7 @@ import { type Bind, likeLiterally } from './filters.ts'
 import type { ListQuery, ListSpec } from './listed.ts'
 import { qualified } from './tables.ts'
 
-type Narrowed = Pick<ListSpec, 'search' | 'searchNeeds' | 'own' | 'always' | 'seen'> & {
+type Narrowed = Pick<ListSpec, 'search' | 'searchNeeds' | 'own' | 'seen'> & {
   readonly view: Pick<ListSpec['view'], 'model'>
 }
 type Narrowing = Pick<ListQuery, 'actor'> & Partial<Pick<ListQuery, 'filters' | 'terms'>>
@@ -14,16 +14,16 @@ type Narrowing = Pick<ListQuery, 'actor'> & Partial<Pick<ListQuery, 'filters' | 
  * @param isWalked whether rows are read one by one in an order, because many match
  */
 export function conditionsOf(
-  { view: { model }, search, searchNeeds, own, always, seen }: Narrowed,
+  { view: { model }, search, searchNeeds, own, seen }: Narrowed,
   { actor, filters = [], terms = [] }: Narrowing,
   bind: Bind,
   isWalked = false,
 ): string[] {
-  const seesAll = own === undefined || (own.unless !== undefined && allows(actor, own.unless))
   const maySearch = terms.length === 0 || searchNeeds === undefined || allows(actor, searchNeeds)
   return [
-    ...(always === undefined ? [] : [qualified(model, always)]),
-    ...(own === undefined || (seesAll && maySearch) ? [] : [`${qualified(model, own.field)} = ${bind(actor.pk)}`]),
+    ...(own === undefined || (allows(actor, own.unless) && maySearch)
+      ? []
+      : [`${qualified(model, own.field)} = ${bind(actor.pk)}`]),
     ...[seen?.(actor, bind) ?? []].flat(),
     ...filters.map(({ filter: { on, condition, walked = condition }, value }) => {
       const sql = typeof on === 'string' ? qualified(model, on) : on.sql

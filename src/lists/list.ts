@@ -79,7 +79,7 @@ export const alsoNeedsOf = ({
   alsoNeeds = [],
 }: Pick<ListSpec, 'own' | 'include' | 'alsoNeeds'>): Need[] => [
   ...alsoNeeds,
-  ...(own?.unless === undefined ? [] : [{ permission: own.unless, when: "to see others' rows" }]),
+  ...(own === undefined ? [] : [{ permission: own.unless, when: "to see others' rows" }]),
   ...(include?.permission === undefined
     ? []
     : [{ permission: include.permission, when: `to get \`${include.field}\`, which else is null` }]),

@@ -40,10 +40,8 @@ export type ListSpec<Model extends ListedModel = ListedModel> = {
     readonly answerHeaders: readonly string[]
     run(request: FastifyRequest, reply: FastifyReply): Promise<void>
   }
-  /** Callers without the permission see their own rows only; if none is named, all callers do. */
-  readonly own?: { readonly field: FieldOf<Model>; readonly unless?: `view_${string}` }
-  /** A boolean field that is true of all rows of the list. */
-  readonly always?: FieldOf<Model>
+  /** Callers without the permission see their own rows only. */
+  readonly own?: { readonly field: FieldOf<Model>; readonly unless: `view_${string}` }
   /** Narrows the rows that a caller sees, as a condition in SQL that `conditions.ts` makes; null: it does not. */
   readonly seen?: (actor: Actor, bind: Bind) => string | null
   /** A permission without which a search finds only rows of the caller: the searched text is not shown to others. */

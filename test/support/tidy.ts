@@ -332,7 +332,7 @@ export const filesAreShort: Rule = (files) =>
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2436,
-  'src/api': 2183,
+  'src/api': 2182,
   'src/apply': 2826,
   'src/cli': 6464,
   'src/dashboard': 4555,
@@ -340,7 +340,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/exchange': 380,
   'src/document': 1832,
   'src/http': 2595,
-  'src/lists': 1972,
+  'src/lists': 1970,
   'src/models': 2859,
   'src/openapi': 1344,
   'src/plan': 4556,
