@@ -12,8 +12,7 @@ import { answerOf, pageText } from '../http/long-answer.ts'
 import type { Metrics } from '../http/metrics.ts'
 import * as filter from '../lists/filters.ts'
 import { readRows } from '../lists/list.ts'
-import { usualPageSize } from '../lists/listed.ts'
-import { maxPageSize } from '../lists/page.ts'
+import { pageSize, usualPageSize } from '../lists/page.ts'
 import type { ProviderModel } from '../models/provider.ts'
 import { type Actor, allowsSome, ownersShown, ownersWith, permissionOf, toReadSecrets } from '../permissions.ts'
 import type { Engine } from '../plan/engine.ts'
@@ -169,10 +168,7 @@ const parameters = {
     .queryInteger(0, 2_147_483_647)
     .default(0)
     .meta({ description: 'Configurations with a larger `pk` alone: `next` of the page before.' }),
-  page_size: filter
-    .queryInteger(1, maxPageSize)
-    .default(usualPageSize)
-    .meta({ description: 'How many results a page has.' }),
+  page_size: pageSize('How many results a page has.'),
   since: filter
     .queryText(longestRevision)
     .refine((text) => parseRevision(text) !== undefined, 'Must be a `revision` of an answer.')

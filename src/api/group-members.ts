@@ -6,8 +6,7 @@ import type { Api } from '../http/api.ts'
 import { answerOf, objectText } from '../http/long-answer.ts'
 import { queryInteger } from '../lists/filters.ts'
 import { alsoNeedsOf, includeParameter, isIncluded } from '../lists/list.ts'
-import { usualPageSize } from '../lists/listed.ts'
-import { maxPageSize } from '../lists/page.ts'
+import { pageSize } from '../lists/page.ts'
 import { apiPrefix } from '../paths.ts'
 import { groupMember, readMembers } from '../views/members.ts'
 import { readUidOf } from '../views/uid.ts'
@@ -46,7 +45,7 @@ export function groupMemberRoutes(app: Api, db: Db): void {
         params: z.object({ group_uuid: z.guid().meta({ description: 'The `pk` of the group.' }) }),
         querystring: z.strictObject({
           after: queryInteger(0, 2_147_483_647).default(0).meta({ description: 'Of `next`: members behind it only.' }),
-          page_size: queryInteger(1, maxPageSize).default(usualPageSize).meta({ description: 'Members at most.' }),
+          page_size: pageSize('Members at most.'),
           ...includeParameter(shown),
         }),
         response: { 200: members },
@@ -59,17 +58,12 @@ export function groupMemberRoutes(app: Api, db: Db): void {
       const reading = { uidOf: await readUidOf(db), related: isIncluded(shown, query, actor) }
       const found = await readMembers(db, pk, { after, size }, reading)
       if (found === undefined) throw new Problem('not_found', 'There is no such group.')
-      const next = found.next === null ? null : nextOf(pk, found.next, query)
+      const without = Object(query).include_users === false ? '&include_users=false' : ''
+      const path = `${apiPrefix}/core/groups/${pk}/members/`
+      const next = found.next === null ? null : `${path}?after=${found.next}&page_size=${size}${without}`
       const source = within(db)
       const pieces = objectText(source, { next, results: found.members })
       return reply.type('application/json; charset=utf-8').send(await answerOf(reply, source, pieces))
     },
   )
 }
-
-const nextOf = (
-  pk: string,
-  after: number,
-  { page_size, include_users }: { readonly page_size: number; readonly include_users?: unknown },
-) =>
-  `${apiPrefix}/core/groups/${pk}/members/?after=${after}&page_size=${page_size}${include_users === false ? '&include_users=false' : ''}`

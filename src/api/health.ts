@@ -19,37 +19,32 @@ const draining = 'This API is stopping, and serves what still comes: send new re
 
 export function healthRoutes(app: Api, inspect: Inspect): void {
   // It checks nothing: a restart of this process would not bring the database back.
-  app.get(
-    `${probesPath}health/live/`,
-    { config: { permission: 'anyone' }, schema: { response: { 200: live } } },
-    () => ({
-      status: 'ok' as const,
-    }),
-  )
+  const isAlive = { config: { permission: 'anyone' }, schema: { response: { 200: live } } } as const
+  app.get(`${probesPath}health/live/`, isAlive, () => ({ status: 'ok' as const }))
   const isDraining = () => (app.isDraining() ? [draining] : [])
-  answerChecks(app, readyPath, ['ready', 'not_ready', 'Not ready.'], async () => [isDraining(), await inspect.serves()])
-  answerChecks(app, appliesPath, ['applying', 'not_applying', 'Nothing is applied.'], async () => [
-    [],
-    await inspect.applies(),
-  ])
+  answerChecks(app, readyPath, ['ready', 'not_ready', 'Not ready.'], inspect.serves, isDraining)
+  answerChecks(app, appliesPath, ['applying', 'not_applying', 'Nothing is applied.'], inspect.applies)
 }
 
-type Read = () => Promise<readonly [others: readonly string[], found: Readonly<Record<string, Check>>]>
-
-/** Answers 200 when all is well, and else 503 in the form that every 503 has, with the checks beside it. */
+/**
+ * Answers 200 when all is well, and else 503 in the form that every 503 has, with the checks beside it.
+ *
+ * @param others sentences about what is wrong beside the checks
+ */
 function answerChecks(
   app: Api,
   path: string,
   [good, bad, sentence]: readonly [good: string, bad: string, sentence: string],
-  read: Read,
+  read: () => Promise<Readonly<Record<string, Check>>>,
+  others: () => readonly string[] = () => [],
 ): void {
   const healthy = z.object({ status: z.literal(good), checks })
   const unhealthy = z.object({ status: z.literal(bad), detail: z.string(), code: z.literal('unavailable'), checks })
   const schema = { response: { 200: healthy, 503: unhealthy } }
   app.get(path, { config: { permission: 'anyone' }, schema }, async (_, reply) => {
-    const [others, checks] = await read()
+    const checks = await read()
     const failed = Object.values(checks).flatMap(({ ok, detail }) => (ok ? [] : [detail]))
-    const wrong = new Set([...others, ...failed])
+    const wrong = new Set([...others(), ...failed])
     if (wrong.size === 0) return { status: good, checks }
     reply.code(503).header('Retry-After', retryAfterS)
     return { status: bad, detail: `${sentence} ${[...wrong].join(' ')}`, code: 'unavailable' as const, checks }

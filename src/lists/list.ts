@@ -13,8 +13,8 @@ import { readUidOf } from '../views/uid.ts'
 import { isStreamed, type Key, type Reading, readBatch, type View } from '../views/view.ts'
 import { checkList } from './check.ts'
 import { type Found, find } from './find.ts'
-import { type ListQuery, type ListSpec, type Sorted, usualPageSize } from './listed.ts'
-import { cappedFor, envelopeOf, pageParameters, toEnvelope, toSorted } from './page.ts'
+import type { ListQuery, ListSpec, Sorted } from './listed.ts'
+import { cappedFor, envelopeOf, pageParameters, toEnvelope, toSorted, usualPageSize } from './page.ts'
 import type { ListedModel } from './tables.ts'
 
 /**

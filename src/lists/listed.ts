@@ -77,6 +77,3 @@ export type ListQuery = {
   /** Only rows behind the one with these values of the fields of the order. They are counted all the same. */
   readonly behind?: readonly unknown[]
 }
-
-/** Rows of a page without `page_size`. */
-export const usualPageSize = 100

@@ -1,14 +1,19 @@
 import { z } from 'zod'
 import { Problem } from '../errors.ts'
 import { queryInteger, queryText } from './filters.ts'
-import { type ListSpec, type Sorted, usualPageSize } from './listed.ts'
+import type { ListSpec, Sorted } from './listed.ts'
 
 /** Pages, orders and searches: the parts that all lists share. */
 
-export const maxPageSize = 1_000
+const maxPageSize = 1_000
+/** Rows of a page without `page_size`. */
+export const usualPageSize = 100
 /** The largest page; no table has as many rows. */
 const maxPage = 1_000_000_000_000
 const maxTerms = 8
+
+export const pageSize = (description: string) =>
+  queryInteger(1, maxPageSize).default(usualPageSize).meta({ description })
 
 /** The most rows that a list with a capped count counts, unless a page ends behind them. */
 const mostCounted = 10_000
@@ -61,9 +66,7 @@ export function pageParameters({ view, order, defaultOrder, compared = {} }: Lis
   const choices = names.flatMap((name) => [name, `-${name}`])
   return {
     page: queryInteger(1, maxPage).default(1).meta({ description: 'The number of the page, from 1.' }),
-    page_size: queryInteger(1, maxPageSize)
-      .default(usualPageSize)
-      .meta({ description: 'How many results a page has.' }),
+    page_size: pageSize('How many results a page has.'),
     search: queryText(200)
       .transform(toTerms)
       .default([])
