@@ -1,6 +1,7 @@
 import { decodeJwt, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
 import { z } from 'zod'
 import { auditRow } from '../apply/audit.ts'
+import { attempt } from '../attempt.ts'
 import { type Db, type Tx, transaction } from '../db/client.ts'
 import type { TrustedIssuer } from '../db/generated/client.ts'
 import { query } from '../db/raw.ts'
@@ -132,10 +133,8 @@ async function accept({ db, keysOf }: Exchange, jwt: string): Promise<Accepted> 
 
 /** @throws {Unaccepted} for a text that is no token, or one that names no issuer */
 function issuerIn(jwt: string): string {
-  try {
-    const { iss } = decodeJwt(jwt)
-    if (typeof iss === 'string') return cut(iss, 2_000)
-  } catch {}
+  const iss = attempt(() => decodeJwt(jwt).iss)
+  if (typeof iss === 'string') return cut(iss, 2_000)
   throw new Unaccepted('It is not a JSON Web Token with an issuer.')
 }
 

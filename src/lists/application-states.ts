@@ -135,14 +135,9 @@ export const applicationState = z
   })
   .meta({ id: 'ApplicationState' })
 
-export const toState = ({
-  state,
-  failing_since,
-  reason,
-  outside,
-}: ApplicationState): z.output<typeof applicationState> => ({
-  state,
-  failing_since: failing_since?.toISOString() ?? null,
-  failing_reason: reason,
-  changed_outside: outside,
+export const toState = (of: ApplicationState): z.output<typeof applicationState> => ({
+  state: of.state,
+  failing_since: of.failing_since?.toISOString() ?? null,
+  failing_reason: of.reason,
+  changed_outside: of.outside,
 })

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { attempt } from '../attempt.ts'
 import { Problem } from '../errors.ts'
 import { withExample } from '../example.ts'
 import { once, queryBoolean, queryTime } from '../http/query.ts'
@@ -259,21 +260,13 @@ export const contains = <Field extends string>(on: Field) =>
 
 /** @returns an object for each entry; a text: the error */
 function objectsIn(text: string): unknown[] | string {
-  const value = parsed(text)
+  // A text that is not JSON is no object either.
+  const value = attempt(() => parseJson(text))
   if (!isObject(value)) return 'Must be a JSON object, such as {"department": "it"}.'
   const objects = Object.entries(value).map(nest)
   if (objects.length > maxAttributeKeys) return `Must have at most ${maxAttributeKeys} fields.`
   // The nested form is checked: a name with many `__` nests as deep as braces do.
   return objects.map((object) => storableJson(object)).find((error) => error !== undefined) ?? objects
-}
-
-/** @returns undefined for a text that is not JSON, which is no object either */
-function parsed(text: string): unknown {
-  try {
-    return parseJson(text)
-  } catch {
-    return undefined
-  }
 }
 
 /** `['a__b', 1]` -> `{ a: { b: 1 } }` */

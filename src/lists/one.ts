@@ -90,9 +90,6 @@ export function listAndOne<Model extends ListedModel>(
 const nameSchema = ({ by, fold = (text) => text.normalize('NFC') }: Pick<One<ListedModel>, 'by' | 'fold'>) =>
   by === 'pk' ? z.guid() : queryText().overwrite(fold)
 
-/** The number of rows that are read: two show that the name is ambiguous. */
-const enough = 2
-
 type GivenFilter = ListQuery['filters'][number]
 
 function filterOf<Model extends ListedModel>({ by, key }: Name<Model>, text: string): GivenFilter {
@@ -103,8 +100,9 @@ function filterOf<Model extends ListedModel>({ by, key }: Name<Model>, text: str
   return filter !== undefined && isKey ? { name: 'pk', filter, value } : { name: by, filter: equals(by), value: text }
 }
 
+/** Two rows show that the name is ambiguous. */
 function listQueryOf(filters: readonly GivenFilter[], actor: Actor): ListQuery {
-  return { actor, filters, terms: [], ordering: [], isPlain: true, page: 1, page_size: enough }
+  return { actor, filters, terms: [], ordering: [], isPlain: true, page: 1, page_size: 2 }
 }
 
 /**
