@@ -49,8 +49,6 @@ const fastifyProblems: Readonly<Record<string, (request: FastifyRequest) => Prob
     new Problem('unsupported_media_type', `Send ${mediaTypesOf(server).join(' or ')}.`),
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: () =>
     new Problem('invalid_json', 'The body is not as long as Content-Length says.'),
-  FST_ERR_CTP_INVALID_JSON_BODY: () => new Problem('invalid_json', 'The body is not valid JSON.'),
-  FST_ERR_CTP_EMPTY_JSON_BODY: () => new Problem('invalid_json', 'The body is empty.'),
   FST_ERR_BAD_URL: () => wronglyEncoded('path'),
   FST_ERR_MAX_PARAM_LENGTH: () => new Problem('not_found', 'There is nothing here.'),
 }

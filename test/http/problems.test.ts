@@ -68,8 +68,6 @@ test('a problem is answered with its status and code', async () => {
 /** Refusals that Fastify or a plugin makes by itself. */
 test.each([
   ['FST_ERR_ROUTE_MISSING_CONTENT_TYPE', 400, 400, 'invalid_http'],
-  ['FST_ERR_CTP_INVALID_JSON_BODY', 400, 400, 'invalid_json'],
-  ['FST_ERR_CTP_EMPTY_JSON_BODY', 400, 400, 'invalid_json'],
   ['FST_ERR_NOT_FOUND', 404, 404, 'not_found'],
   ['FST_ERR_MAX_PARAM_LENGTH', 414, 404, 'not_found'],
   ['FST_ERR_CTP_BODY_TOO_LARGE', 413, 413, 'too_large'],
