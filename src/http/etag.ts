@@ -21,12 +21,13 @@ export const etagHeaders = z.object({
 /** The tag of a text, the same in every process. Two callers who see different texts get different tags. */
 export const etagOf = (text: string): string => `"${hash('sha256', text, 'base64url')}"`
 
-/** Whether a header, a list of tags or `*`, names this tag. A weak tag counts too (RFC 9110, section 13.1.2). */
-function names(header: string | undefined, etag: string | null): boolean {
-  if (header === undefined) return false
-  if (header.trim() === '*') return true
-  return [...header.matchAll(/(?:W\/)?("[\x21\x23-\x7e\x80-\xff]*")/g)].some(([, tag]) => tag === etag)
-}
+/** Whether a header, a list of tags or `*`, names one of these. A weak tag does not count (RFC 9110, section 13.1.1). */
+const isMatched = (header: string, etags: readonly (string | null)[]): boolean =>
+  header.trim() === '*' || header.split(',').some((each) => etags.includes(each.trim()))
+
+/** Whether `If-None-Match` names this tag. A weak tag counts too (RFC 9110, section 13.1.2). */
+const names = (header: string | undefined, etag: string | null): boolean =>
+  header !== undefined && isMatched(header.replaceAll('W/"', '"'), [etag])
 
 /** Whether `If-None-Match` has the tag of this text. */
 export const hasTag = (header: string | undefined, text: string): boolean => names(header, etagOf(text))
@@ -42,12 +43,6 @@ export const matchHeaders = z.object({
     description: 'An `ETag` that the object must not have, or `*` for an object that must not be there: else a 412.',
   }),
 })
-
-/** Whether a header, a list of tags or `*`, names one of these. A weak tag does not count (RFC 9110, section 13.1.1). */
-function isMatched(header: string, etags: readonly string[]): boolean {
-  if (header.trim() === '*') return true
-  return header.split(',').some((each) => etags.includes(each.trim()))
-}
 
 /**
  * Judges `If-Match` and `If-None-Match` for an object that is changed or deleted (RFC 9110, section 13.2.2).
@@ -116,7 +111,7 @@ export function sendTagged(
 ): FastifyReply {
   const etag = text instanceof Readable ? null : etagOf(tagged(text))
   const { 'if-match': match, 'if-none-match': noneMatch } = reply.request.headers
-  const isRefused = match !== undefined && !isMatched(match, etag === null ? [] : [etag])
+  const isRefused = match !== undefined && !isMatched(match, [etag])
   // No tag of the request is that of a text without one; `*` matches it all the same.
   const isKnown = names(noneMatch, etag)
   if (text instanceof Readable && (isRefused || isKnown)) text.destroy()
