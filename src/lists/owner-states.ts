@@ -54,28 +54,16 @@ export async function readOwners(
   const counts = states.map((each) => `count(*) FILTER (WHERE state = '${each}')::integer AS ${each}`)
   const ofRuns = new Values()
   const newest = `SELECT * FROM runs WHERE mode = 'apply' AND ${seenRuns(runs, actor, ofRuns)}${owner === null ? '' : ` AND ${ofRuns.bind(owner)} = ANY (${ownersSql})`} ORDER BY created_at DESC LIMIT ${mostRuns}`
+  const stateCounts = `SELECT owner, ${counts.join(', ')} FROM (
+      SELECT owner, ${stateSql} AS state FROM applications WHERE ${among.join(' AND ')}
+      UNION ALL SELECT owner, 'changed_outside' FROM ${erasedSql} applications WHERE ${among.join(' AND ')}) each
+    GROUP BY owner ORDER BY failing DESC, changed_outside DESC, owner`
+  const lastRuns = `SELECT DISTINCT ON (o.owner) o.owner, runs.id, runs.created_at AS at, ${outcomeSql} AS outcome,
+      (runs.slug IS NOT NULL OR jsonb_exists(runs.options, 'applications')) AS names
+    FROM (${newest}) runs LEFT JOIN LATERAL unnest(${ownersSql}) o(owner) ON true ORDER BY o.owner, runs.created_at DESC`
   const [all, last] = await Promise.all([
-    query(
-      db,
-      stateRow,
-      unprepared({
-        text: `SELECT owner, ${counts.join(', ')} FROM (
-            SELECT owner, ${stateSql} AS state FROM applications WHERE ${among.join(' AND ')}
-            UNION ALL SELECT owner, 'changed_outside' FROM ${erasedSql} applications WHERE ${among.join(' AND ')}) each
-          GROUP BY owner ORDER BY failing DESC, changed_outside DESC, owner`,
-        values: seen.list,
-      }),
-    ),
-    query(
-      db,
-      runRow,
-      unprepared({
-        text: `SELECT DISTINCT ON (o.owner) o.owner, runs.id, runs.created_at AS at, ${outcomeSql} AS outcome,
-            (runs.slug IS NOT NULL OR jsonb_exists(runs.options, 'applications')) AS names
-          FROM (${newest}) runs LEFT JOIN LATERAL unnest(${ownersSql}) o(owner) ON true ORDER BY o.owner, runs.created_at DESC`,
-        values: ofRuns.list,
-      }),
-    ),
+    query(db, stateRow, unprepared({ text: stateCounts, values: seen.list })),
+    query(db, runRow, unprepared({ text: lastRuns, values: ofRuns.list })),
   ])
   const byOwner = new Map(last.map((each) => [each.owner, each]))
   const known = new Set(all.map((each) => each.owner))
