@@ -332,7 +332,7 @@ export const filesAreShort: Rule = (files) =>
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2436,
-  'src/api': 2167,
+  'src/api': 2181,
   'src/apply': 2826,
   'src/cli': 6464,
   'src/dashboard': 4555,
