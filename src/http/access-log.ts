@@ -5,21 +5,18 @@ import { dashboardPath, probesPath } from '../paths.ts'
 
 type Failure = {
   readonly code: string
-  readonly detail?: string
-  readonly cause?: string
   /** A sentence for operators, and not for the log: it may repeat text of the caller. */
   readonly sentence: string
-  /** The permissions of which the caller needs one. They are in the sentence. */
-  readonly missing?: Problem['missing']
-  /** Whether operators see more of it than the caller. */
-  readonly isForOperators?: boolean
+  readonly outage?: { readonly detail: string; readonly cause?: string }
+  /** The refusal, unless it is the end of a run. */
+  readonly problem?: Problem
 }
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** The submission, for the log: set on the routes that apply something. */
     submission: Pick<SubmissionFields, 'run' | 'title'> | null
-    /** The reason of a refusal, for the log. An outage has `detail` and `cause`. */
+    /** The reason of a refusal, for the log. */
     failure: Failure | null
   }
 }
@@ -40,7 +37,7 @@ export function logAccess(app: FastifyInstance): void {
       ...(request.waitedMs > 0 && { waited_ms: Math.round(request.waitedMs) }),
       ...fieldsOf(request),
       ...{ repository, commit },
-      ...(failure && { ...failure, sentence: undefined, missing: undefined, isForOperators: undefined }),
+      ...failure?.outage,
     }
     request.log[levelOf(request, status)](facts, 'answered')
   })
@@ -75,15 +72,9 @@ export function refuse(problem: Problem, request: FastifyRequest, reply: Fastify
 
 /** Notes the reason of a refusal, for the one line about the answer. An outage is expected, so the line has no stack. */
 export function noteFailure(request: FastifyRequest, problem: Problem, status: number): void {
-  const { code, message, cause, missing } = problem
-  const outage = status >= 500 && { detail: message, ...(cause !== undefined && { cause: causeOf(cause) }) }
-  request.failure = {
-    code,
-    ...outage,
-    sentence: sentenceOf(problem),
-    missing,
-    isForOperators: problem.reason !== undefined,
-  }
+  const { code, message, cause } = problem
+  const outage = { detail: message, ...(cause !== undefined && { cause: causeOf(cause) }) }
+  request.failure = { code, sentence: sentenceOf(problem), problem, ...(status >= 500 && { outage }) }
 }
 
 const mostErrors = 3

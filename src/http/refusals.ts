@@ -63,10 +63,10 @@ export function keepRefusals(app: FastifyInstance, db: Db): void {
 function kindOf({ method, routeOptions, failure, submission }: FastifyRequest, status: number): RefusalKind | null {
   if (failure === null || status < 400) return null
   if (routeOptions.config.takes === 'run') return (submission?.run ?? null) === null ? 'submission' : null
-  const { missing = [] } = failure
+  const { missing = [], reason } = failure.problem ?? {}
   const isKept = isReading(method)
     ? sensitive.some((each) => missing.includes(each))
-    : [401, 403].includes(status) || missing.length > 0 || failure.isForOperators
+    : [401, 403].includes(status) || missing.length > 0 || reason !== undefined
   return !isKept ? null : routeOptions.url === loginPath ? 'login' : 'access'
 }
 
