@@ -56,25 +56,16 @@ const present = z
   })
   .meta({ id: 'PresentToken' })
 
-const presentRow = z.object({
-  identifier: z.string().nullable(),
-  user: z.string(),
-  expires: z.date().nullable(),
-  ceiling: z.unknown(),
-  pipeline: storedPipeline,
-})
+const presentRow = present
+  .pick({ identifier: true, user: true })
+  .extend({ expires: z.date().nullable(), ceiling: z.unknown(), pipeline: storedPipeline })
 
 /** The `error` of RFC 6749, section 5.2, for clients of OAuth. */
 const oauthErrors: Readonly<Record<number, string>> = { 400: 'invalid_request', 401: 'invalid_grant' }
 
 type Counts = Pick<Door, 'countFailedLogin'> & { readonly countRequest: CountRequest }
 
-export function exchangeRoutes(
-  app: Api,
-  db: Db,
-  exchange: ExchangeToken,
-  { countFailedLogin, countRequest }: Counts,
-): void {
+export function exchangeRoutes(app: Api, db: Db, exchange: ExchangeToken, counts: Counts): void {
   app.register(async (scope: Api) => {
     scope.removeAllContentTypeParsers()
     await scope.register(formbody, { bodyLimit: maxBytes })
@@ -99,12 +90,12 @@ export function exchangeRoutes(
         },
       },
       async (request, reply) => {
-        await countRequest(request, reply, `exchange ${request.ip}`, 'address')
+        await counts.countRequest(request, reply, `exchange ${request.ip}`, 'address')
         try {
           const secret = await exchange(request.body.subject_token, request.id)
           return { access_token: secret, issued_token_type: accessToken, token_type: 'Bearer', expires_in: lifetimeS }
         } catch (error) {
-          if (error instanceof Problem && error.code === 'not_authenticated') countFailedLogin(request)
+          if (error instanceof Problem && error.code === 'not_authenticated') counts.countFailedLogin(request)
           throw error
         }
       },

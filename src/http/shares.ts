@@ -114,16 +114,11 @@ const reads = new Set(['GET', 'HEAD', 'OPTIONS'])
  * @param part the share of the usual submissions that is admitted now: the limit on waiting runs of a user follows it, so that
  *   one user never fills the rest
  */
-export function shareOut(
-  app: FastifyInstance,
-  limits: RateLimits,
-  { countLimited }: RefusalCounts,
-  part: () => number,
-): void {
+export function shareOut(app: FastifyInstance, limits: RateLimits, counts: RefusalCounts, part: () => number): void {
   const { rateLimitLongAnswers: longAtOnce, rateLimitWaitingRuns: runsAtOnce } = limits
   const share = (limit: LimitName, rules: Omit<Rules, 'refuse'>, detail: () => string) => {
     const refuse = () => {
-      countLimited(limit)
+      counts.countLimited(limit)
       return new Problem('too_many_requests', detail(), { retryAfterS: 1 })
     }
     return new Share({ ...rules, refuse })

@@ -38,6 +38,8 @@ export type Found = {
   readonly keys: readonly Key[]
 }
 
+type Counted = Pick<Found, 'count' | 'isExact'>
+
 /** Counts the rows that match, and finds the keys of one page: one statement, or two when many rows match. */
 export async function find(tx: Tx, list: ListSpec, asked: ListQuery): Promise<Found> {
   const values = new Values()
@@ -110,12 +112,8 @@ function unknownOf({ filters }: ListQuery, { bind }: Values): string {
 }
 
 /** The keys of a page when they were not found while the rows were counted. Behind the middle, it is found from the end. */
-async function readPage(
-  tx: Tx,
-  list: ListSpec,
-  asked: ListQuery,
-  { count, isExact }: Pick<Found, 'count' | 'isExact'>,
-): Promise<readonly Key[]> {
+async function readPage(tx: Tx, list: ListSpec, asked: ListQuery, matches: Counted): Promise<readonly Key[]> {
+  const { count, isExact } = matches
   const start = startOf(asked)
   const isBackward = isExact && asked.behind === undefined && start > count / 2
   const size = isExact ? Math.min(asked.page_size, count - start) : asked.page_size

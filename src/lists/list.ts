@@ -73,11 +73,7 @@ function checkSchema({ path, view: { model, schema } }: ListSpec): void {
   for (const [name, field] of fields) checkExamples(`The view of ${model} in src/views/`, name, field)
 }
 
-export const alsoNeedsOf = ({
-  own,
-  include,
-  alsoNeeds = [],
-}: Pick<ListSpec, 'own' | 'include' | 'alsoNeeds'>): Need[] => [
+export const alsoNeedsOf = ({ own, include, alsoNeeds = [] }: Partial<ListSpec>): Need[] => [
   ...alsoNeeds,
   ...(own === undefined ? [] : [{ permission: own.unless, when: "to see others' rows" }]),
   ...(include?.permission === undefined

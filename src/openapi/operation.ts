@@ -108,13 +108,8 @@ function parametersIn(location: string, schema: unknown): JsonObject[] {
     }))
 }
 
-function answerOf(
-  status: string,
-  schema: z.ZodType,
-  { answerHeaders = [] }: Documented,
-  components: Components,
-): JsonObject {
-  const answer = { description: STATUS_CODES[status], headers: headersNamed(...answerHeaders) }
+function answerOf(status: string, schema: z.ZodType, document: Documented, components: Components): JsonObject {
+  const answer = { description: STATUS_CODES[status], headers: headersNamed(...(document.answerHeaders ?? [])) }
   // These answers have no body.
   if (status === '204' || status === '304') return answer
   const found = toSchema(schema, 'output', components)

@@ -3,18 +3,16 @@ import type { EngineTx } from '../db/engine-tx.ts'
 import { isObject } from '../json-object.ts'
 import { type Actor, rightOfStack } from '../permissions.ts'
 import type { Effect } from '../plan/effect.ts'
+import type { Key } from '../plan/statements.ts'
 import { rightsHeldBy } from './actor.ts'
 import { creatorOf } from './policy.ts'
 
 /** Keeps what the last writer of a row held, where the row gives something to others later. */
 
+type Sender = Pick<EngineTx, 'send'>
+
 /** Keeps it with the row that an entry writes. Call it after the row is written. @param key the key of the row */
-export function recordWriter(
-  tx: Pick<EngineTx, 'send'>,
-  actor: Actor,
-  effect: Effect,
-  key: string | number | undefined,
-): void {
+export function recordWriter(tx: Sender, actor: Actor, effect: Effect, key: Key | undefined): void {
   const { step, action } = effect
   if (action === 'leave' || action === 'delete') return
   if (step.model.name === 'service_core.group') recordSettings(tx, actor, effect, key)
@@ -22,7 +20,7 @@ export function recordWriter(
 }
 
 /** Tokens by the rules of an issuer carry no more than its writer held (docs/adr/0031-tokens-carry-a-ceiling.md). */
-function recordCeiling(tx: Pick<EngineTx, 'send'>, actor: Actor, key: string | number | undefined): void {
+function recordCeiling(tx: Sender, actor: Actor, key: Key | undefined): void {
   const { permissions, stacks } = creatorOf(actor)
   const ceiling = permissions && JSON.stringify([...permissions, ...[...(stacks ?? [])].map(rightOfStack)])
   tx.send({ text: 'UPDATE trusted_issuers SET ceiling = $2::jsonb WHERE pk = $1::uuid', values: [key, ceiling] })
@@ -45,12 +43,8 @@ const text = `UPDATE groups SET settings_by_superuser = $2, settings_by_permissi
     AND ($2 OR (${coverAll('$3::text[]', 'settings_by_permissions')} AND NOT ${coverAll('settings_by_permissions', '$3::text[]')}))))`
 
 /** Keeps the rights of the actor with the settings that an entry sends. @param key the key of the group */
-function recordSettings(
-  tx: Pick<EngineTx, 'send'>,
-  actor: Actor,
-  { step, action, row, values }: Effect,
-  key: string | number | undefined,
-): void {
+function recordSettings(tx: Sender, actor: Actor, effect: Effect, key: Key | undefined): void {
+  const { step, action, row, values } = effect
   const settings = settingsOf(values.attributes)
   if (!step.attrs.has('attributes') || settings === undefined) return
   const isWritten = action === 'create' || !isDeepStrictEqual(settingsOf(row?.attributes), settings)
