@@ -55,7 +55,6 @@ const history = z
   })
   .meta({ id: 'History' })
 
-/** The same permission for each kind of provider. */
 const needsOfKinds = ({ kinds }: Registry, action: Action, when: string): Need[] =>
   [...kinds.values()].map(({ resource, provider: { verboseName } }) => ({
     permission: `${action}_${resource}`,

@@ -18,7 +18,6 @@ import { type Counts, inTextFormat } from '../series.ts'
 import { type Expiries, readExpiries } from '../views/expiries.ts'
 import type { Waits } from '../waits/waits.ts'
 
-/** The sources of a scrape. */
 type ScrapeSources = {
   readonly db: Db
   readonly queue: ApplyQueue

@@ -17,7 +17,6 @@ const providers = {
   defaultOrder: 'name',
 } as const
 
-/** @param kinds of one list */
 const filtersOf = (kinds: readonly ProviderModel[]) => ({
   pk: filter.isOneOfKeys('pk', 'integer'),
   name: filter.unique('name'),

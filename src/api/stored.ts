@@ -18,7 +18,6 @@ const [flow, mapping, keyPair, role, issuer] = [
 const byName = { by: 'name', key: 'uuid' } as const
 const named = { count: 'rows', order: { name: 'name', pk: 'pk' }, defaultOrder: 'name' } as const
 
-/** The filters of each of them. */
 const anyOf = (model: string) => ({ pk: filter.isOneOfKeys<'pk'>('pk', 'uuid'), stack: filter.isInStack(model) })
 
 /**

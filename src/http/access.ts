@@ -124,7 +124,6 @@ export async function authenticateAgain(db: Db, request: FastifyRequest): Promis
   if (permission !== undefined) requireAccess(request.actor, permission)
 }
 
-/** The digest of the token of a request that has one. */
 export const tokenHash = (request: FastifyRequest): Buffer => sha256(readToken(request) ?? '')
 
 /** Simultaneous requests with the same token share one query. It starts when all of them have arrived. */

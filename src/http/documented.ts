@@ -22,7 +22,6 @@ export type Documented = {
   readonly codes?: readonly ProblemCode[]
   /** The last paragraph of its description, before who may call it. */
   readonly note?: string
-  /** Request headers that it reads. */
   readonly headers?: z.ZodObject
   readonly answerHeaders?: readonly string[]
   readonly body?: () => z.ZodType

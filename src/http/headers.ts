@@ -36,7 +36,6 @@ export const securityHeaders: FastifyHelmetOptions = {
 
 export const isReading = (method: string): boolean => method === 'GET' || method === 'HEAD'
 
-/** The headers of a request. */
 export type Headers = Readonly<Record<string, string | string[] | undefined>>
 
 /** The text of a request's header: Node decodes headers as Latin-1, and clients send other characters as UTF-8. */

@@ -55,7 +55,6 @@ export async function* pageText(source: Source, head: object, batches: AsyncIter
   yield ']}'
 }
 
-/** The text of one object, in pieces. */
 export async function* objectText(source: Source, object: object): Pieces {
   if (!isStreamed(object)) {
     yield JSON.stringify(object)

@@ -12,7 +12,6 @@ import { runFormat } from '../runs/format.ts'
  */
 export type Metrics = ReturnType<typeof openMetrics>
 
-/** The counts for the code that refuses requests. */
 export type RefusalCounts = Pick<Metrics, 'countFailedLogin' | 'countLimited'>
 
 const buckets = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20]

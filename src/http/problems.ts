@@ -53,7 +53,6 @@ const fastifyProblems: Readonly<Record<string, (request: FastifyRequest) => Prob
   FST_ERR_MAX_PARAM_LENGTH: () => new Problem('not_found', 'There is nothing here.'),
 }
 
-/** @param part the part of the URL */
 export const wronglyEncoded = (part: 'path' | 'query'): Problem =>
   new Problem(
     'invalid_http',

@@ -4,7 +4,6 @@ import { z } from 'zod'
 
 export const once = 'Send this parameter once.'
 
-/** `true` or `false`, in any case. */
 export const queryBoolean = z
   .string(once)
   .regex(/^(true|false)$/i, 'Must be true or false.')

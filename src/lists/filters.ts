@@ -12,7 +12,6 @@ import { type Actor, allows } from '../permissions.ts'
 
 /** A query parameter of a list, and its SQL condition. */
 export type Filter<Field extends string = string, Value = unknown> = {
-  /** The schema of the parameter, as the query string has it. */
   readonly schema: z.ZodType<Value>
   /** The field of the model, or the named expression, to which it applies. */
   readonly on: Field | Expression
@@ -124,10 +123,8 @@ export const hasUuid = <Field extends string>(field: Field, description: string)
 export const hasKey = <Field extends string>(field: Field, description: string) =>
   compares(field, '=', 'integer', queryKey.meta({ description }))
 
-/** A filter by this time or later. */
 export const isSince = <Field extends string>(on: Field, description: string) =>
   compares(on, '>=', 'timestamptz', queryTime.meta({ description }))
-/** A filter by an earlier time. */
 export const isBefore = <Field extends string>(on: Field, description: string) =>
   compares(on, '<', 'timestamptz', queryTime.meta({ description }))
 

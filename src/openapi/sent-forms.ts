@@ -10,7 +10,6 @@ import { textLimits } from '../models/fields.ts'
  * make a type of a union, in which a list is no list.
  */
 
-/** @param target the model to which the field refers */
 export function sentForms(
   { schema, reference, initial, secret, generate, overlap }: Field,
   target: ReferenceTarget | undefined,

@@ -57,7 +57,6 @@ function submissionOf(registry: Registry): z.ZodType {
 export const usualFirst = ({ kinds }: Registry): ProviderModel[] =>
   [...kinds.values()].sort((one, other) => Number(other.provider.usual ?? false) - Number(one.provider.usual ?? false))
 
-/** All fields of a model. */
 export function fieldsOf(registry: Registry, model: Model, use: Use): z.ZodObject {
   const shape: Record<string, z.ZodType> = {}
   for (const field of model.fields.values()) shape[field.name] = schemaOf(registry, model, field, use)
