@@ -138,13 +138,10 @@ function issuerIn(jwt: string): string {
   throw new Unaccepted('It is not a JSON Web Token with an issuer.')
 }
 
-/** @returns the claims, or why there are none: a Problem when there are no keys to verify them with */
-async function verify(
-  issuer: Issuer,
-  keysOf: Exchange['keysOf'],
-  jwt: string,
-  now: Date,
-): Promise<JWTPayload | Unaccepted | Problem> {
+/** The claims, or why there are none: a Problem when there are no keys to verify them with. */
+type Verified = JWTPayload | Unaccepted | Problem
+
+async function verify(issuer: Issuer, keysOf: Exchange['keysOf'], jwt: string, now: Date): Promise<Verified> {
   const { audience, algorithms, clockSkew } = issuer
   const name = `Trusted issuer ${JSON.stringify(issuer.name)}`
   try {
@@ -212,13 +209,8 @@ function urlOf({ iss = '', ...claims }: JWTPayload, repository: string | null): 
 }
 
 /** Writes the access token, for a user who is active, and what its rule gives. @throws {Unaccepted} */
-async function give(
-  tx: Tx,
-  { registry, keyring }: Engine,
-  { issuer, rule, claims }: Accepted,
-  jwt: string,
-  requestId: string,
-): Promise<string> {
+async function give(tx: Tx, engine: Engine, accepted: Accepted, jwt: string, requestId: string): Promise<string> {
+  const { issuer, rule, claims } = accepted
   const [holder] = await query(tx, holderRow, { text: holderText, values: [issuer.pk, JSON.stringify(rule)] })
   if (holder === undefined)
     throw new Unaccepted(
@@ -227,10 +219,10 @@ async function give(
     )
   const { ceiling: limits, trust, ...user } = holder
   const ceiling = ceilingOf(limits?.filter((right) => !isOfStack(right)) ?? null, rule, {
-    all: permissionNames(registry),
+    all: permissionNames(engine.registry),
     stacks: limits && stacksOf({ ceiling: new Set(limits) }),
   })
-  const secret = newSecret('api', keyring)
+  const secret = newSecret('api', engine.keyring)
   const { jti } = claims
   const isShort = typeof jti === 'string' && jti.length <= longestClaim
   const identity = isShort ? cut(jti) : sha256(JSON.stringify(jti ?? jwt)).toString('hex')
@@ -238,7 +230,7 @@ async function give(
     text: writtenText,
     values: [
       ...[uuid7(), sha256(secret), user.pk, issuer.pk, JSON.stringify(rule), ceiling && JSON.stringify(ceiling)],
-      ...[JSON.stringify(pipelineOf({ issuer, rule, claims })), identity, trust, lifetimeS, mostAtOnce],
+      ...[JSON.stringify(pipelineOf(accepted)), identity, trust, lifetimeS, mostAtOnce],
     ],
   })
   if (written === undefined) {

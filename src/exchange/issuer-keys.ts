@@ -58,12 +58,7 @@ export function openIssuerKeys(
   }
 }
 
-async function fetchKeys(
-  issuer: string,
-  place: URL,
-  isPrivate: boolean,
-  signal: AbortSignal,
-): Promise<jose.JSONWebKeySet> {
+async function fetchKeys(issuer: string, place: URL, isPrivate: boolean, signal: AbortSignal): Promise<object> {
   const found = (await read(place, isPrivate, signal)) as { issuer?: unknown; jwks_uri?: unknown } | null
   if (found?.issuer !== issuer) throw new Error(`${place} has another issuer than this one, compared as text`)
   const uri = URL.parse(`${found.jwks_uri}`)

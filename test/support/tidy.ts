@@ -337,7 +337,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/cli': 6464,
   'src/dashboard': 4555,
   'src/db': 2262,
-  'src/exchange': 379,
+  'src/exchange': 366,
   'src/document': 1832,
   'src/http': 2567,
   'src/lists': 1912,
