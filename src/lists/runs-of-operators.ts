@@ -48,12 +48,7 @@ export function runListOfOperators(registry: Registry, whyOf: WhyOf): RunList {
 export const mostCounted = 1_000
 
 /** Finds runs, the newest first. @returns `count`: 1 001 stands for more */
-export async function findRuns(
-  db: Db,
-  spec: ListSpec<'Run'>,
-  actor: Actor,
-  request: Request,
-): Promise<{ readonly ids: string[]; readonly count: number }> {
+export async function findRuns(db: Db, spec: ListSpec<'Run'>, actor: Actor, request: Request) {
   const { keys, count } = await findPage(db, spec, actor, { mostCounted, ...request })
   return { ids: keys.map(String), count }
 }

@@ -47,12 +47,11 @@ export function fileSchema(registry: Registry): JsonObject {
 
 const to = (name: string): JsonObject => ({ $ref: `#/$defs/${name}` })
 
-const either = (condition: JsonObject, [then, otherwise]: readonly [JsonObject, JsonObject]): JsonObject =>
-  Object.fromEntries([
-    ['if', condition],
-    ['then', then],
-    ['else', otherwise],
-  ])
+const either = (condition: JsonObject, [then, otherwise]: readonly [JsonObject, JsonObject]): JsonObject => ({
+  if: condition,
+  then,
+  else: otherwise,
+})
 
 function toJson(schema: z.ZodType): JsonObject {
   const { $schema, $defs, ...json } = z.toJSONSchema(schema, { ...conversion, io: 'input' })

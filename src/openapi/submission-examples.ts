@@ -6,15 +6,14 @@ import { toBlueprint } from '../plan/submission.ts'
 import { reasonOf, StartError } from '../start-error.ts'
 import { usualFirst } from './writable.ts'
 
+const examples = new URL('../../examples/', import.meta.url)
+
 /**
  * The submissions in `examples/`, by kind. They work on every installation; a build may leave the folder out.
  *
  * @throws {StartError} when a kind has none, or one that does not fit its models
  */
-export function submissionExamples(
-  registry: Registry,
-  folder = new URL('../../examples/', import.meta.url),
-): JsonObject {
+export function submissionExamples(registry: Registry, folder = examples): JsonObject {
   if (!existsSync(folder)) return {}
   const files = readdirSync(folder).filter((file) => file.endsWith('.json'))
   const strange = files.find((file) => !registry.kinds.has(file.replace('.json', '')))
