@@ -3,7 +3,6 @@ import type { Db } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
 import { inTime } from '../db/in-time.ts'
 import { isObject } from '../json-object.ts'
-import { storable } from '../models/syntax.ts'
 import { loginPath } from '../paths.ts'
 import type { Permission } from '../permissions.ts'
 import { type RefusalKind, refusalGroups, refusalsKept, refusalsOfSecond } from '../views/refusal.ts'
@@ -96,7 +95,4 @@ const slugIn = (body: unknown): string => {
 const longest = 300
 
 /** PostgreSQL takes no NUL characters, and an error may repeat what was sent. */
-function storedText(text: string): string {
-  const cut = text.slice(0, longest).toWellFormed()
-  return storable(cut) === undefined ? cut : cut.replaceAll('\u0000', '')
-}
+const storedText = (text: string): string => text.slice(0, longest).toWellFormed().replaceAll('\0', '')

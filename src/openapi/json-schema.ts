@@ -31,13 +31,10 @@ function override({ zodSchema, jsonSchema }: Node): void {
     delete jsonSchema.const
   }
   // openapi-generator makes a class of a boolean or a list that Java does not compile: the description says what it takes.
-  if (zodSchema instanceof z.ZodUnion && [z.ZodBoolean, z.ZodArray].every((type) => hasVariant(zodSchema, type)))
-    delete jsonSchema.anyOf
+  const variants = zodSchema instanceof z.ZodUnion ? zodSchema.def.options : []
+  if ([z.ZodBoolean, z.ZodArray].every((type) => variants.some((each) => each instanceof type))) delete jsonSchema.anyOf
   omitImplied(jsonSchema)
 }
-
-const hasVariant = ({ def }: z.ZodUnion, type: typeof z.ZodBoolean | typeof z.ZodArray): boolean =>
-  def.options.some((each) => each instanceof type)
 
 function replaceBy(jsonSchema: z.core.JSONSchema.BaseSchema, schema: z.core.$ZodType): void {
   const { $schema, ...other } = z.toJSONSchema(schema, { ...conversion, io: 'input' })
