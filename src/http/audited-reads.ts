@@ -4,10 +4,7 @@ import type { Db } from '../db/client.ts'
 import { inTime } from '../db/in-time.ts'
 import { isReading } from './headers.ts'
 
-/**
- * Writes an audit row for each read of a user who impersonates another, before the answer is sent. Writes have their own audit
- * rows.
- */
+/** Writes an audit row for each read while impersonating, before the answer is sent. Writes have their own. */
 export function auditImpersonatedReads(app: FastifyInstance, db: Db): void {
   app.addHook('onSend', async ({ method, url, actor, id }, { statusCode }) => {
     if (statusCode >= 400 || !isReading(method) || actor?.impersonator === undefined) return

@@ -123,9 +123,7 @@ function refuseEncoded({ headers, server }: FastifyRequest): void {
  */
 export type ParsedBody = { readonly value: unknown; readonly errors: ErrorList }
 
-/**
- * @throws {Problem} `invalid_json` for text that is not JSON, `invalid` for a value that is too deep or too large
- */
+/** @throws {Problem} `invalid_json` for text that is not JSON, `invalid` for a value that is too deep or too large */
 export function parseJson(body: Buffer, limits = bodyLimits): ParsedBody {
   if (body.length === 0) throw new Problem('invalid_json', 'The body is empty: it must be a JSON object.')
   if (!isUtf8(body)) throw new Problem('invalid_json', 'The body is not UTF-8.')

@@ -6,11 +6,7 @@ import type { FastifyInstance } from 'fastify'
 export const none = ["'none'"]
 export const self = ["'self'"]
 
-/**
- * A Content-Security-Policy that allows only the listed sources, and no frames.
- *
- * @param directives `{ 'script-src': ["'self'"] }`
- */
+/** A Content-Security-Policy that allows only the listed sources, and no frames. */
 export const policy = (directives: Readonly<Record<string, readonly string[]>>) => ({
   contentSecurityPolicy: {
     useDefaults: false,

@@ -15,18 +15,9 @@ declare module 'fastify' {
     laterBy?: string
   }
   interface FastifyRequest {
-    /**
-     * Takes the share of a request that waited first.
-     *
-     * @throws {Problem} `too_many_requests`
-     */
+    /** Takes the share of a request that waited first. @throws {Problem} `too_many_requests` */
     takeShare: (reply: FastifyReply) => Promise<void>
-    /**
-     * Takes a long answer of the user's share.
-     *
-     * @returns a function that gives it back
-     * @throws {Problem} `too_many_requests`
-     */
+    /** Takes a long answer of the share. @returns a function that gives it back @throws {Problem} as `takeShare` */
     takeLongAnswer: () => Promise<() => void>
     /** Keeps what the request takes until this work has ended, too: it may outlast the answer. */
     keepShare: (work: Promise<unknown>) => void

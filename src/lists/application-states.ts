@@ -57,10 +57,7 @@ export type ApplicationState = Omit<z.output<typeof row>, 'cause' | 'sentence'>
 
 type WhichApplications = { readonly slugs?: readonly string[]; readonly keys?: readonly string[] }
 
-/**
- * @param owners only applications of these; null: all
- * @returns the states of those that exist, by slug
- */
+/** @param owners only applications of these; null: all @returns the states of those that exist, by slug */
 export async function readStates(
   db: Db,
   runs: ListSpec<'Run'>,

@@ -15,10 +15,7 @@ export type Filter<Field extends string = string, Value = unknown> = {
   readonly schema: z.ZodType<Value>
   /** The field of the model, or the named expression, to which it applies. */
   readonly on: Field | Expression
-  /**
-   * @param on the column or expression, in SQL
-   * @param bind returns the placeholder of a value, which is never text of the statement
-   */
+  /** @param bind returns the placeholder of a value, which is never text of the statement */
   readonly condition: (on: string, value: Value, bind: Bind) => string
   /** The same condition on rows that are read one by one in an order. */
   readonly walked?: Filter<Field, Value>['condition']

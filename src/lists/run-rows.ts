@@ -31,11 +31,7 @@ const factRow = z.object({
  */
 export type RunRow = RunHead & z.output<typeof factRow> & { readonly isBlocked: boolean }
 
-/**
- * Reads runs by their ids, in this order, as far as the caller sees them.
- *
- * @param ids one page or less
- */
+/** Reads runs by their ids, one page or less, in this order, as far as the caller sees them. */
 export async function readRunRows(
   db: Db,
   spec: RunList,
