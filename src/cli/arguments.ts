@@ -78,7 +78,7 @@ export const allOptions = { ...planOptions, ...applyOptions } as const
 
 /** @throws {UsageError} */
 export const readTimeoutMs = (text: string | undefined, defaultS = 120): number =>
-  1_000 * readCount('--timeout', text, { initial: defaultS, max: 86_400, what: 'number of seconds' })
+  1_000 * readCount('--timeout', text ?? String(defaultS), 86_400, 'number of seconds')
 
 /** @throws {UsageError} */
 export function readRunId(text: string): string {
@@ -87,12 +87,7 @@ export function readRunId(text: string): string {
 }
 
 /** @throws {UsageError} for a number that is not between 1 and `max` */
-export function readCount(
-  name: string,
-  text: string | undefined,
-  { initial, max, what = 'number' }: { initial: number; max: number; what?: string },
-): number {
-  if (text === undefined) return initial
+export function readCount(name: string, text: string, max: number, what = 'number'): number {
   if (!/^\d{1,6}$/.test(text) || Number(text) < 1 || Number(text) > max)
     throw new UsageError(`${name} takes a whole ${what} from 1 to ${max}.`)
   return Number(text)

@@ -196,7 +196,7 @@ const granted = z.object({
 const urn = 'urn:ietf:params:oauth'
 
 /** Exchanges an identity token (RFC 8693), and again before the access token ends. */
-function exchanged({ from, read, claimsOf }: IdToken, url: string, ask: Ask, note: Output['note']): Token {
+function exchanged({ from, read }: IdToken, url: string, ask: Ask, note: Output['note']): Token {
   let current: { readonly secret: string; readonly endsAt: number; renewsAt: number } | null = null
   let pending: Promise<string | Answer | NoAnswer> | null = null
 
@@ -224,6 +224,7 @@ function exchanged({ from, read, claimsOf }: IdToken, url: string, ask: Ask, not
       return { message: message.replace(/\.$/, ''), isSent: false, isFinal: !mayCome }
     if (answer.status === 404)
       throw new UsageError(`${url} exchanges no identity tokens: it is older than this program. Set GATEWRIGHT_TOKEN.`)
+    const { claimsOf } = await import('./id-token.ts')
     throw new UsageError(
       `${message} It says ${claimsOf(idToken)}, which a rule of a trusted issuer has to match. Operators see the reason at ${url.replace(/\/+$/, '')}/admin/refusals/.`,
     )
@@ -252,15 +253,13 @@ function asRefusal(error: unknown): Answer {
   return { status: 401, body: { code: 'not_authenticated', detail: error.message }, headers: new Headers() }
 }
 
-const detailed = z.object({ detail: z.string(), code: z.string().optional() })
-
 /** The code in an answer of Gatewright; null for an answer of another program, such as a proxy. */
 export const codeOf = ({ body }: Answer): string | null =>
   z.object({ code: z.string() }).safeParse(body).data?.code ?? null
 
 /** The reasons of a refusal: one line for each error. */
 export function refusalOf(answer: Answer): string[] {
-  const { data } = detailed.safeParse(answer.body)
+  const { data } = z.object({ detail: z.string() }).safeParse(answer.body)
   if (data !== undefined) return [data.detail]
   const lines = answer.status === 400 ? errorLines(answer.body) : []
   return lines.length > 0 ? lines : [`The answer (${answer.status}) is not one of Gatewright.`]

@@ -13,7 +13,6 @@ export type IdToken = {
   readonly from: string
   /** Reads it each time, because it lasts for minutes. @throws {ConfigError} */
   read(withinMs: number): Promise<string | NoAnswer>
-  claimsOf(idToken: string): string
 }
 
 type Got = { readonly status: number; readonly body: unknown } | NoAnswer
@@ -28,7 +27,6 @@ export async function findIdToken(url: string, askerOf: AskerOf, projected = pro
   const given = (name: string, env?: Record<string, string>): IdToken => ({
     from: `the identity token in ${name}`,
     read: async () => readJobConfig(env).gatewrightIdToken ?? '',
-    claimsOf,
   })
   if (job.gatewrightIdToken !== null)
     return given(readVariable('GATEWRIGHT_ID_TOKEN') ? 'GATEWRIGHT_ID_TOKEN' : 'GATEWRIGHT_ID_TOKEN_FILE')
@@ -43,7 +41,6 @@ export async function findIdToken(url: string, askerOf: AskerOf, projected = pro
   const headers = { authorization: `Bearer ${job.actionsIdTokenRequestToken}` }
   return {
     from: 'the identity token of GitHub Actions (ACTIONS_ID_TOKEN_REQUEST_URL)',
-    claimsOf,
     async read(withinMs) {
       const answer = await ask(address, { headers }, withinMs)
       if ('isSent' in answer) return answer
@@ -56,7 +53,7 @@ export async function findIdToken(url: string, askerOf: AskerOf, projected = pro
 }
 
 /** What an identity token says of itself, which nothing has verified. */
-function claimsOf(jwt: string): string {
+export function claimsOf(jwt: string): string {
   try {
     const { iss, aud, sub, exp } = JSON.parse(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString('utf8'))
     return shown(JSON.stringify({ iss, aud, sub, exp: new Date(exp * 1_000) })).slice(0, 1_000)

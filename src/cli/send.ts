@@ -194,9 +194,7 @@ function headersOf(
   const words = [
     ...(values['allow-grants'] ? ['grants'] : []),
     ...(values['allow-takeover'] ? ['takeover'] : []),
-    ...(deletes === undefined
-      ? []
-      : [`deletes=${readCount('--allow-deletes', deletes, { initial: 0, max: 999_999 })}`]),
+    ...(deletes === undefined ? [] : [`deletes=${readCount('--allow-deletes', deletes, 999_999)}`]),
   ]
   return {
     // `fetch` sends headers as Latin-1, and the server reads them as UTF-8.

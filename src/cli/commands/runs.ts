@@ -48,8 +48,8 @@ export async function run(args: readonly string[]): Promise<number> {
   const [verb, id, ...others] = positionals
   if (verb === 'cancel') return cancel(others.length === 0 ? id : undefined, values)
   if (verb !== undefined) throw new UsageError('runs takes no names: gatewright logs ID prints one run.')
-  const { limit, timeout: _, json: __, env: ___, verbose: ____, ...filters } = values
-  const query: Record<string, string> = { page_size: String(readCount('--limit', limit, { initial: 20, max: 100 })) }
+  const { limit = '20', timeout: _, json: __, env: ___, verbose: ____, ...filters } = values
+  const query: Record<string, string> = { page_size: String(readCount('--limit', limit, 100)) }
   for (const [option, value] of Object.entries(filters)) query[parameters[option] ?? option] = value
   const { client, output, withinMs } = await open(values)
   if (query.request_id !== undefined) query.submitter = String((await readMe(client, withinMs)).pk)

@@ -47,7 +47,7 @@ export async function run(args: readonly string[]): Promise<number> {
   if (identifier === undefined || others.length > 0 || (verb !== 'create' && verb !== 'revoke'))
     throw new UsageError('It takes: gatewright token create IDENTIFIER, list, revoke IDENTIFIER, or check')
   if (verb === 'revoke') return revoke(identifier, await open(values, 60))
-  const days = values.days === undefined ? null : readCount('--days', values.days, { initial: 30, max: 36_500 })
+  const days = values.days === undefined ? null : readCount('--days', values.days, 36_500)
   const user = values.user === undefined ? null : readUser(values.user)
   const body = JSON.stringify({
     identifier,
@@ -80,7 +80,7 @@ export async function run(args: readonly string[]): Promise<number> {
 /** The user of a token. A text of digits is a key, like in every reference of the API. @throws {UsageError} */
 function readUser(text: string): string | number {
   if (text === '') throw new UsageError('--user takes a username or a key.')
-  return /^\d+$/.test(text) ? readCount('--user', text, { initial: 1, max: 999_999 }) : text
+  return /^\d+$/.test(text) ? readCount('--user', text, 999_999) : text
 }
 
 type Asking = Awaited<ReturnType<typeof open>>
