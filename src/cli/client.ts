@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
+import { attempt } from '../attempt.ts'
 import { type ClientConfig, ConfigError, readClientConfig, readJobConfig } from '../config.ts'
 import { versionPath } from '../paths.ts'
 import { readTimeoutMs } from './arguments.ts'
@@ -24,6 +25,8 @@ export type Client = {
   readonly requestId: string | null
   /** Where its token comes from: `GATEWRIGHT_TOKEN`. */
   readonly tokenFrom: string
+  /** `--timeout`: how long one question may take, however often it is sent. */
+  readonly timeoutMs: number
   /** Shows the reason of a wait. */
   waiting(why: string): void
   /**
@@ -77,6 +80,7 @@ type Values = { readonly env?: string; readonly verbose?: boolean }
 export async function openClient(
   { waiting, note }: Pick<Output, 'waiting' | 'note'>,
   values: Values,
+  timeoutMs: number,
   project?: Project | null,
 ): Promise<Client> {
   const config = readClientConfig()
@@ -89,6 +93,7 @@ export async function openClient(
     owner,
     requestId,
     tokenFrom: token.from,
+    timeoutMs,
     waiting,
     async send(method, path, { headers = {}, body, isYaml = false, withinMs = longestTryMs } = {}) {
       const endsAt = performance.now() + withinMs
@@ -128,9 +133,9 @@ async function askerOf(url: string): Promise<Ask> {
 
 /** What a command without files works with. @throws {UsageError} */
 export async function open(values: Values & { json?: boolean; timeout?: string }, defaultS = 30) {
-  const withinMs = readTimeoutMs(values.timeout, defaultS)
+  const timeoutMs = readTimeoutMs(values.timeout, defaultS)
   const output = openOutput(values)
-  return { client: await openClient(output, values), output, withinMs }
+  return { client: await openClient(output, values, timeoutMs), output }
 }
 
 /** @throws {UsageError} when the environment has another URL than the one that is set */
@@ -148,11 +153,7 @@ async function urlOf({ url, isUrlSet }: ClientConfig, name: string | undefined, 
 async function readJson(response: Response): Promise<unknown> {
   const tooLong = () => new Error(`an answer longer than ${maxAnswerBytes} bytes`)
   const bytes = await readUpTo(response.body ?? Readable.from([]), maxAnswerBytes, tooLong)
-  try {
-    return JSON.parse(bytes.toString('utf8'))
-  } catch {
-    return null
-  }
+  return attempt(() => JSON.parse(bytes.toString('utf8'))) ?? null
 }
 
 /** The access tokens of a client. */
@@ -293,12 +294,8 @@ export const isLater = (status: number): boolean => [429, 502, 503, 504].include
  *
  * @throws {Unreachable} when it stays away, or does not answer as Gatewright does; @throws {UsageError} when it refuses
  */
-export const read = async <Schema extends z.ZodType>(
-  client: Client,
-  path: string,
-  schema: Schema,
-  withinMs: number,
-): Promise<z.output<Schema>> => readAnswer(client, await sendUntilAnswered(client, 'GET', path, withinMs), schema)
+export const read = async <Schema extends z.ZodType>(client: Client, path: string, schema: Schema) =>
+  readAnswer(client, await sendUntilAnswered(client, 'GET', path), schema)
 
 /**
  * Sends a request that may be sent twice, and tries again while the service is away.
@@ -309,10 +306,9 @@ export async function sendUntilAnswered(
   client: Client,
   method: 'DELETE' | 'GET' | 'POST',
   path: string,
-  withinMs: number,
   headers: Request['headers'] = {},
 ): Promise<Answer> {
-  const endsAt = performance.now() + withinMs
+  const endsAt = performance.now() + client.timeoutMs
   for (let tries = 0; ; tries += 1) {
     const leftMs = endsAt - performance.now()
     const answer = await client.send(method, path, { withinMs: leftMs, headers })

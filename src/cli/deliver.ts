@@ -73,7 +73,6 @@ export type Delivery = {
   readonly headers: Readonly<Record<string, string>>
   /** Whether the answer waits for the run; false: `Prefer: respond-async`. */
   readonly waits: boolean
-  readonly timeoutMs: number
 }
 
 /** The document that was sent last to be applied and whose outcome no answer has reported yet. `run`: its path, where it is known. */
@@ -85,14 +84,14 @@ const longestMs = 2_000
 export async function whatIsLeft(): Promise<string[]> {
   if (last === null) return []
   const { requestId, run } = last
-  const client = { ...last.client, waiting: () => {} }
+  const client = { ...last.client, timeoutMs: longestMs, waiting: () => {} }
   const ofJob = async () => {
-    const { pk } = await readMe(client, longestMs)
+    const { pk } = await readMe(client)
     const query = { request_id: requestId, submitter: String(pk), page_size: '1' }
-    return (await readRuns(client, query, longestMs))[0]
+    return (await readRuns(client, query))[0]
   }
   const found = await Promise.race([
-    (run === null ? ofJob() : readRun(client, run, longestMs)).catch(() => undefined),
+    (run === null ? ofJob() : readRun(client, run)).catch(() => undefined),
     delay(longestMs, undefined, { ref: false }),
   ])
   const id = found?.id ?? (run === null ? undefined : idOf(run))
@@ -121,8 +120,8 @@ const answered = z.object({ applied: z.boolean(), logs: z.array(z.string()) })
 const aboutTheRequest = [401, 403, 404, 408, 405]
 
 export async function deliver(client: Client, document: Sendable, delivery: Delivery): Promise<Result> {
-  const { mode, isReset, headers, waits, timeoutMs } = delivery
-  const endsAt = performance.now() + timeoutMs
+  const { mode, isReset, headers, waits } = delivery
+  const endsAt = performance.now() + client.timeoutMs
   const leftMs = () => endsAt - performance.now()
   const { file, parts, method, body, isYaml } = document
   // The run is found by this ID too when no answer comes.
@@ -164,11 +163,11 @@ export async function deliver(client: Client, document: Sendable, delivery: Deli
       run = answer.headers.get('content-location')
       if (mode === 'apply' ? !applied : etag === null) return result({ outcome: 'refused', errors: logs })
       // The outcome does not depend on the changes: an apply stays done when they cannot be read.
-      const withinMs = mode === 'apply' ? Math.min(5_000, leftMs()) : leftMs()
-      const found = run === null ? null : await readRun(client, run, withinMs).catch(() => null)
+      const timeoutMs = mode === 'apply' ? Math.min(5_000, leftMs()) : leftMs()
+      const found = run === null ? null : await readRun({ ...client, timeoutMs }, run).catch(() => null)
       if (found === null && mode === 'plan')
         return result({ outcome: 'unreachable', errors: ['The run of the plan cannot be read.'] })
-      return result(done(delivery, found, { logs, etag, parts }))
+      return result(done(mode, found, { logs, etag, parts }))
     } else if (answer.status === 202) {
       run = runOf(answer) ?? run
       if (!waits && codeOf(answer) === 'accepted') return result({ outcome: 'accepted' })
@@ -179,7 +178,7 @@ export async function deliver(client: Client, document: Sendable, delivery: Deli
       if (ended !== null && isOutcome(ended))
         return result(
           isFine(ended)
-            ? done(delivery, ended, { ...ended, parts })
+            ? done(mode, ended, { ...ended, parts })
             : { outcome: 'refused', ...(await reasonsOf(ended, parts)) },
         )
     } else if (isLater(answer.status)) {
@@ -222,14 +221,10 @@ function reasonsOf(run: Run, parts: readonly Part[]) {
 }
 
 /** @param run null when its changes cannot be read */
-function done(
-  { mode }: Delivery,
-  run: Run | null,
-  { logs, etag, parts }: Pick<Result, 'logs' | 'etag' | 'parts'>,
-): PartOfResult {
+function done(mode: Delivery['mode'], run: Run | null, { logs, etag, parts }: Pick<Result, 'logs' | 'etag' | 'parts'>) {
   const { changes = null, not_put_back } = run ?? {}
   const isUnchanged = changes?.every(({ action }) => action === 'unchanged') === true
-  const outcome = isUnchanged ? 'unchanged' : mode === 'apply' ? 'applied' : 'changes'
+  const outcome: Outcome = isUnchanged ? 'unchanged' : mode === 'apply' ? 'applied' : 'changes'
   const outputs = run === null ? [] : generatedIn(parts, run)
   return { outcome, logs, changes, not_put_back, outputs, etag }
 }

@@ -39,11 +39,11 @@ type Provider = z.output<typeof provider>
  * @param opens whether secrets are read that the caller may read: each day on which a user does is on record
  * @returns also what it needs; nothing without a provider @throws {UsageError} when there is no such application
  */
-export async function readApplication(client: Client, slug: string, withinMs: number, opens = false) {
-  const found = await read(client, `/core/applications/${encodeURIComponent(slug)}/`, application, withinMs)
+export async function readApplication(client: Client, slug: string, opens = false) {
+  const found = await read(client, `/core/applications/${encodeURIComponent(slug)}/`, application)
   if (found.provider === null) return { application: found, provider: null, needed: [] }
-  const of = await read(client, `/providers/all/${found.provider}/`, provider, withinMs)
-  return { application: found, provider: of, needed: await neededBy(client, slug, of, withinMs, opens) }
+  const of = await read(client, `/providers/all/${found.provider}/`, provider)
+  return { application: found, provider: of, needed: await neededBy(client, slug, of, opens) }
 }
 
 const change = z.object({
@@ -57,13 +57,7 @@ const consumers = z.array(z.object({ issuer: z.string().nullable() })).default([
 const history = z.object({ results: z.array(change), consumers })
 
 /** What the application needs, by names of variables: `GRAFANA_CLIENT_ID`. */
-async function neededBy(
-  client: Client,
-  slug: string,
-  of: Provider,
-  withinMs: number,
-  opens: boolean,
-): Promise<Needed[]> {
+async function neededBy(client: Client, slug: string, of: Provider, opens: boolean): Promise<Needed[]> {
   const model = [...(await loadRegistry()).kinds.values()].find(({ name }) => name === of.meta_model_name)
   if (model === undefined) throw new UsageError(`This version does not know ${of.meta_model_name}: use a newer one.`)
   const variable = (field: string) =>
@@ -78,15 +72,14 @@ async function neededBy(
     return isNeeded ? [{ name: variable(field.name), value, secret: false, readable: true, why: null }] : []
   })
   const path = `/core/applications/${encodeURIComponent(slug)}/history/?page_size=100`
-  const recorded = await read(client, path, history, withinMs)
+  const recorded = await read(client, path, history)
   if (!model.fields.has('issuer')) plain.unshift(...issuerOf(recorded, variable('issuer')))
   const secret = fields.filter((field) => field.secret && (of[field.name] ?? null) !== null)
   if (secret.length === 0) return plain
-  const opened = opens ? await readOpened(client, model.provider.kind, of.pk, withinMs) : {}
+  const opened = opens ? await readOpened(client, model.provider.kind, of.pk) : {}
   const changes = recorded.results.filter((each) => each.model === model.name && each.key === String(of.pk))
   const runs = new Map<string, Promise<Run>>()
-  const runOf = (id: string) =>
-    runs.getOrInsertComputed(id, () => readRun(client, `/blueprints/runs/${id}/`, withinMs, true))
+  const runOf = (id: string) => runs.getOrInsertComputed(id, () => readRun(client, `/blueprints/runs/${id}/`, true))
   const secrets = secret.map(async ({ name }): Promise<Needed> => {
     const [newest] = secretValues.safeParse(opened[name]).data ?? []
     if (newest !== undefined)
@@ -114,13 +107,8 @@ const secretValues = z.array(z.object({ value: z.string() }))
 const configurations = z.object({ results: z.array(z.record(z.string(), z.unknown())) })
 
 /** The configuration with opened secrets. @returns nothing from a service that has none for the caller, or that is older */
-async function readOpened(
-  client: Client,
-  kind: string,
-  pk: number,
-  withinMs: number,
-): Promise<Record<string, unknown>> {
-  const answer = await sendUntilAnswered(client, 'GET', `/consumers/${kind}/?pk=${pk}`, withinMs)
+async function readOpened(client: Client, kind: string, pk: number): Promise<Record<string, unknown>> {
+  const answer = await sendUntilAnswered(client, 'GET', `/consumers/${kind}/?pk=${pk}`)
   return [403, 404].includes(answer.status) ? {} : (readAnswer(client, answer, configurations).results[0] ?? {})
 }
 

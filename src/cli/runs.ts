@@ -93,16 +93,15 @@ export const idOf = (path: string): string => path.split('/').findLast((part) =>
 /** The path of a run without its document, which is not shown and takes longest to read. */
 const withoutBlueprint = (path: string): string => `${path}?include_blueprint=false`
 
-export const readRun = (client: Client, path: string, withinMs: number, withBlueprint = false): Promise<Run> =>
-  read(client, withBlueprint ? path : withoutBlueprint(path), run, withinMs)
+export const readRun = (client: Client, path: string, withBlueprint = false): Promise<Run> =>
+  read(client, withBlueprint ? path : withoutBlueprint(path), run)
 
 /** The first runs of a list, the newest first. @param query its filters and its length */
-export const readRuns = async (client: Client, query: Readonly<Record<string, string>>, withinMs: number) =>
-  (await read(client, `/blueprints/runs/?${new URLSearchParams(query)}`, runPage, withinMs)).results
+export const readRuns = async (client: Client, query: Readonly<Record<string, string>>) =>
+  (await read(client, `/blueprints/runs/?${new URLSearchParams(query)}`, runPage)).results
 
 /** The user of the token. Submitter and request ID together find a job: any caller may send any ID. */
-export const readMe = async (client: Client, withinMs: number) =>
-  (await read(client, '/core/users/me/', me, withinMs)).user
+export const readMe = async (client: Client) => (await read(client, '/core/users/me/', me)).user
 
 const waitS = 25
 /** The service answers at once where much changes. */
@@ -116,7 +115,7 @@ export async function followRun(client: Client, path: string, leftMs: () => numb
   let found: Run | undefined
   let headers = {}
   for (;;) {
-    const answer = await sendUntilAnswered(client, 'GET', withoutBlueprint(path), leftMs(), headers)
+    const answer = await sendUntilAnswered({ ...client, timeoutMs: leftMs() }, 'GET', withoutBlueprint(path), headers)
     if (answer.status !== 304 || found === undefined) found = readAnswer(client, answer, run)
     if (isOver(found) || leftMs() <= 1) return found
     client.waiting(whereItIs(found))

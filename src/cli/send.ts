@@ -28,7 +28,7 @@ export async function sendFiles(mode: 'plan' | 'apply', paths: readonly string[]
   const stack = stackOf(values, inputs)
   if (stack === undefined && inputs.project?.stack !== undefined)
     output.note(`A part of stack ${inputs.project.stack}: the stack stays as it is, and nothing is left over.`)
-  const client = await openClient(output, values, inputs.project)
+  const client = await openClient(output, values, timeoutMs, inputs.project)
   readOwner('GATEWRIGHT_OWNER', client.owner)
   // As it was written: the owner in a file is compared with it.
   const given = { label: owner ?? client.owner ?? undefined, isOption: owner !== undefined }
@@ -54,7 +54,6 @@ export async function sendFiles(mode: 'plan' | 'apply', paths: readonly string[]
         isReset: values.reset === true,
         headers: headersOf(values, { owner: document.owner, stack, tag: tags[index] ?? null }),
         waits: values['no-wait'] !== true,
-        timeoutMs,
       })
       add(delivered)
       isStopped =

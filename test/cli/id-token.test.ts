@@ -236,7 +236,7 @@ describe('long work', () => {
     for (const [name, value] of Object.entries({ GATEWRIGHT_URL: address, GATEWRIGHT_ID_TOKEN: await signed() }))
       vi.stubEnv(name, value)
     onTestFinished(() => void vi.unstubAllEnvs())
-    const client = await openClient(openOutput(), {})
+    const client = await openClient(openOutput(), {}, 30_000)
     const answers = await Promise.all([1, 2, 3].map(() => client.send('GET', '/core/users/me/')))
     expect(answers).toMatchObject([{ status: 200 }, { status: 200 }, { status: 200 }])
     expect(await exchanges()).toBe(before + 2)

@@ -47,8 +47,8 @@ export async function run(args: readonly string[]): Promise<number> {
   const { format = 'dotenv' } = values
   const print = Object.hasOwn(formats, format) ? formats[format] : undefined
   if (print === undefined) throw new UsageError(`--format takes ${Object.keys(formats).join(', ')}.`)
-  const { client, output, withinMs } = await open(values)
-  const { provider, needed } = await readApplication(client, slug, withinMs, true)
+  const { client, output } = await open(values)
+  const { provider, needed } = await readApplication(client, slug, true)
   if (provider === null) throw new UsageError(`Application ${JSON.stringify(slug)} has no provider.`)
   const known = needed.filter((each): each is Value => each.value !== null)
   if (format === 'github')

@@ -9,7 +9,7 @@ import { type Chosen, choose, listed } from '../export/entries.ts'
 import { layOut, withOtherOwner } from '../export/layout.ts'
 import { printExport } from '../export/print.ts'
 import { withRows } from '../export/read.ts'
-import { labelOf, naturalKey, type Row, targets } from '../export/rows.ts'
+import { labelOf, naturalKey, targets } from '../export/rows.ts'
 import { filesOf } from '../inputs.ts'
 import { workOnFile, writeOut } from '../output.ts'
 import { readOwner } from '../owners.ts'
@@ -48,9 +48,9 @@ export async function run(args: readonly string[]): Promise<number> {
   const owner = readOwner('--owner', values.owner)
   const registry = await loadRegistry()
   const models = readModels(registry, values.only)
-  const { client, output, withinMs: timeoutMs } = await open(values, 120)
+  const { client, output } = await open(values, 120)
   const onRead = (count: number, of: number) => output.progress(count, of, 'rows')
-  const reading = { client, registry, timeoutMs, onRead }
+  const reading = { client, registry, onRead }
   const isWithoutSecrets = values['without-secrets'] === true
   const selection = { models, owner, applications, isWithoutSecrets, isOneDocument: directory === undefined }
   const chosen = await withRows(reading, selection, (rows) => choose(rows, selection))
@@ -118,14 +118,11 @@ function readModels(registry: Registry, only: readonly string[] | undefined): re
 
 /** The notes about facts that are not in the text. */
 function notesOf({ rows, variables, outside }: Chosen): string[] {
-  const list = (title: string, some: readonly Row[]) => titled(title, some.map(labelOf))
+  const generated = rows.filter((row) => row.isGenerated)
   return [
     `${rows.length} entries, ${listOf(variables).length} variables`,
-    ...list(
-      'Each installation generates its own',
-      rows.filter((row) => row.isGenerated),
-    ),
-    ...list('It refers to what it does not hold', outside),
+    ...titled('Each installation generates its own', generated.map(labelOf)),
+    ...titled('It refers to what it does not hold', outside.map(labelOf)),
   ]
 }
 

@@ -25,23 +25,23 @@ export async function run(args: readonly string[]): Promise<number> {
   const [id, ...others] = positionals
   if (others.length > 0) throw new UsageError('logs takes one run.')
   if (id !== undefined) readRunId(id)
-  const { client, output, withinMs: timeoutMs } = await open(values, 600)
-  const endsAt = performance.now() + timeoutMs
+  const { client, output } = await open(values, 600)
+  const endsAt = performance.now() + client.timeoutMs
   const leftMs = () => Math.max(1, endsAt - performance.now())
   const isFollowed = values.follow === true
-  const withinMs = isFollowed ? leftMs() : Math.min(leftMs(), 30_000)
-  const path = `/blueprints/runs/${id ?? (await newest(client, withinMs))}/`
+  const once = isFollowed ? client : { ...client, timeoutMs: Math.min(client.timeoutMs, 30_000) }
+  const path = `/blueprints/runs/${id ?? (await newest(once))}/`
   let found: Run | undefined
   if (isFollowed) endWithoutReader(() => codeOf(found))
-  found = isFollowed ? await followRun(client, path, leftMs) : await readRun(client, path, withinMs)
+  found = isFollowed ? await followRun(client, path, leftMs) : await readRun(once, path)
   output.json(found)
   for (const line of found.logs) output.line(shown(inOptions(line)))
   output.line(`${found.id}  ${shown(found.title)}: ${sentenceOf(found)}`)
   return codeOf(found)
 }
 
-async function newest(client: Client, withinMs: number): Promise<string> {
-  const [first] = await readRuns(client, { page_size: '1' }, withinMs)
+async function newest(client: Client): Promise<string> {
+  const [first] = await readRuns(client, { page_size: '1' })
   if (first === undefined) throw new UsageError('There are no runs.')
   return first.id
 }

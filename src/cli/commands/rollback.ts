@@ -34,14 +34,12 @@ export async function run(args: readonly string[]): Promise<number> {
   if (values.plan === true && values.yes === true) throw new UsageError('Use either --plan or --yes.')
   const message = checkedMessage(values.message)
   const to = values.to === undefined ? undefined : readRunId(values.to)
-  const { client, output, withinMs: timeoutMs } = await open(values, 120)
-  const id = await (to === undefined
-    ? runBefore(client, values.stack, timeoutMs)
-    : checkedRun(client, to, values.stack, timeoutMs))
+  const { client, output } = await open(values, 120)
+  const id = await (to === undefined ? runBefore(client, values.stack) : checkedRun(client, to, values.stack))
   const path = `/blueprints/runs/${id}/apply/`
   const document = { file: `run ${id}`, method: 'POST', path, isYaml: false, owner: undefined, parts: [] } as const
   const send = async (mode: 'plan' | 'apply', headers: Record<string, string>) =>
-    redacted(await deliver(client, document, { mode, headers, isReset: false, waits: true, timeoutMs }), output)
+    redacted(await deliver(client, document, { mode, headers, isReset: false, waits: true }), output)
   const planned = await send('plan', {})
   printPlans(output, [planned], false)
   const { outcome, etag } = planned
@@ -54,15 +52,15 @@ export async function run(args: readonly string[]): Promise<number> {
 }
 
 /** @throws {UsageError} when the stack has none */
-async function runBefore(client: Client, sent: string | undefined, withinMs: number): Promise<string> {
-  const stack = await readStack(client, await stackName(sent), withinMs)
+async function runBefore(client: Client, sent: string | undefined): Promise<string> {
+  const stack = await readStack(client, await stackName(sent))
   if (stack.run_before !== null) return stack.run_before
   throw new UsageError(`Stack ${stack.name} has no run before the last one: --to RUN names another.`)
 }
 
 /** @throws {UsageError} for a run that was not applied, and for one of another stack */
-async function checkedRun(client: Client, id: string, sent: string | undefined, withinMs: number): Promise<string> {
-  const { mode, applied, stack = null } = await readRun(client, `/blueprints/runs/${id}/`, withinMs)
+async function checkedRun(client: Client, id: string, sent: string | undefined): Promise<string> {
+  const { mode, applied, stack = null } = await readRun(client, `/blueprints/runs/${id}/`)
   if (mode !== 'apply' || applied !== true) throw new UsageError(`Run ${id} was not applied: nothing goes back to it.`)
   const own = await knownStack(sent)
   if (own !== undefined && stack !== comparedName(own))

@@ -51,9 +51,9 @@ export async function run(args: readonly string[]): Promise<number> {
   const { limit = '20', timeout: _, json: __, env: ___, verbose: ____, ...filters } = values
   const query: Record<string, string> = { page_size: String(readCount('--limit', limit, 100)) }
   for (const [option, value] of Object.entries(filters)) query[parameters[option] ?? option] = value
-  const { client, output, withinMs } = await open(values)
-  if (query.request_id !== undefined) query.submitter = String((await readMe(client, withinMs)).pk)
-  const found = await readRuns(client, query, withinMs)
+  const { client, output } = await open(values)
+  if (query.request_id !== undefined) query.submitter = String((await readMe(client)).pk)
+  const found = await readRuns(client, query)
   output.json(found)
   for (const each of found) output.line(lineOf(each))
   return exitCodes.done
@@ -65,11 +65,11 @@ const lineOf = (run: RunSummary): string =>
 async function cancel(id: string | undefined, values: Parameters<typeof open>[0]): Promise<number> {
   if (id === undefined) throw new UsageError('runs cancel takes the id of one run.')
   readRunId(id)
-  const { client, output, withinMs } = await open(values)
+  const { client, output } = await open(values)
   const path = `/blueprints/runs/${id}/`
-  const answer = await sendUntilAnswered(client, 'POST', `${path}cancel/`, withinMs)
+  const answer = await sendUntilAnswered(client, 'POST', `${path}cancel/`)
   // An earlier try, whose answer was lost, may have cancelled it: a run that a user cancelled is a success.
-  const before = answer.status === 409 ? await readRun(client, path, withinMs) : null
+  const before = answer.status === 409 ? await readRun(client, path) : null
   const found = before?.cancelled_by == null ? readAnswer(client, answer, runSchema) : before
   output.json(found)
   output.line(`${found.id}  ${shown(found.title)}: cancelled by ${shown(found.cancelled_by ?? '')}`)

@@ -20,10 +20,10 @@ export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, { timeout: text, json: flag })
   const [slug, ...others] = positionals
   if (slug === undefined || others.length > 0) throw new UsageError('show takes the slug of one application.')
-  const { client, output, withinMs } = await open(values)
-  const { application, provider, needed } = await readApplication(client, slug, withinMs)
+  const { client, output } = await open(values)
+  const { application, provider, needed } = await readApplication(client, slug)
   const query = { object: `application:${application.slug}`, mode: 'apply', page_size: '1' }
-  const [last] = await readRuns(client, query, withinMs)
+  const [last] = await readRuns(client, query)
   const outputs = needed.map((each) => (each.secret ? { ...each, value: null } : each))
   output.json({ application, provider, last_run: last ?? null, outputs })
   const { name, launch_url: url, owner, created_by_name: maker } = application

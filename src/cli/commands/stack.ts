@@ -52,21 +52,20 @@ export async function stackName(sent: string | undefined): Promise<string> {
 
 export const pathOfStack = (name: string): string => `/blueprints/stacks/${encodeURIComponent(name)}/`
 
-export const readStack = (client: Client, name: string, withinMs: number) =>
-  read(client, pathOfStack(name), detail, withinMs)
+export const readStack = (client: Client, name: string) => read(client, pathOfStack(name), detail)
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, options)
   const [verb = 'list', ...names] = positionals
-  const { client, output, withinMs } = await open(values)
+  const { client, output } = await open(values)
   if (verb === 'list' && names.length === 0) {
-    const stacks = await readAll(client, '/blueprints/stacks/', summary, { ordering: 'name', withinMs })
+    const stacks = await readAll(client, '/blueprints/stacks/', summary, 'name')
     output.json(stacks)
     for (const each of stacks) output.line(lineOf(each))
     return exitCodes.done
   }
   if (verb === 'show' && names.length <= 1) {
-    const stack = await readStack(client, await stackName(names[0] ?? values.stack), withinMs)
+    const stack = await readStack(client, await stackName(names[0] ?? values.stack))
     output.json(stack)
     output.line(lineOf(stack))
     output.line(shown(`  last run    ${[stack.run ?? 'none', placeOf(stack.pipeline)].filter(Boolean).join('  ')}`))
@@ -79,7 +78,7 @@ export async function run(args: readonly string[]): Promise<number> {
     throw new UsageError('It takes: gatewright stack list, stack show [NAME], or stack forget MODEL NAME')
   const stack = await stackName(values.stack)
   const path = `${pathOfStack(stack)}members/${encodeURIComponent(model)}/${encodeURIComponent(name)}/`
-  readAnswer(client, await sendUntilAnswered(client, 'DELETE', path, withinMs), z.null())
+  readAnswer(client, await sendUntilAnswered(client, 'DELETE', path), z.null())
   output.json({ stack, forgotten: { model, name } })
   output.line(shown(`${model} ${JSON.stringify(name)} stays without stack ${stack}`))
   return exitCodes.done
@@ -90,12 +89,7 @@ const lineOf = ({ name, size, left_over: left, owners }: z.output<typeof summary
     `${name}: ${size} ${size === 1 ? 'object' : 'objects'}${left > 0 ? `, ${left} left over` : ''}${owners.length > 0 ? `, of ${owners.join(', ')}` : ''}`,
   )
 
-const memberLine = ({ model, name, owner, left_at: left }: z.output<typeof member>): string =>
-  shown(
-    [
-      model,
-      JSON.stringify(name),
-      ...(owner === null ? [] : [`of ${owner}`]),
-      ...(left === null ? [] : [`left over since ${left.slice(0, 19)}`]),
-    ].join(' '),
-  )
+function memberLine({ model, name, owner, left_at: left }: z.output<typeof member>): string {
+  const since = left === null ? '' : ` left over since ${left.slice(0, 19)}`
+  return shown(`${model} ${JSON.stringify(name)}${owner === null ? '' : ` of ${owner}`}${since}`)
+}

@@ -48,19 +48,18 @@ export async function run(args: readonly string[]): Promise<number> {
     throw new UsageError('It takes: gatewright token create IDENTIFIER, list, revoke IDENTIFIER, or check')
   if (verb === 'revoke') return revoke(identifier, await open(values, 60))
   const days = values.days === undefined ? null : readCount('--days', values.days, 36_500)
-  const user = values.user === undefined ? null : readUser(values.user)
   const body = JSON.stringify({
     identifier,
-    ...(user !== null && { user }),
-    ...(days !== null && { expires: new Date(Date.now() + days * dayMs).toISOString() }),
-    ...(values.owner !== undefined && { owners: values.owner }),
-    ...(values.stack !== undefined && { stacks: values.stack }),
-    ...(values.message !== undefined && { description: values.message }),
+    user: values.user === undefined ? undefined : readUser(values.user),
+    expires: days === null ? undefined : new Date(Date.now() + days * dayMs).toISOString(),
+    owners: values.owner,
+    stacks: values.stack,
+    description: values.message,
   })
-  const { client, output, withinMs } = await open(values, 60)
+  const { client, output } = await open(values, 60)
   // Neither request can be repeated: a token is created once, and its key viewed once.
   const once = async <Schema extends z.ZodType>(method: 'GET' | 'POST', path: string, schema: Schema) => {
-    const answer = await client.send(method, path, { withinMs, ...(method === 'POST' && { body }) })
+    const answer = await client.send(method, path, { withinMs: client.timeoutMs, ...(method === 'POST' && { body }) })
     if (!isLost(answer)) return readAnswer(client, answer, schema)
     const what =
       method === 'POST' && !answer.isSent
@@ -100,8 +99,8 @@ const listed = z.looseObject({
   bound_to: bonds.default({ owners: [], stacks: [] }),
 })
 
-async function list({ client, output, withinMs }: Asking): Promise<number> {
-  const found = await readAll(client, '/core/tokens/', listed, { ordering: 'expires', withinMs })
+async function list({ client, output }: Asking): Promise<number> {
+  const found = await readAll(client, '/core/tokens/', listed, 'expires')
   output.json(found)
   for (const { identifier, intent, expires, description, user_obj: user, bound_to: bound } of found) {
     const end = `expires ${expires?.slice(0, 10) ?? 'never'}`
@@ -118,8 +117,8 @@ const present = z.object({
   pipeline: z.record(z.string(), scalar).nullable(),
 })
 
-async function check({ client, output, withinMs }: Asking): Promise<number> {
-  const found = { from: client.tokenFrom, ...(await read(client, '/auth/token/', present, withinMs)) }
+async function check({ client, output }: Asking): Promise<number> {
+  const found = { from: client.tokenFrom, ...(await read(client, '/auth/token/', present)) }
   output.json(found)
   const { pipeline, bound_to: bound, ...own } = found
   const lines = { ...own, expires: own.expires ?? 'never', bound_to: bondsOf(bound) }
@@ -128,9 +127,9 @@ async function check({ client, output, withinMs }: Asking): Promise<number> {
   return exitCodes.done
 }
 
-async function revoke(identifier: string, { client, output, withinMs }: Asking): Promise<number> {
+async function revoke(identifier: string, { client, output }: Asking): Promise<number> {
   const path = `/core/tokens/${encodeURIComponent(identifier)}/`
-  readAnswer(client, await sendUntilAnswered(client, 'DELETE', path, withinMs), z.null())
+  readAnswer(client, await sendUntilAnswered(client, 'DELETE', path), z.null())
   output.json({ identifier, revoked: true }, 0)
   output.line(`${shown(identifier)} is revoked.`)
   return exitCodes.done

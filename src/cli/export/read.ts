@@ -6,7 +6,7 @@ import { type Client, read } from '../client.ts'
 import { UsageError } from '../exit.ts'
 import { shown } from '../output.ts'
 import { readMe } from '../runs.ts'
-import { Changed, lists, Rows, type Target, targetOf, targets } from './rows.ts'
+import { Changed, lists, type Reference, Rows, type Target, targetOf, targets } from './rows.ts'
 
 /** Reads the rows of an export through the HTTP API, page by page. */
 
@@ -16,8 +16,6 @@ const limits = { pageSize: 500, keys: 100, readings: 3 } as const
 export type Reading = {
   readonly client: Client
   readonly registry: Registry
-  /** The time limit of each page. */
-  readonly timeoutMs: number
   readonly onRead: (rows: number, of: number) => void
 }
 
@@ -147,8 +145,10 @@ async function* pagesOf(reading: Reading, { target, query, first }: ListPart): A
 /** The rows of a target that others refer to and that were not read; then those that these refer to. */
 async function* missingOf(reading: Reading, rows: Rows, target: Target): AsyncGenerator<ListPage> {
   const asked = new Set<unknown>()
+  const isMissing = (each: Reference) => each.target === target && rows.get(each) === undefined
   for (;;) {
-    const missing = [...keysOf(rows, target)].filter((pk) => !asked.has(pk)).slice(0, limits.keys)
+    const keys = rows.all.flatMap((row) => rows.references(row)).filter(isMissing)
+    const missing = [...new Set(keys.map(({ pk }) => pk)).difference(asked)].slice(0, limits.keys)
     if (missing.length === 0) return
     for (const pk of missing) asked.add(pk)
     const query = missing.map((pk) => ['pk', String(pk)] as const)
@@ -156,17 +156,9 @@ async function* missingOf(reading: Reading, rows: Rows, target: Target): AsyncGe
   }
 }
 
-/** Keys in references to a target without their rows. */
-const keysOf = (rows: Rows, target: Target): Set<unknown> =>
-  new Set(
-    rows.all
-      .flatMap((row) => rows.references(row))
-      .flatMap((each) => (each.target === target && rows.get(each) === undefined ? [each.pk] : [])),
-  )
-
 /** Names all permissions that are missing, so that the caller can make a token with all of them at once. @throws {UsageError} */
-async function refuseMissing({ client, registry, timeoutMs }: Reading, wanted: readonly Target[]) {
-  const user = await readMe(client, timeoutMs)
+async function refuseMissing({ client, registry }: Reading, wanted: readonly Target[]) {
+  const user = await readMe(client)
   // One that is bound to owners, such as `view_application@team-a`, shows their rows.
   const held = new Set(user.system_permissions.map((each) => each.split('@', 1).join()))
   const models = wanted.flatMap((target) => registry.targets.get(target)?.models ?? [])
@@ -177,11 +169,11 @@ async function refuseMissing({ client, registry, timeoutMs }: Reading, wanted: r
 }
 
 /** The order is by key: a row that is added or renamed moves few others. */
-function readPage({ client, timeoutMs }: Reading, target: Target, query: Query, number: number): Promise<ListPage> {
+function readPage({ client }: Reading, target: Target, query: Query, number: number): Promise<ListPage> {
   const asked = new URLSearchParams({ ordering: 'pk', page: `${number}`, page_size: `${limits.pageSize}` })
   if (target === 'group') asked.set('include_users', 'false')
   for (const [name, value] of query) asked.append(name, value)
-  return read(client, `${lists[target]}?${asked}`, page, timeoutMs)
+  return read(client, `${lists[target]}?${asked}`, page)
 }
 
 const update = 'Use the program of the version that the service has.'

@@ -47,7 +47,7 @@ export type Row = {
   readonly secrets: readonly Field[]
 }
 
-type Reference = { readonly field: Field; readonly target: Target; readonly pk: unknown }
+export type Reference = { readonly field: Field; readonly target: Target; readonly pk: unknown }
 
 export class Rows {
   readonly all: Row[] = []
