@@ -1,8 +1,7 @@
 import { isBlueprint } from '../document/document.ts'
 import { placesIn } from '../document/nodes.ts'
 import { withPlaces } from '../document/places.ts'
-import type { TagError } from '../document/tags.ts'
-import { isTag } from '../document/tags.ts'
+import { isTag, type TagError } from '../document/tags.ts'
 import { readForm } from '../document/yaml.ts'
 import { detailOf, type ErrorDetail, ErrorList } from '../errors.ts'
 import { isObject } from '../json-object.ts'
@@ -39,10 +38,8 @@ function errorsIn(value: unknown, registry: Registry): ErrorList {
     return toBlueprint(value, registry, undefined, errors).plan.errors
   }
   const blueprint = readForm(value, errors)
-  const sent = { value, text: undefined }
-  return errors.include([
-    blueprint === undefined ? errorsOfEntries(sent, registry) : compile(blueprint, registry).errors,
-  ])
+  if (blueprint !== undefined) return errors.include([compile(blueprint, registry).errors])
+  return errors.include([errorsOfEntries({ value, text: undefined }, registry)])
 }
 
 /** The most errors that are listed. An export of a large installation has hundreds of variables: each is a line. */

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { z } from 'zod'
+import { attempt } from '../attempt.ts'
 import { readJobConfig, readVariable } from '../config.ts'
 import { UsageError } from './exit.ts'
 import type { NoAnswer } from './no-answer.ts'
@@ -53,11 +54,8 @@ export async function findIdToken(url: string, askerOf: AskerOf, projected = pro
 }
 
 /** What an identity token says of itself, which nothing has verified. */
-export function claimsOf(jwt: string): string {
-  try {
+export const claimsOf = (jwt: string): string =>
+  attempt(() => {
     const { iss, aud, sub, exp } = JSON.parse(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString('utf8'))
     return shown(JSON.stringify({ iss, aud, sub, exp: new Date(exp * 1_000) })).slice(0, 1_000)
-  } catch {
-    return 'no claims (it is no JWT)'
-  }
-}
+  }) ?? 'no claims (it is no JWT)'

@@ -160,20 +160,16 @@ async function toDocument(
 ): Promise<Document | Unreadable> {
   const { caller, isUsed } = callerSide(scope)
   const errors = new TagErrors()
-  const withForms = mayHoldForms(text) ? await formsOf(text) : undefined
+  const models = mayHoldForms(text) ? await readModels() : null
   const value = readText(text, { ...caller, errors }, (written) => {
     if (scope.context.values.size > 0) addWanted(written, scope.context.wanted)
-    return withForms === undefined ? written : withForms(written)
+    return models === null ? written : withTags(written, text, models)
   })
   let unset: Unset | undefined
   if (errors.count > 0) {
-    // These are loaded for errors only: a command that works starts without them.
-    const [{ keepSecrets }, { loadRegistry }] = await Promise.all([
-      import('./unset.ts'),
-      import('../models/registry.ts'),
-    ])
-    const registry = await loadRegistry()
-    const { errors: left, unset: kept } = keepSecrets(value, errors.list, { registry, isPlan: scope.isPlan })
+    const { keepSecrets } = await import('./unset.ts')
+    const known = { registry: await readModels(), isPlan: scope.isPlan }
+    const { errors: left, unset: kept } = keepSecrets(value, errors.list, known)
     unset = kept
     const { errorsBesideTags } = await import('./check.ts')
     if (left.length > 0) return { file, ...(await errorsBesideTags({ file, text, value }, left)) }
@@ -186,12 +182,8 @@ async function toDocument(
   return { file, form, value, text, unset, body: JSON.stringify(value) }
 }
 
-/** Replaces the forms of the caller. The code for it is loaded only for files that may need it. */
-async function formsOf(text: string): Promise<(written: unknown) => unknown> {
-  const { loadRegistry } = await import('../models/registry.ts')
-  const registry = await loadRegistry()
-  return (written) => withTags(written, text, registry)
-}
+/** The models are loaded only for files that need them: for others, a command starts without them. */
+const readModels = async () => (await import('../models/registry.ts')).loadRegistry()
 
 function formOf(value: unknown): Document['form'] | null {
   if (!isObject(value)) return null

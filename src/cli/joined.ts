@@ -63,7 +63,7 @@ export async function compareFiles(
       const keys = keysOf(read, registry)
       const others = keys.flatMap((key) => rows.get(key) ?? []).filter((other) => other.document !== document)
       for (const other of new Set(others))
-        if (contradict(other.content, declared.content, registry)) pairs.push([other, declared])
+        if (contradict(other.content, declared.content, registry)) pairs.push([other, declared], [declared, other])
       const same = others.find((other) => isDeepStrictEqual(other.content, declared.content))
       if (same === undefined) {
         for (const key of keys) rows.getOrInsertComputed(key, () => []).push(declared)
@@ -148,10 +148,10 @@ function keysOf({ model: name, identifiers }: Entry, registry: Registry): string
   })
 }
 
-async function contradictions(pairs: readonly (readonly [Declared, Declared])[]): Promise<Unreadable[]> {
+async function contradictions(pairs: readonly [Declared, Declared][]): Promise<Unreadable[]> {
   const errors = new Map<string, Set<string>>()
   const placeOf = ({ document, place }: Declared) => locatePlace(document, place)
-  for (const [one, other] of pairs.flatMap(([one, other]) => [[one, other] as const, [other, one] as const])) {
+  for (const [one, other] of pairs) {
     const { model, identifiers } = one.content
     const names = Object.values(identifiers).map((each) => JSON.stringify(each))
     const line = `${await placeOf(one)} ${model} ${names.join(' ')} is declared in ${await placeOf(other)}, too, and otherwise: make both equal, or leave one out.`
@@ -192,16 +192,12 @@ export async function joinFiles(
     ...owned,
   }
   const body = printValue(value)
-  refuseTooMuch(documents.length, { entries: owned.entries.length, bytes: Buffer.byteLength(body) })
+  const [{ length: entries }, bytes] = [owned.entries, Buffer.byteLength(body)]
+  if (entries > documentLimits.entries || bytes > documentLimits.bytes)
+    throw new UsageError(
+      `These ${documents.length} files have ${entries} entries and ${bytes} bytes, and the files of a call are one document, which may have ${documentLimits.entries} and ${documentLimits.bytes}: name fewer of them in a call, or send each on its own, with --each.`,
+    )
   return [{ file, form: 'blueprint', body, parts, owner: request }]
-}
-
-function refuseTooMuch(files: number, { entries, bytes }: Readonly<Record<'entries' | 'bytes', number>>): void {
-  const { entries: mostEntries, bytes: mostBytes } = documentLimits
-  if (entries <= mostEntries && bytes <= mostBytes) return
-  throw new UsageError(
-    `These ${files} files have ${entries} entries and ${bytes} bytes, and the files of a call are one document, which may have ${mostEntries} and ${mostBytes}: name fewer of them in a call, or send each on its own, with --each.`,
-  )
 }
 
 /**

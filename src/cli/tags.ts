@@ -21,19 +21,14 @@ type Given = GivenValues & {
 }
 
 /** @returns `isUsed`: whether the document has a value of the caller in it */
-export function callerSide({ folder, filesFrom, context, secrets }: Given): {
-  readonly caller: Caller
-  isUsed(): boolean
-} {
+export function callerSide({ folder, filesFrom, context, secrets }: Given) {
   const roots = filesFrom === null ? [folder] : [folder, filesFrom]
   let isUsed = false
-  const given = {
-    get: (name: string) => {
-      const value = context.values.get(name)
-      isUsed ||= value !== undefined
-      context.wanted.add(name)
-      return value
-    },
+  const get = (name: string) => {
+    const value = context.values.get(name)
+    isUsed ||= value !== undefined
+    context.wanted.add(name)
+    return value
   }
   const read = (tag: Expression, name: string) => {
     isUsed = true
@@ -41,7 +36,7 @@ export function callerSide({ folder, filesFrom, context, secrets }: Given): {
     if (value !== undefined && value.length >= shortestSecret) secrets.add(value)
     return value
   }
-  return { caller: { read, context: given }, isUsed: () => isUsed }
+  return { caller: { read, context: { get } } satisfies Caller, isUsed: () => isUsed }
 }
 
 function variable(tag: Expression, name: string): string | undefined {
@@ -53,7 +48,9 @@ const maxFileBytes = 1_048_576
 
 /** Reads a file without the line break at its end, which editors add. @param roots the folders below which it may be */
 function readValue(tag: Expression, path: string, roots: readonly string[]): string | undefined {
-  if (!isBelow(roots, path)) throw outside(tag, path, roots)
+  // A document of another author must not take files of the machine that applies it.
+  if (!isBelow(roots, path))
+    throw new TagError(tag, `${path} is not below ${roots.join(' or ')}: --files-from DIR lets it read below DIR.`)
   const stats = statSync(path, { throwIfNoEntry: false })
   if (stats === undefined) return undefined
   if (!stats.isFile()) throw new TagError(tag, `${path} is no file.`)
@@ -67,7 +64,3 @@ function readValue(tag: Expression, path: string, roots: readonly string[]): str
     throw new TagError(tag, `${path} cannot be read (${reasonOf(error)}).`)
   }
 }
-
-/** The error of a path outside: a document of another author must not take files of the machine that applies it. */
-const outside = (tag: Expression, path: string, roots: readonly string[]) =>
-  new TagError(tag, `${path} is not below ${roots.join(' or ')}: --files-from DIR lets it read below DIR.`)
