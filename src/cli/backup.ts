@@ -64,10 +64,7 @@ async function rightKey(url: string, config: Config): Promise<string> {
 }
 
 /** Writes a file that only its owner may read. It gets its name when it is whole. */
-async function writeWhole(
-  file: string,
-  write: (handle: FileHandle) => Promise<RowsOfTables>,
-): Promise<{ rows: RowsOfTables; bytes: number }> {
+async function writeWhole(file: string, write: (handle: FileHandle) => Promise<RowsOfTables>) {
   if (existsSync(file)) throw new StartError(`${file} exists: choose another name.`)
   const part = `${file}.part`
   const handle = await open(part, 'wx', 0o600).catch((error: unknown) => {

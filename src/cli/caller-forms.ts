@@ -20,12 +20,17 @@ export const mayHoldForms = (text: string): boolean => /\b(env|file)["']?\s*:/.t
 export function withTags(written: unknown, text: string, registry: Registry): unknown {
   if (!isObject(written) || isTag(written)) return written
   const { provider_model } = written
-  const found: { readonly set: (tag: Expression) => void; readonly path: FieldPath; readonly form: Form }[] = []
+  let offsets: ReadonlyMap<string, number> | undefined
+  const tagFor = (form: FromCaller, path: FieldPath) => {
+    offsets ??= offsetsIn(text)
+    const [name, content] = 'env' in form ? (['!Env', form.env] as const) : (['!File', form.file] as const)
+    return new Expression(name, [content], offsets.get(JSON.stringify(path)) ?? 0)
+  }
   const visit = (holder: object, path: FieldPath, isValue: IsValue): void => {
     for (const [name, value] of Object.entries(holder)) {
       if (typeof value !== 'object' || value === null || isTag(value) || isValue(name, value)) continue
       const at = [...path, Array.isArray(holder) ? Number(name) : name]
-      if (isFromCaller(value)) found.push({ set: (tag) => Reflect.set(holder, name, tag), path: at, form: value })
+      if (isFromCaller(value)) Reflect.set(holder, name, tagFor(value, at))
       else visit(value, at, valuesIn(at, holder))
     }
   }
@@ -45,15 +50,11 @@ export function withTags(written: unknown, text: string, registry: Registry): un
     }
   }
   visit(written, [], (name) => name === 'context')
-  if (found.length === 0) return written
-  const offsets = new Map<string, number>()
-  for (const { isKey, path, start } of nodesOf(text)) if (!isKey) offsets.set(JSON.stringify(path), start)
-  for (const { set, path, form } of found) {
-    const [name, content] = 'env' in form ? (['!Env', form.env] as const) : (['!File', form.file] as const)
-    set(new Expression(name, [content], offsets.get(JSON.stringify(path)) ?? 0))
-  }
   return written
 }
 
-type Form = { readonly env: string } | { readonly file: string }
+const offsetsIn = (text: string) =>
+  new Map(nodesOf(text).flatMap(({ isKey, path, start }) => (isKey ? [] : [[JSON.stringify(path), start] as const])))
+
+type FromCaller = { readonly env: string } | { readonly file: string }
 type IsValue = (name: string, value: object) => boolean

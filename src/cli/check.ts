@@ -58,10 +58,8 @@ export async function errorsBesideTags(source: SourceFile, tagErrors: readonly T
   )
   const details = all.slice(0, maxListed)
   const more = all.length - details.length
-  return {
-    errors: [...linesOf(file, details), ...(more === 0 ? [] : [`${more} more errors are not listed.`])],
-    details,
-  }
+  const unlisted = more === 0 ? [] : [`${more} more errors are not listed.`]
+  return { errors: [...linesOf(file, details), ...unlisted], details }
 }
 
 /** Whether an error concerns a value that is missing because its tag has none. */

@@ -322,11 +322,7 @@ export async function sendUntilAnswered(
 }
 
 /** @throws {Unreachable} for an answer of another program; @throws {UsageError} when the request was refused */
-export function readAnswer<Schema extends z.ZodType>(
-  { url }: Client,
-  answer: Answer,
-  schema: Schema,
-): z.output<Schema> {
+export function readAnswer<Schema extends z.ZodType>({ url }: Client, answer: Answer, schema: Schema) {
   if (answer.status >= 400) {
     if (codeOf(answer) === null || answer.status >= 500)
       throw new Unreachable(`${url} answered ${answer.status}: ${refusalOf(answer).join(' ')}`)

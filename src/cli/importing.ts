@@ -98,11 +98,8 @@ function importSource(source: Source, context: ReadonlyMap<string, string>, regi
   }
 }
 
-function importDocument(
-  { name: file, text, written }: Source,
-  given: ReadonlyMap<string, string>,
-  registry: Registry,
-): Import | Skipped {
+function importDocument(source: Source, given: ReadonlyMap<string, string>, registry: Registry): Import | Skipped {
+  const { name: file, text, written } = source
   const { context: theirs, document } = withoutContext(written)
   if (!isObject(document) || isTag(document)) return { name: file, why: noBlueprint, isWrong: false }
   // A tag without a value is kept: it does not concern the other entries.

@@ -9,6 +9,7 @@ import { printValue, readText } from '../document/yaml.ts'
 import { type ErrorDetail, Problem } from '../errors.ts'
 import { isObject } from '../json-object.ts'
 import { reasonOf } from '../start-error.ts'
+import type { fileOptions, readArguments } from './arguments.ts'
 import { mayHoldForms, withTags } from './caller-forms.ts'
 import { addWanted, readContext, refuseUnused } from './context.ts'
 import { UsageError } from './exit.ts'
@@ -43,15 +44,8 @@ export type Unreadable = {
 
 export type Inputs = Awaited<ReturnType<typeof readInputs>>
 
-/** The options of a command that reads files. */
-export type FileValues = {
-  readonly context?: readonly string[]
-  readonly 'context-file'?: string
-  readonly 'files-from'?: string
-  readonly env?: string
-  /** Whether secrets need no value: what stands keeps them. */
-  readonly isPlan?: boolean
-}
+/** @property isPlan whether secrets need no value: what stands keeps them */
+type FileValues = ReturnType<typeof readArguments<typeof fileOptions>>['values'] & { readonly isPlan?: boolean }
 
 export const isUnreadable = <Other extends object>(input: Other | Unreadable): input is Unreadable => 'errors' in input
 
@@ -168,8 +162,7 @@ async function toDocument(
   let unset: Unset | undefined
   if (errors.count > 0) {
     const { keepSecrets } = await import('./unset.ts')
-    const known = { registry: await readModels(), isPlan: scope.isPlan }
-    const { errors: left, unset: kept } = keepSecrets(value, errors.list, known)
+    const { errors: left, unset: kept } = keepSecrets(value, errors.list, await readModels(), scope.isPlan)
     unset = kept
     const { errorsBesideTags } = await import('./check.ts')
     if (left.length > 0) return { file, ...(await errorsBesideTags({ file, text, value }, left)) }

@@ -178,10 +178,7 @@ export async function joinFiles(
   if (refused.length > 0) return refused
   const more = documents.length - 1
   const file = `${documents[0]?.file} and ${more} more ${more === 1 ? 'file' : 'files'}`
-  const labels = Object.assign(
-    {},
-    ...documents.map(({ value: { metadata } }) => (isObject(metadata) ? metadata.labels : {})),
-  )
+  const labels = Object.assign({}, ...documents.map(({ value }) => Object(value.metadata).labels))
   const { request, ...owned } = owners(parts, given)
   // The name of a stack must not depend on the number of its files.
   const pruning = documents.find((each) => prunedBy(each, given).length > 0)
@@ -233,10 +230,8 @@ export async function wrongIn(document: Document, given: OwnerGiven): Promise<Lo
   if (document.form === 'blueprint' || errors.any) return located(document, errors)
   const found = await errorsOf(document)
   if (found.errors.length > 0 || typeof Object(document.value.app).provider !== 'number') return found
-  return {
-    errors: ['app.provider: A key is compared with --each only: name the provider, or leave it out.'],
-    details: [],
-  }
+  const why = 'app.provider: A key is compared with --each only: name the provider, or leave it out.'
+  return { errors: [why], details: [] }
 }
 
 const anyEntry = { model: '', identifiers: {} }

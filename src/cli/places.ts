@@ -119,11 +119,9 @@ function pointedIn(detail: ErrorDetail, part: Part, parts: readonly Part[]): Err
 
 async function spotsIn({ text, value }: SourceFile, paths: readonly PathInFile[]) {
   // These modules are loaded for errors only: a command that works starts without them.
-  const [{ findSpots }, { lookAt }, { loadRegistry }] = await Promise.all([
-    import('../document/places.ts'),
-    import('../document/visibility.ts'),
-    import('../models/registry.ts'),
-  ])
+  const { findSpots } = await import('../document/places.ts')
+  const { lookAt } = await import('../document/visibility.ts')
+  const { loadRegistry } = await import('../models/registry.ts')
   return findSpots(text, paths, lookAt(value, await loadRegistry()))
 }
 

@@ -1,9 +1,5 @@
 /** Reads a stream to its end. @throws the error of `tooLong`, when it has more bytes */
-export async function readUpTo(
-  stream: AsyncIterable<Uint8Array>,
-  maxBytes: number,
-  tooLong: () => Error,
-): Promise<Buffer> {
+export async function readUpTo(stream: AsyncIterable<Uint8Array>, maxBytes: number, tooLong: () => Error) {
   const chunks: Uint8Array[] = []
   let bytes = 0
   for await (const chunk of stream) {

@@ -68,7 +68,7 @@ export async function sendFiles(mode: 'plan' | 'apply', paths: readonly string[]
     printTotals(output, results, true)
     if (!isListed) for (const result of results) printResult(output, result)
   }
-  return finish(results, values, { output, title: mode })
+  return finish(results, output, mode, values.summary)
 }
 
 /** @throws {UsageError} for two stacks, and with `--each` */
@@ -138,11 +138,7 @@ function refuseEach(documents: readonly Document[], given: OwnerGiven): void {
 }
 
 /** Prints the last lines. @returns the exit code */
-export function finish(
-  results: readonly Result[],
-  { summary }: Pick<SendValues, 'summary'>,
-  { output, title }: { readonly output: Output; readonly title: string },
-): number {
+export function finish(results: readonly Result[], output: Output, title: string, summary?: string): number {
   const { length: notTried } = results.filter(({ outcome }) => outcome === 'not tried')
   if (notTried > 0) output.line(`not tried: ${notTried} ${notTried === 1 ? 'file' : 'files'}`)
   if (summary !== undefined) writeSummary(summary, title, results, output)

@@ -9,9 +9,11 @@ import { byFile, type PlacedChange, placed, totalsOf, totalsText, unchangedText 
 /** The most characters. Comments of pull requests end at 65,536. */
 const most = { all: 60_000, deletions: 10_000, rows: 20_000, file: 20_000 } as const
 
+type Plain = (text: string) => string
+
 export function writeSummary(file: string, title: string, results: readonly Result[], output: Output): void {
   // Each text is redacted by itself: a secret is never a part of the Markdown itself.
-  const plain = (text: string) => shown(output.redact(text))
+  const plain: Plain = (text) => shown(output.redact(text))
   const parts = [
     `### gatewright ${title}: ${headOf(title, results)}\n`,
     ...deletionsOf(title, results, plain),
@@ -30,7 +32,7 @@ function headOf(title: string, results: readonly Result[]): string {
   return open.length === 0 ? text : `${text} (${outcomesOf(open)})`
 }
 
-function deletionsOf(title: string, results: readonly Result[], plain: (text: string) => string): string[] {
+function deletionsOf(title: string, results: readonly Result[], plain: Plain): string[] {
   const deleted = results.flatMap(({ changes }) => (changes ?? []).filter(({ action }) => action === 'delete'))
   if (deleted.length === 0) return []
   const names = new Set(deleted.map((change) => `- ${inText(plain(objectOf(change)))}\n`))
@@ -38,7 +40,7 @@ function deletionsOf(title: string, results: readonly Result[], plain: (text: st
   return [`**${title === 'apply' ? 'Deleted' : 'Deletes'}**\n`, taken.join('') + moreOf(left, 'deletion', '\n')]
 }
 
-function tableOf(results: readonly Result[], plain: (text: string) => string): string[] {
+function tableOf(results: readonly Result[], plain: Plain): string[] {
   const files = results.flatMap((result) => byFile(result)).filter(({ outcome }) => outcome !== 'unchanged')
   const rows = files.map(({ file, outcome }) => `| ${inText(plain(file))} | ${outcome} |\n`)
   const { taken, left } = takeUpTo(rows, most.rows)
@@ -48,21 +50,14 @@ function tableOf(results: readonly Result[], plain: (text: string) => string): s
 }
 
 /** Each file folded away, as long as there is space: it is cut between files. */
-function detailsOf(
-  title: string,
-  results: readonly Result[],
-  plain: (text: string) => string,
-  space: number,
-): string[] {
+function detailsOf(title: string, results: readonly Result[], plain: Plain, space: number): string[] {
   const blocks = results
     .flatMap((result) => textsOf(title, result))
     .filter(({ lines }) => lines.length > 0)
     .map(({ file, lines }) => blockOf(plain(file), lines.map(plain)))
   const { taken, left } = takeUpTo(blocks, space - 100)
-  return [
-    ...taken,
-    ...(left === 0 ? [] : [`The fields of ${left} more ${left === 1 ? 'file' : 'files'} are not shown.\n`]),
-  ]
+  const more = `The fields of ${left} more ${left === 1 ? 'file' : 'files'} are not shown.\n`
+  return left === 0 ? taken : [...taken, more]
 }
 
 type Lines = { readonly file: string; readonly lines: readonly string[] }

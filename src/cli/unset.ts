@@ -15,11 +15,7 @@ import { objectOf } from './runs.ts'
  *
  * @returns also the errors that are left
  */
-export function keepSecrets(
-  value: unknown,
-  errors: readonly TagError[],
-  { registry, isPlan }: { readonly registry: Registry; readonly isPlan: boolean },
-): { readonly errors: readonly TagError[]; readonly unset: Unset } {
+export function keepSecrets(value: unknown, errors: readonly TagError[], registry: Registry, isPlan: boolean) {
   const variables = new Set<string>()
   const lines = new Set<string>()
   const kept = new Set<number | undefined>()
@@ -44,7 +40,7 @@ export function keepSecrets(
   for (const { offset } of envsIn(value)) kept.delete(offset)
   return {
     errors: errors.filter(({ offset }) => !kept.has(offset)),
-    unset: { variables: [...variables], lines: [...lines] },
+    unset: { variables: [...variables], lines: [...lines] } satisfies Unset,
   }
 }
 

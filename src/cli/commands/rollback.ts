@@ -44,11 +44,11 @@ export async function run(args: readonly string[]): Promise<number> {
   printPlans(output, [planned], false)
   const { outcome, etag } = planned
   if (outcome !== 'changes' || etag === null || values.plan === true || !(await isConfirmed(values)))
-    return finish([planned], {}, { output, title: 'plan' })
+    return finish([planned], output, 'plan')
   const applied = await send('apply', { ...message, 'if-match': etag })
   printTotals(output, [applied], true)
   printResult(output, applied)
-  return finish([applied], {}, { output, title: 'apply' })
+  return finish([applied], output, 'apply')
 }
 
 /** @throws {UsageError} when the stack has none */

@@ -38,5 +38,5 @@ export async function run(args: readonly string[]): Promise<number> {
     results.push(redacted({ ...emptyResult, file, errors, details, outcome }, output))
   }
   for (const result of results) printResult(output, result)
-  return finish(results, values, { output, title: 'validate' })
+  return finish(results, output, 'validate', values.summary)
 }

@@ -6,7 +6,7 @@ import { type Client, read } from '../client.ts'
 import { UsageError } from '../exit.ts'
 import { shown } from '../output.ts'
 import { readMe } from '../runs.ts'
-import { Changed, lists, type Reference, Rows, type Target, targetOf, targets } from './rows.ts'
+import { Changed, lists, type Reference, type Result, Rows, type Target, targetOf, targets } from './rows.ts'
 
 /** Reads the rows of an export through the HTTP API, page by page. */
 
@@ -49,7 +49,6 @@ const page = z.object({
 })
 
 type ListPage = z.output<typeof page>
-type Result = ListPage['results'][number]
 type Query = readonly (readonly [name: string, value: string])[]
 
 /**
@@ -59,11 +58,7 @@ type Query = readonly (readonly [name: string, value: string])[]
  * @throws {UsageError} for rows that the caller may not read, that this program does not know, or that do not stop changing, and
  * for more than fit into one document
  */
-export async function withRows<Answer>(
-  reading: Reading,
-  selection: Selection,
-  use: (rows: Rows) => Answer,
-): Promise<Answer> {
+export async function withRows<Answer>(reading: Reading, selection: Selection, use: (rows: Rows) => Answer) {
   const wanted = targetsOf(reading.registry, selection)
   await refuseMissing(reading, wanted)
   for (let tries = 1; ; tries += 1)
