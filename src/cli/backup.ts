@@ -12,8 +12,6 @@ import { keptKey, secretKeyFile } from '../standalone/data-dir.ts'
 import { requireEmbedded, withDatabase } from '../standalone/with-database.ts'
 import { reasonOf, runProgram, StartError } from '../start-error.ts'
 
-/** `npm run backup -- FILE`: all rows of the embedded database, in one file. */
-
 const usage = `npm run backup -- FILE [--with-key]
 
 Writes all rows of the database of npm start into a new file, while it runs or not. npm run restore makes an installation

@@ -3,8 +3,6 @@ import { type Login, prepareLogins } from '../db/roles.ts'
 import { prepareDatabase } from '../prepare.ts'
 import { runProgram, StartError } from '../start-error.ts'
 
-/** `npm run database`: prepares a PostgreSQL of your own, so that API and worker need no right over its tables. */
-
 const usage = `npm run database
 
 Prepares a PostgreSQL database for API and worker with a login that cannot change tables: makes the logins, migrates, and

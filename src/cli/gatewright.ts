@@ -68,7 +68,6 @@ GATEWRIGHT_REQUEST_ID, HTTPS_PROXY, NO_PROXY, NODE_EXTRA_CA_CERTS, NO_COLOR.
 
 ${exitCodeHelp}`
 
-/** @returns the exit code */
 async function main(args: readonly string[]): Promise<number> {
   const [name, ...rest] = inWordsOfNow(args)
   if (name === undefined || name === 'help' || name === '--help' || name === '-h') {

@@ -4,8 +4,6 @@ import { hasOwner } from '../permissions.ts'
 import { UsageError } from './exit.ts'
 import type { Document } from './inputs.ts'
 
-/** The owners of files. */
-
 /** `--owner`, or `GATEWRIGHT_OWNER`, for files without an owner of their own. */
 export type OwnerGiven = {
   readonly label: string | undefined

@@ -18,8 +18,6 @@ import { leaveRoot } from '../standalone/ordinary-user.ts'
 import { endedBySignal, requireEmbedded } from '../standalone/with-database.ts'
 import { runProgram, StartError } from '../start-error.ts'
 
-/** `npm run restore -- FILE`: an embedded database out of a backup. */
-
 const usage = `npm run restore -- FILE
 
 Makes the database of npm start out of a file of npm run backup, also of an older version. DATA_DIR, else .data, must have no

@@ -17,8 +17,6 @@ import { leaveRoot } from '../standalone/ordinary-user.ts'
 import { withDatabase } from '../standalone/with-database.ts'
 import { runProgram, StartError } from '../start-error.ts'
 
-/** `npm run secrets`: another SECRET_KEY, with the one before it or without. */
-
 const usage = `npm run secrets -- rotate
 
 Seals everything under SECRET_KEY that is sealed under SECRET_KEY_PREVIOUS, while the service runs with both. Stop it and

@@ -17,7 +17,6 @@ import { writeSummary } from './summary.ts'
 /** The values of the options that one of the commands has. */
 type SendValues = Partial<ReturnType<typeof readArguments<typeof allOptions>>['values']>
 
-/** @returns the exit code */
 export async function sendFiles(mode: 'plan' | 'apply', paths: readonly string[], values: SendValues): Promise<number> {
   const { out, owner } = values
   const timeoutMs = readTimeoutMs(values.timeout)

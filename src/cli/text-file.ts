@@ -12,8 +12,6 @@ import { shown } from './output.ts'
 import type { SourceFile } from './places.ts'
 import { readUpTo } from './read-up-to.ts'
 
-/** Text files of the caller. */
-
 /** Whether a path is below one of the folders, and where it leads to is, too: a link may point outside. */
 export function isBelow(folders: readonly string[], path: string): boolean {
   const isIn = (folder: string, each: string) => {

@@ -1,8 +1,6 @@
 import { applyOptions, readArguments, sendHelp } from '../arguments.ts'
 import { sendFiles } from '../send.ts'
 
-/** `gatewright apply`: applies files. */
-
 export const usage = `gatewright apply [FILE...] [OPTIONS]
 
 Applies files, in one transaction: all of them, or nothing. With --each, each file is applied in one of its

@@ -4,8 +4,6 @@ import { open } from '../client.ts'
 import { exitCodes, UsageError } from '../exit.ts'
 import { type Needed, readApplication } from '../outputs.ts'
 
-/** `gatewright env`: prints what an application needs, as variables. */
-
 export const usage = `gatewright env SLUG [OPTIONS]
 
 Prints what the application needs of its provider: the issuer of the server that signs its users in, ids, addresses, keys

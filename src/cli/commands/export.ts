@@ -15,8 +15,6 @@ import { workOnFile, writeOut } from '../output.ts'
 import { readOwner } from '../owners.ts'
 import { projectName } from '../project.ts'
 
-/** `gatewright export`: writes the configuration as one blueprint or as a folder of them. */
-
 export const usage = `gatewright export [OPTIONS]
 
 Prints what is configured as one blueprint, without keys of rows: applied to an empty installation, and exported there,

@@ -8,8 +8,6 @@ import { filesOf, nameOf } from '../inputs.ts'
 import { type Output, openOutput, shown, writeOut } from '../output.ts'
 import { readTextOf } from '../text-file.ts'
 
-/** `gatewright import`: converts a document of another service of this API family. */
-
 export const usage = `gatewright import PATH... [OPTIONS]
 
 Reports what of blueprints of another service of this API family can be applied here: for each entry whether it applies,

@@ -6,8 +6,6 @@ import { inOptions } from '../options-for-headers.ts'
 import { shown } from '../output.ts'
 import { followRun, isFine, isOver, type Run, readRun, readRuns, wordOf } from '../runs.ts'
 
-/** `gatewright logs`: shows the outcome of one run. */
-
 export const usage = `gatewright logs [-f] [ID] [OPTIONS]
 
 Prints the logs of a run; without ID, of the newest that you may see. The exit code is that of the run: 0 applied or

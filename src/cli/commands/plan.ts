@@ -1,8 +1,6 @@
 import { planOptions, readArguments, sendHelp } from '../arguments.ts'
 import { sendFiles } from '../send.ts'
 
-/** `gatewright plan`: shows the effects that an apply would have. */
-
 export const usage = `gatewright plan [FILE...] [OPTIONS]
 
 Reports what apply would do, and changes nothing. The files are one document: a file may name what another one creates,

@@ -9,8 +9,6 @@ import { readRun } from '../runs.ts'
 import { checkedMessage, finish, redacted } from '../send.ts'
 import { knownStack, readStack, stackName } from './stack.ts'
 
-/** `gatewright rollback`: goes back to a former run. */
-
 export const usage = `gatewright rollback [OPTIONS]
 
 Plans the run before the last one of the stack, shows what would change, and applies exactly that once it is confirmed. The

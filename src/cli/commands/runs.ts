@@ -4,8 +4,6 @@ import { exitCodes, UsageError } from '../exit.ts'
 import { shown } from '../output.ts'
 import { type RunSummary, readMe, readRun, readRuns, run as runSchema, submitterOf, wordOf } from '../runs.ts'
 
-/** `gatewright runs`: lists runs with their outcomes, and cancels one that waits. */
-
 export const usage = `gatewright runs [OPTIONS]
 gatewright runs cancel ID
 

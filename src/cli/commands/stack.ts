@@ -7,8 +7,6 @@ import { findProject } from '../project.ts'
 import { readAll } from '../read-all.ts'
 import { job, placeOf } from '../runs.ts'
 
-/** `gatewright stack`: shows what repositories manage, and lets an object stay without its stack. */
-
 export const usage = `gatewright stack [list | show [NAME] | forget MODEL NAME] [OPTIONS]
 
 list shows the stacks. show has the last two runs of one, its objects, and what is left over, by default of the one in

@@ -5,8 +5,6 @@ import { exitCodes, Unreachable, UsageError } from '../exit.ts'
 import { shown } from '../output.ts'
 import { readAll } from '../read-all.ts'
 
-/** `gatewright token`: creates an access token, whose key is shown once; lists and revokes them. */
-
 export const usage = `gatewright token create IDENTIFIER [OPTIONS]
 gatewright token list
 gatewright token revoke IDENTIFIER

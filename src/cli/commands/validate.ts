@@ -8,8 +8,6 @@ import { openOutput } from '../output.ts'
 import { printResult } from '../report.ts'
 import { finish, redacted } from '../send.ts'
 
-/** `gatewright validate`: runs the checks of the service that need no database. */
-
 export const usage = `gatewright validate FILE... [OPTIONS]
 
 Checks files without a service: their form, and each field against the models of this version. What must exist in the

@@ -6,8 +6,6 @@ import { type Chosen, type ExportedDocument, entriesOf } from './entries.ts'
 import { checkEntries, smaller } from './read.ts'
 import { describe, type Variable } from './variables.ts'
 
-/** Prints a document as text. */
-
 /**
  * Prints a document, with its variables in a comment at the head.
  *

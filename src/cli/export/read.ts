@@ -19,7 +19,6 @@ export type Reading = {
   readonly onRead: (rows: number, of: number) => void
 }
 
-/** What is exported. */
 export type Selection = {
   readonly models: readonly Model[]
   /** The label: only rows that are managed under it, with those to which they refer. */
