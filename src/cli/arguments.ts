@@ -12,10 +12,8 @@ export function readArguments<const Known extends Options>(args: readonly string
     const { message } = error instanceof Error ? error : new Error(String(error))
     const [, unknown] = /^Unknown option '(-[^']*)'/.exec(message) ?? []
     if (unknown === undefined) throw new UsageError(message)
-    const near = nearest(
-      unknown,
-      Object.keys(options).map((name) => `--${name}`),
-    )
+    const known = Object.keys(options).map((name) => `--${name}`)
+    const near = nearest(unknown, known)
     throw new UsageError(`Unknown option '${unknown}'.${near === undefined ? '' : ` Did you mean ${near}?`}`)
   }
 }

@@ -175,12 +175,9 @@ export async function deliver(client: Client, document: Sendable, delivery: Deli
       why = refusalOf(answer).join(' ')
       // If there is no such run, the PUT is sent again, under its key.
       const ended = run === null ? null : await followRun(client, run, leftMs).catch(asNone)
-      if (ended !== null && isOutcome(ended))
-        return result(
-          isFine(ended)
-            ? done(mode, ended, { ...ended, parts })
-            : { outcome: 'refused', ...(await reasonsOf(ended, parts)) },
-        )
+      const isEnd = ended !== null && isOutcome(ended)
+      if (isEnd && isFine(ended)) return result(done(mode, ended, { ...ended, parts }))
+      if (isEnd) return result({ outcome: 'refused', ...(await reasonsOf(ended, parts)) })
     } else if (isLater(answer.status)) {
       why = refusalOf(answer).join(' ')
       // A proxy gives no reason, and may have passed the request on.

@@ -7,31 +7,25 @@ import { TagErrors } from '../document/scope.ts'
 import { holdsTag, TagError } from '../document/tags.ts'
 import { printValue, readText } from '../document/yaml.ts'
 import { type ErrorDetail, Problem } from '../errors.ts'
-import { isObject } from '../json-object.ts'
+import { isObject, type JsonObject } from '../json-object.ts'
 import { reasonOf } from '../start-error.ts'
 import type { fileOptions, readArguments } from './arguments.ts'
 import { mayHoldForms, withTags } from './caller-forms.ts'
 import { addWanted, readContext, refuseUnused } from './context.ts'
 import { UsageError } from './exit.ts'
-import type { Unset } from './places.ts'
+import type { Part, Unset } from './places.ts'
 import { environmentOf, findProject, type Project, projectName, twoProjects } from './project.ts'
 import { callerSide, type GivenValues } from './tags.ts'
 import { problemLines, readTextOf } from './text-file.ts'
 
 /** The inputs of a command, read, and with the caller's tags resolved. */
 
-export type Document = {
-  /** The name that the caller gave, or `standard input`. */
-  readonly file: string
-  readonly form: 'submission' | 'blueprint'
-  readonly value: Readonly<Record<string, unknown>>
+export type Document = Part['document'] & {
+  readonly value: JsonObject
   /** The owner that `gatewright.yaml` gives to its path. */
   readonly ofPath?: string | undefined
-  /** The text of the file. */
-  readonly text: string
   /** The body to send: JSON for a submission, YAML for a blueprint. */
   readonly body: string
-  readonly unset?: Unset | undefined
 }
 
 /** A file that cannot be sent, with the reasons. */

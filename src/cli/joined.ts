@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { documentLimits, type Entry, KeyOf } from '../document/document.ts'
 import { replaceLookups } from '../document/tags.ts'
 import { printValue, readEntries, readForm } from '../document/yaml.ts'
-import { ErrorList } from '../errors.ts'
+import { ErrorList, type FieldPath } from '../errors.ts'
 import { isObject } from '../json-object.ts'
 import { loadRegistry, type Registry } from '../models/registry.ts'
 import { comparedName } from '../names.ts'
@@ -12,7 +12,7 @@ import { errorsOf, located } from './check.ts'
 import { UsageError } from './exit.ts'
 import type { Document, Unreadable } from './inputs.ts'
 import { namedOwner, type OwnerGiven, ownerOf, ownOwner, prunedBy, withOwner } from './owners.ts'
-import { entriesIn, type Located, locatePlace, type Part, type PathInFile, type Placed } from './places.ts'
+import { entriesIn, type Located, locatePlace, type Part, type Placed } from './places.ts'
 
 /** Joins the files of a call to one document: it is planned and applied in their order, in one transaction, with one tag. */
 
@@ -27,7 +27,7 @@ export type Joined = Pick<Document, 'file' | 'form' | 'body'> & {
 /** An entry of a file. */
 type Declared = {
   readonly document: Document
-  readonly place: PathInFile
+  readonly place: FieldPath
   /** What it says: without its id, with the owner of the file, and with sets in one order. */
   readonly content: Entry
   /** The entry that is sent. It gets the id of an equal one in a later file, where it has none. */

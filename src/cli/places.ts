@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { ErrorDetail } from '../errors.ts'
+import type { ErrorDetail, FieldPath } from '../errors.ts'
 import { isObject } from '../json-object.ts'
 
 /** Errors with their places in the caller's own file: the text that is sent may have other lines. */
@@ -13,7 +13,7 @@ export function detailsOf({ body }: { readonly body: unknown }): readonly ErrorD
   return (data?.errors ?? []) as readonly unknown[] as readonly ErrorDetail[]
 }
 
-/** A file of the caller, with its value. */
+/** A file of the caller by its name, or `standard input`, with its value. */
 export type SourceFile = { readonly file: string; readonly text: string; readonly value: unknown }
 
 export type Located = { readonly errors: readonly string[]; readonly details: readonly ErrorDetail[] }
@@ -30,14 +30,11 @@ export type Part = {
   readonly entries?: readonly Placed[]
 }
 
-/** A place in a file: the names and indexes on the way to it. */
-export type PathInFile = readonly (string | number)[]
-
-export type Placed = { readonly entry: unknown; readonly place: PathInFile }
+export type Placed = { readonly entry: unknown; readonly place: FieldPath }
 
 /** The entries of a blueprint: a list, or a mapping of lists. Undefined for anything else. */
 export function entriesIn(written: unknown): readonly Placed[] | undefined {
-  const inList = (list: readonly unknown[], place: PathInFile) =>
+  const inList = (list: readonly unknown[], place: FieldPath) =>
     list.map((entry, index) => ({ entry, place: [...place, index] }))
   if (Array.isArray(written)) return inList(written, ['entries'])
   if (!isObject(written) || !Object.values(written).every((list) => Array.isArray(list))) return undefined
@@ -47,15 +44,14 @@ export function entriesIn(written: unknown): readonly Placed[] | undefined {
 /** The entries of a file, those that are sent where some are not. The two of a submission have the names of its parts. */
 export function entriesOf({ document: { value }, entries: sent }: Pick<Part, 'entries'> & Valued): readonly Placed[] {
   const { entries, provider_model: model, provider, app } = Object(value)
+  const written = sent ?? entriesIn(entries)
+  if (written !== undefined) return written
   const submitted = (id: string, model: unknown, name: string, attrs: unknown) =>
     isObject(attrs) ? [{ entry: { id, model, identifiers: { [name]: attrs[name] }, attrs }, place: [id] }] : []
-  return (
-    sent ??
-    entriesIn(entries) ?? [
-      ...submitted('provider', model, 'name', provider),
-      ...submitted('app', 'service_core.application', 'slug', app),
-    ]
-  )
+  return [
+    ...submitted('provider', model, 'name', provider),
+    ...submitted('app', 'service_core.application', 'slug', app),
+  ]
 }
 
 type Valued = { readonly document: Pick<SourceFile, 'value'> }
@@ -117,7 +113,7 @@ function pointedIn(detail: ErrorDetail, part: Part, parts: readonly Part[]): Err
   return [{ ...detail, pointer: ['', ...place, ...(document.form === 'blueprint' ? rest : rest.slice(1))].join('/') }]
 }
 
-async function spotsIn({ text, value }: SourceFile, paths: readonly PathInFile[]) {
+async function spotsIn({ text, value }: SourceFile, paths: readonly FieldPath[]) {
   // These modules are loaded for errors only: a command that works starts without them.
   const { findSpots } = await import('../document/places.ts')
   const { lookAt } = await import('../document/visibility.ts')
@@ -126,7 +122,7 @@ async function spotsIn({ text, value }: SourceFile, paths: readonly PathInFile[]
 }
 
 /** `groups.yaml:12:7` for a place. */
-export async function locatePlace(source: SourceFile, place: PathInFile): Promise<string> {
+export async function locatePlace(source: SourceFile, place: FieldPath): Promise<string> {
   const [spot] = await spotsIn(source, [place])
   return spot?.line === undefined ? source.file : `${source.file}:${spot.line}:${spot.column}`
 }

@@ -60,10 +60,8 @@ function detailsOf(title: string, results: readonly Result[], plain: Plain, spac
   return left === 0 ? taken : [...taken, more]
 }
 
-type Lines = { readonly file: string; readonly lines: readonly string[] }
-
 /** The log of an apply is of the whole document; a plan shows the changes of each of its files, and what stands beside them. */
-function textsOf(title: string, result: Result): Lines[] {
+function textsOf(title: string, result: Result) {
   const { file: all, errors, changes } = result
   if (errors.length > 0 || changes === null || title === 'apply')
     return [{ file: all, lines: [...errors, ...logsOf(result)] }]
@@ -79,10 +77,8 @@ function textsOf(title: string, result: Result): Lines[] {
 }
 
 function blockOf(file: string, lines: readonly string[]): string {
-  const { taken, left } = takeUpTo(
-    lines.map((line) => `${line}\n`),
-    most.file,
-  )
+  const all = lines.map((line) => `${line}\n`)
+  const { taken, left } = takeUpTo(all, most.file)
   const text = taken.join('')
   // The fence is longer than any in the text.
   const fence = '`'.repeat(Math.max(3, ...[...text.matchAll(/`+/g)].map(([run]) => run.length + 1)))

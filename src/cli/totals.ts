@@ -6,26 +6,24 @@ import type { Change } from './runs.ts'
 
 /** The numbers of objects that are added, changed and deleted, also for each file of a document. */
 
-export type Totals = {
-  readonly add: number
-  readonly change: number
-  readonly delete: number
-  readonly unchanged: number
-}
+type Totals = NonNullable<ReturnType<typeof totalsOf>>
 
 /** Counts the objects: one that several entries name counts once. @returns null when the changes of no document are known */
-export function totalsOf(results: readonly Pick<Result, 'changes'>[]): Totals | null {
+export function totalsOf(results: readonly Pick<Result, 'changes'>[]) {
   if (results.every(({ changes }) => changes === null)) return null
   const actions = new Map<string, string>()
   for (const { model, key, action } of results.flatMap(({ changes }) => changes ?? [])) {
     const object = JSON.stringify([model, Object.entries(key).sort()])
     actions.set(object, together(actions.get(object), action))
   }
-  const counts = Map.groupBy(actions.values(), (action) => action)
-  const [add = 0, change = 0, deleted = 0, unchanged = 0] = ['create', 'update', 'delete', 'unchanged'].map(
-    (action) => counts.get(action)?.length,
-  )
-  return { add, change, delete: deleted, unchanged }
+  const all = [...actions.values()]
+  const countOf = (asked: string) => all.filter((action) => action === asked).length
+  return {
+    add: countOf('create'),
+    change: countOf('update'),
+    delete: countOf('delete'),
+    unchanged: countOf('unchanged'),
+  }
 }
 
 /** The action of two entries on one object together. */
@@ -54,10 +52,8 @@ export function unchangedText(results: readonly Result[]): string[] {
 
 type OfFile = Pick<Result, 'file' | 'outcome' | 'changes'>
 
-type InParts = Pick<Result, 'changes' | 'parts'>
-
 /** The changes of each file. A change that follows from the whole document, such as a prune, belongs to none. */
-export function byFile({ file, outcome, changes, parts }: OfFile & InParts): OfFile[] {
+export function byFile({ file, outcome, changes, parts }: OfFile & Pick<Result, 'parts'>): OfFile[] {
   if (parts.length < 2) return [{ file, outcome, changes }]
   const own = Map.groupBy(placed({ changes, parts }), ({ file }) => file)
   return parts.map(({ document: { file } }) => {
@@ -81,7 +77,7 @@ export type PlacedChange = {
 }
 
 /** The changes with their places. One that follows from the whole document has no file. */
-export function placed({ changes, parts }: InParts): PlacedChange[] {
+export function placed({ changes, parts }: Pick<Result, 'changes' | 'parts'>): PlacedChange[] {
   const sent = parts.flatMap((part) => entriesOf(part).map(({ entry }) => ({ entry, document: part.document })))
   let next = 0
   return (changes ?? []).map((change) => {

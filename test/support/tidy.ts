@@ -334,7 +334,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2436,
   'src/api': 2168,
   'src/apply': 2826,
-  'src/cli': 6295,
+  'src/cli': 6263,
   'src/dashboard': 4555,
   'src/db': 2262,
   'src/exchange': 366,

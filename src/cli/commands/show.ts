@@ -5,8 +5,6 @@ import { shown } from '../output.ts'
 import { readApplication } from '../outputs.ts'
 import { readRuns, submitterOf, wordOf } from '../runs.ts'
 
-/** `gatewright show`: one application in a few lines. */
-
 export const usage = `gatewright show SLUG [OPTIONS]
 
 Prints an application with its provider, its owner, the last run that changed it, and what it needs, without secrets:
@@ -33,11 +31,8 @@ export async function run(args: readonly string[]): Promise<number> {
   const line = (what: string, text: string) => output.line(`  ${what.padEnd(10)} ${shown(text)}`)
   line('owner', `${owner ?? 'none'}${maker === null ? '' : ` (made by ${maker})`}`)
   line('provider', provider === null ? 'none' : `${provider.verbose_name} ${JSON.stringify(provider.name)}`)
-  if (last !== undefined)
-    line(
-      'last run',
-      `${last.id}  ${last.created_at.slice(0, 19)}  ${wordOf(last)}  ${last.title} (${submitterOf(last)})`,
-    )
+  const at = last?.created_at.slice(0, 19)
+  if (last !== undefined) line('last run', `${last.id}  ${at}  ${wordOf(last)}  ${last.title} (${submitterOf(last)})`)
   for (const { name: variable, value, why } of outputs)
     output.line(`  ${variable}  ${shown(value ?? `(secret: ${why})`)}`)
   return exitCodes.done

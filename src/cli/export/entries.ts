@@ -10,7 +10,6 @@ import { nameVariables, type Variable } from './variables.ts'
 
 /** Converts rows to entries of a document, in an order in which each reference is to an earlier entry. */
 
-/** What is exported. */
 export type Chosen = {
   /** All rows that were read. */
   readonly all: Rows
@@ -42,7 +41,6 @@ export function choose(rows: Rows, selection: Selection): Chosen {
   return { all: rows, rows: ordered, variables, isWithoutSecrets, outside }
 }
 
-/** A document of an export. */
 export type ExportedDocument = {
   /** The relative path, with slashes: `3-applications/team-a/grafana.yaml`. */
   readonly path: string
@@ -104,9 +102,8 @@ function chosenOf(rows: Rows, selection: Selection): ReadonlySet<Row> {
   const isChosen = ({ model }: Row) => models.includes(model)
   if (!isNarrow(selection)) return new Set(rows.all.filter(isChosen))
   const isOwned = (row: Row) => row.model.isLabelled === true && (owner === undefined || row.owner === owner)
-  const chosen = new Set(
-    applications === undefined ? rows.all.filter(isOwned) : withProviders(rows, applications).filter(isOwned),
-  )
+  const named = applications === undefined ? rows.all : withProviders(rows, applications)
+  const chosen = new Set(named.filter(isOwned))
   // The set grows while it is walked: added rows are visited too.
   for (const row of chosen)
     for (const other of rows.referred(row)) if (other.model.isLabelled !== true) chosen.add(other)
@@ -124,7 +121,6 @@ function withProviders(rows: Rows, slugs: readonly string[]): Row[] {
   return found.flatMap((row) => [row, ...providersOf(rows, row)])
 }
 
-/** The providers of an application. */
 export const providersOf = (rows: Rows, application: Row): Row[] =>
   rows.referred(application).filter(({ model }) => model.isLabelled === true)
 
