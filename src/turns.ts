@@ -5,26 +5,12 @@ import { setImmediate, setTimeout } from 'node:timers/promises'
 /** The longest turn of the event loop: other work waits that long for each of their steps. */
 const longestMs = 3
 
-/** Work that waits for its next turn, in the order in which it came. */
-const waiting: (() => void)[] = []
-let isGoing = false
+let lastTurn: Promise<unknown> = Promise.resolve()
 
-async function nextTurn(): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
-  waiting.push(resolve)
-  if (!isGoing) void go()
-  await promise
-}
-
-async function go(): Promise<void> {
-  isGoing = true
-  for (;;) {
-    await setImmediate()
-    const next = waiting.shift()
-    if (next === undefined) break
-    next()
-  }
-  isGoing = false
+/** Work has its turns in the order in which it came. */
+function nextTurn(): Promise<unknown> {
+  lastTurn = lastTurn.then(() => setImmediate())
+  return lastTurn
 }
 
 /**
