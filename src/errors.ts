@@ -98,6 +98,10 @@ function toPointer(path: FieldPath): string {
   return pointer
 }
 
+type Facts = { readonly cause?: unknown } & Partial<
+  Pick<Problem, 'fields' | 'errors' | 'retryAfterS' | 'run' | 'missing' | 'reason'>
+>
+
 export class Problem extends Error {
   override readonly name = 'Problem'
   readonly code: ProblemCode
@@ -110,31 +114,14 @@ export class Problem extends Error {
   /** The path of the run that will have the outcome; set for 202. */
   readonly run: string | undefined
   /** The permissions of which the caller needs one, for the records of operators. */
-  readonly missing: readonly Permission[]
+  readonly missing: readonly Permission[] = []
   /** What operators see in place of the detail. */
   readonly reason: string | undefined
 
-  constructor(
-    code: ProblemCode,
-    detail: string,
-    facts: {
-      fields?: FieldErrors | undefined
-      errors?: readonly FieldError[]
-      retryAfterS?: number
-      run?: string
-      missing?: readonly Permission[]
-      reason?: string
-      cause?: unknown
-    } = {},
-  ) {
-    super(detail, facts.cause === undefined ? undefined : { cause: facts.cause })
+  constructor(code: ProblemCode, detail: string, { cause, ...facts }: Facts = {}) {
+    super(detail, cause === undefined ? undefined : { cause })
     this.code = code
-    this.fields = facts.fields
-    this.errors = facts.errors
-    this.retryAfterS = facts.retryAfterS
-    this.run = facts.run
-    this.missing = facts.missing ?? []
-    this.reason = facts.reason
+    Object.assign(this, facts)
   }
 
   /** Returns the same Problem with more details of its errors. */
@@ -159,16 +146,12 @@ export class ErrorList implements ErrorSink {
   #unlisted = 0
   readonly #seen = new Set<string>()
 
-  add(path: FieldPath, code: ErrorCode, message: Message): void {
-    this.#add(path, code, message)
-  }
-
   /** The same list, for errors of one part of the request. */
   of(where: Where): ErrorSink {
-    return { add: (path, code, message) => this.#add(path, code, message, where) }
+    return { add: (path, code, message) => this.add(path, code, message, where) }
   }
 
-  #add(path: FieldPath, code: ErrorCode, message: Message, where?: Where): void {
+  add(path: FieldPath, code: ErrorCode, message: Message, where?: Where): void {
     // An error is not compared with the others: an input can have ten thousand.
     if (this.list.length >= maxErrors) {
       this.#unlisted += 1
@@ -215,7 +198,7 @@ export class ErrorList implements ErrorSink {
   /** Adds the errors of other lists. */
   include(others: Iterable<ErrorList>): this {
     for (const other of others) {
-      for (const { path, code, message, where } of other.list) this.#add(path, code, message, where)
+      for (const { path, code, message, where } of other.list) this.add(path, code, message, where)
       this.#unlisted += other.#unlisted
     }
     return this
