@@ -20,8 +20,13 @@ const databaseUrl = secretUrl('postgresql', 'postgres')
 
 const webUrl = z.url({ protocol: /^https?$/, error: 'is not a URL that starts with http:// or https://.' })
 
+/** The message of a value that the setting does not take. */
+const takes = (what: string) => ({
+  error: ({ input }: { input?: unknown }) => `is ${JSON.stringify(`${input}`)}: it takes ${what}`,
+})
+
 const oneOf = <const Names extends readonly [string, ...string[]]>(...names: Names) =>
-  z.enum(names, { error: ({ input }) => `is ${JSON.stringify(input)}: it takes ${names.join(', ')}.` })
+  z.enum(names, takes(`${names.join(', ')}.`))
 
 /** A Redis URL may hold a password, too. */
 const redisUrl = z.string().superRefine((text, context) => {
@@ -38,9 +43,10 @@ const secret = (min: number) => z.string().min(min, `is too short: it takes ${mi
 const integer = (min: number, max: number) =>
   z
     .string()
-    .refine((text) => /^\d{1,9}$/.test(text) && Number(text) >= min && Number(text) <= max, {
-      error: ({ input }) => `is ${JSON.stringify(input)}: it takes a whole number from ${min} to ${max}.`,
-    })
+    .refine(
+      (text) => /^\d{1,9}$/.test(text) && Number(text) >= min && Number(text) <= max,
+      takes(`a whole number from ${min} to ${max}.`),
+    )
     .transform(Number)
 
 /** Words, separated by commas. */
@@ -53,9 +59,7 @@ const listOf = (form: RegExp, such: string) =>
         .split(/[\s,]+/)
         .filter((each) => each !== ''),
     )
-    .refine((list) => list.every((each) => form.test(each)), {
-      error: ({ input }) => `is ${JSON.stringify(`${input}`)}: it takes ${such}, with commas between them.`,
-    })
+    .refine((list) => list.every((each) => form.test(each)), takes(`${such}, with commas between them.`))
 
 /** Schemes of apps that users start from a list of applications. */
 export const usualLaunchSchemes: readonly string[] = [
@@ -83,9 +87,10 @@ const traces = {
   ).default('parentbased_always_on'),
   otelTracesSamplerArg: z
     .string()
-    .refine((text) => /^(0|1|[01]?\.\d{1,9})$/.test(text) && Number(text) <= 1, {
-      error: ({ input }) => `is ${JSON.stringify(input)}: it takes a number from 0 to 1, such as 0.05.`,
-    })
+    .refine(
+      (text) => /^(0|1|[01]?\.\d{1,9})$/.test(text) && Number(text) <= 1,
+      takes('a number from 0 to 1, such as 0.05.'),
+    )
     .transform(Number)
     .default(1),
   /** Milliseconds. */
@@ -97,17 +102,13 @@ const traces = {
 
 /** A setting is the environment variable of its name: `dataDir` is DATA_DIR. A message continues that name. */
 const settings = z.object({
-  logLevel: z
-    .enum(logLevels, { error: ({ input }) => `is ${JSON.stringify(input)}: it takes one of ${logLevels.join(', ')}.` })
-    .default('info'),
+  logLevel: z.enum(logLevels, takes(`one of ${logLevels.join(', ')}.`)).default('info'),
   port: integer(1, 65_535).default(9_000),
   host: z.string().default('127.0.0.1'),
   /** The path under which a proxy has the service; none: the root. `paths.ts` puts it in all paths. */
   basePath: z
     .string()
-    .regex(/^(\/[\w.~-]{1,50}){0,5}\/?$/, {
-      error: ({ input }) => `is ${JSON.stringify(input)}: it takes a path such as /iam, of letters, digits and ._~-`,
-    })
+    .regex(/^(\/[\w.~-]{1,50}){0,5}\/?$/, takes('a path such as /iam, of letters, digits and ._~-'))
     .refine((path) => !/\/\.{1,2}(\/|$)/.test(path), 'has . or .. as a part of its path.')
     .transform((path) => path.replace(/\/$/, ''))
     .default(''),
@@ -195,9 +196,7 @@ const clientSettings = settings.pick({ host: true, port: true, dataDir: true }).
   gatewrightOwner: z.string().nullable().default(null),
   gatewrightRequestId: z
     .string()
-    .regex(requestIdForm, {
-      error: ({ input }) => `is ${JSON.stringify(input)}: it takes at most 128 letters, digits and _.:/+=-`,
-    })
+    .regex(requestIdForm, takes('at most 128 letters, digits and _.:/+=-'))
     .nullable()
     .default(null),
 })
