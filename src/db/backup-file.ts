@@ -3,6 +3,7 @@ import { createReadStream } from 'node:fs'
 import { pipeline } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { z } from 'zod'
+import { attempt } from '../attempt.ts'
 import { reasonOf, StartError } from '../start-error.ts'
 import { migrationNames } from './migrations.ts'
 
@@ -94,7 +95,7 @@ export async function openBackup(path: string): Promise<Backup> {
       await more()
     }
     const end = rest.indexOf(newline)
-    const { data } = schema.safeParse(parsed(rest.toString('utf8', 0, end)))
+    const { data } = schema.safeParse(attempt(() => JSON.parse(rest.toString('utf8', 0, end))))
     if (data === undefined) throw damaged('a line has another form')
     rest = rest.subarray(end + 1)
     return data
@@ -125,12 +126,4 @@ export async function openBackup(path: string): Promise<Backup> {
     if (!done || rest.length > 0) throw damaged('something follows its end')
   }
   return { header: first, secretKey, next: () => line(z.union([table, trailer])), rows, end, damaged }
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
