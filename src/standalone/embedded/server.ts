@@ -4,8 +4,8 @@ import { closeSync, openSync, readdirSync, readFileSync, rmSync, statfsSync, sta
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import pg from 'pg'
 import { failureCode } from '../../db/errors.ts'
+import { inSession } from '../../db/session.ts'
 import { StartError } from '../../start-error.ts'
 import { limitTime } from '../../time-limit.ts'
 import type { Account } from './account.ts'
@@ -183,11 +183,8 @@ async function stop(child: ChildProcess, ended: Promise<void>): Promise<void> {
 async function acceptsConnections(server: RunningServer): Promise<boolean> {
   const isOver = Promise.race([server.ended, delay(startupMs, undefined, { ref: false })]).then(() => true)
   while (!(await Promise.race([isOver, delay(20, false)]))) {
-    const client = new pg.Client({ connectionString: server.url('postgres'), connectionTimeoutMillis: 2_000 })
-    client.on('error', () => {})
     try {
-      await client.connect()
-      await client.end()
+      await inSession({ connectionString: server.url('postgres'), connectionTimeoutMillis: 2_000 }, async () => {})
       return true
     } catch (error) {
       if (failureCode(error) !== '28P01') continue
