@@ -103,34 +103,29 @@ export const rightName = (right: Right): string => {
   return `${permissionOf(right)}${owner === null ? '' : ` for owner ${JSON.stringify(owner)}`}`
 }
 
-/** The effective user with its current rights, or the service itself (`pk` null) at bootstrap. */
-export type Actor = {
-  readonly pk: number | null
-  readonly username: string
-  readonly isSuperuser: boolean
-  readonly permissions: ReadonlySet<Right>
-  /** The real user, while impersonating. */
-  readonly impersonator?: Actor
-  /** The only rights that the token of the request carries. `permissions` are among them. */
-  readonly ceiling?: ReadonlySet<Right>
-  /** The token of the request, where it has a ceiling. */
-  readonly tokenPk?: string
-  /** The job that sends the request, with a token that was exchanged. */
-  readonly pipeline?: Pipeline
-  /** Set by routes of tokens alone: they write the token of the request, or a deleted one (`apply/token-key.ts`). */
-  readonly renews?: true
-  /** The submitters of a stored document that the actor applies. The actor holds only what all of them hold. */
-  readonly authors?: readonly ActorKeys[]
-}
-
-/** An effective user by key, the real user behind it while impersonating, and the ceiling of the token. */
+/** An effective user by key, the real user behind it while impersonating, and what limits the token. */
 export type ActorKeys = {
   readonly pk: number | null
   readonly impersonator?: { readonly pk: number | null } | undefined
+  /** The only rights that the token of the request carries. */
   readonly ceiling?: ReadonlySet<Right> | undefined
+  /** The job that sends the request, with a token that was exchanged. */
   readonly pipeline?: Pipeline | undefined
+  /** Set by routes of tokens alone: they write the token of the request, or a deleted one (`apply/token-key.ts`). */
   readonly renews?: true | undefined
+  /** The submitters of a stored document that the actor applies. The actor holds only what all of them hold. */
   readonly authors?: readonly ActorKeys[] | undefined
+}
+
+/** The effective user with its current rights, or the service itself (`pk` null) at bootstrap. */
+export type Actor = ActorKeys & {
+  readonly username: string
+  readonly isSuperuser: boolean
+  /** Those of the ceiling at most. */
+  readonly permissions: ReadonlySet<Right>
+  readonly impersonator?: Actor
+  /** The token of the request, where it has a ceiling. */
+  readonly tokenPk?: string
 }
 
 /**
