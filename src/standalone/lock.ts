@@ -1,7 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { reasonOf, StartError } from '../start-error.ts'
+import { attempt } from '../attempt.ts'
+import { StartError } from '../start-error.ts'
 
 /** https://www.sqlite.org/rescode.html#busy */
 const sqliteBusy = 5
@@ -36,19 +37,11 @@ export function tryLock(dataDir: string): (() => void) | null {
 export function lock(dataDir: string): () => void {
   const release = tryLock(dataDir)
   if (release !== null) return release
+  // It is not there yet when the other process has just taken the lock.
+  const pid = attempt(() => readFileSync(pidFile(dataDir), 'utf8').trim()) ?? 'unknown'
   throw new StartError(
-    `Gatewright already runs on ${dataDir} (process ${read(pidFile(dataDir))}): stop that one first, or choose another DATA_DIR.`,
+    `Gatewright already runs on ${dataDir} (process ${pid}): stop that one first, or choose another DATA_DIR.`,
   )
 }
 
 const pidFile = (dataDir: string): string => join(dataDir, 'start.pid')
-
-function read(file: string): string {
-  try {
-    return readFileSync(file, 'utf8').trim()
-  } catch (error) {
-    // The other process has just taken the lock, and writes its number next.
-    if (reasonOf(error) === 'ENOENT') return 'unknown'
-    throw error
-  }
-}

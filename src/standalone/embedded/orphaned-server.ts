@@ -3,7 +3,7 @@ import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { attempt } from '../../attempt.ts'
-import { reasonOf, StartError } from '../../start-error.ts'
+import { StartError } from '../../start-error.ts'
 
 /**
  * Stops the server that a killed start left running on this cluster. Its command line must name the folder, because its process
@@ -30,7 +30,8 @@ export async function stopOrphanedServer(folder: string): Promise<void> {
   ] as const) {
     // A frozen child without its parent would keep the shared memory, and the next server would not start.
     const pids = signal === 'SIGKILL' ? [pid, ...childrenOf(pid)] : [pid]
-    for (const each of pids) end(each, signal)
+    // One that may have ended by itself.
+    for (const each of pids) attempt(() => process.kill(each, signal))
     if (!(await Promise.all(pids.map((each) => hasEnded(each, withinMs)))).every(Boolean)) continue
     // PostgreSQL takes a killed server for a running one until its parent has asked for its end.
     if (signal === 'SIGKILL') rmSync(file, { force: true })
@@ -39,15 +40,6 @@ export async function stopOrphanedServer(folder: string): Promise<void> {
   throw new StartError(
     `A server that an earlier start left behind (process ${pid}) does not stop: end it by hand, then start again.`,
   )
-}
-
-function end(pid: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(pid, signal)
-  } catch (error) {
-    // It ended by itself.
-    if (reasonOf(error) !== 'ESRCH') throw error
-  }
 }
 
 /** The processes that this one started; none on a system that cannot list them. A slim container has no `pgrep`. */
