@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { withoutPasswords } from './hidden.ts'
 import { requestIdForm } from './ids.ts'
 import { RedisUrlError, readRedisUrl } from './redis-url.ts'
-import { reasonOf } from './start-error.ts'
+import { reasonOf, StartError } from './start-error.ts'
 
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
 
@@ -22,7 +22,8 @@ const webUrl = z.url({ protocol: /^https?$/, error: 'is not a URL that starts wi
 
 /** The message of a value that the setting does not take. */
 const takes = (what: string) => ({
-  error: ({ input }: { input?: unknown }) => `is ${JSON.stringify(`${input}`)}: it takes ${what}`,
+  error: ({ input }: { input?: unknown }) =>
+    input === undefined ? undefined : `is ${withoutPasswords(JSON.stringify(input))}: it takes ${what}`,
 })
 
 const oneOf = <const Names extends readonly [string, ...string[]]>(...names: Names) =>
@@ -59,7 +60,9 @@ const listOf = (form: RegExp, such: string) =>
         .split(/[\s,]+/)
         .filter((each) => each !== ''),
     )
-    .refine((list) => list.every((each) => form.test(each)), takes(`${such}, with commas between them.`))
+    .refine((list) => list.every((each) => form.test(each)), {
+      error: ({ input }) => `is ${JSON.stringify(`${input}`)}: it takes ${such}, with commas between them.`,
+    })
 
 /** Schemes of apps that users start from a list of applications. */
 export const usualLaunchSchemes: readonly string[] = [
@@ -176,13 +179,7 @@ const secrets: readonly string[] = [
 
 /** Where a Gatewright is. */
 export const serviceUrl = z
-  .url({
-    protocol: /^https?$/,
-    error: ({ input }) =>
-      input === undefined
-        ? undefined
-        : `is ${withoutPasswords(JSON.stringify(input))}: it takes a URL that starts with http:// or https://.`,
-  })
+  .url({ protocol: /^https?$/, ...takes('a URL that starts with http:// or https://.') })
   // A password would stand in plan files, in messages, and in the logs of proxies.
   .refine(
     (text) => !URL.canParse(text) || `${new URL(text).username}${new URL(text).password}` === '',
@@ -219,7 +216,7 @@ export type ServiceConfig = Config & { readonly databaseUrl: string; readonly se
 export type ClientConfig = ReturnType<typeof readClientConfig>
 
 /** Every error in the environment, one line each. */
-export class ConfigError extends Error {
+export class ConfigError extends StartError {
   override readonly name = 'ConfigError'
   constructor(errors: readonly string[]) {
     super(`The settings are not valid:\n${errors.map((error) => `  ${error}`).join('\n')}`)

@@ -4,7 +4,7 @@ import { goOnWithoutReader } from './without-reader.ts'
 
 /** The program cannot start or continue, and the operator can fix it. The message is printed without a stack. */
 export class StartError extends Error {
-  override readonly name = 'StartError'
+  override readonly name: string = 'StartError'
 }
 
 /** The operating system's code, such as `EACCES`, or else the message. */
@@ -16,9 +16,6 @@ export const reasonOf = (error: unknown): string => {
 /** Shows which step is running, and then how long it took. */
 export type Report = <Result>(step: string, work: () => Promise<Result>) => Promise<Result>
 
-/** Errors with messages for the operator. They are known by name, because this layer may not import all of the classes. */
-const operatorErrors = ['ConfigError', 'MigrationError', 'StartError']
-
 /**
  * Makes one sentence of an error that the operator can fix; message and stack of a bug.
  *
@@ -26,7 +23,7 @@ const operatorErrors = ['ConfigError', 'MigrationError', 'StartError']
  */
 export function sentence(error: unknown, database = 'The database of DATABASE_URL'): string {
   if (!(error instanceof Error)) return String(error)
-  if (operatorErrors.includes(error.name)) return error.message
+  if (error instanceof StartError) return error.message
   if (error instanceof Problem)
     return error.cause === undefined ? error.message : `${error.message} (${reasonOf(error.cause)})`
   // PostgreSQL refuses the login: SQLSTATE classes 28 and 3D.

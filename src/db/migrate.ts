@@ -2,6 +2,7 @@ import { hash, randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import { z } from 'zod'
+import { StartError } from '../start-error.ts'
 import { retrying } from './backoff.ts'
 import type { Db } from './client.ts'
 import { failureCode, isLockTimeout } from './errors.ts'
@@ -19,7 +20,7 @@ import { query } from './raw.ts'
 import { inSession } from './session.ts'
 
 /** The database cannot be migrated to this version. The message says why, and what to do. */
-export class MigrationError extends Error {
+export class MigrationError extends StartError {
   override readonly name = 'MigrationError'
 }
 

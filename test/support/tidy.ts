@@ -331,12 +331,12 @@ export const filesAreShort: Rule = (files) =>
  * needs it, with the reason.
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
-  src: 2399,
+  src: 2393,
   'src/api': 2168,
   'src/apply': 2826,
   'src/cli': 6263,
   'src/dashboard': 4555,
-  'src/db': 2255,
+  'src/db': 2256,
   'src/exchange': 366,
   'src/document': 1832,
   'src/http': 2543,
