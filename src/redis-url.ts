@@ -24,10 +24,8 @@ export type RedisPlace =
       readonly tls: boolean
     })
 
-const redisSchemes = ['redis', 'rediss', 'redis+sentinel', 'rediss+sentinel', 'redis+cluster', 'rediss+cluster']
-
-const [last, ...others] = redisSchemes.map((scheme) => `${scheme}://`).reverse()
-const notOne = `is not a URL that starts with ${others.reverse().join(', ')} or ${last}.`
+const notOne =
+  'is not a URL that starts with redis://, rediss://, redis+sentinel://, rediss+sentinel://, redis+cluster:// or rediss+cluster://.'
 
 const maxHosts = 50
 const defaultPorts = { sentinel: 26_379, cluster: 6_379 } as const
@@ -92,10 +90,8 @@ function readHost(text: string, defaultPort: number): RedisHost {
   return { host, port: number }
 }
 
-function readLogin(login: string | undefined): Login {
-  if (login === undefined || login === '') return {}
-  const at = login.indexOf(':')
-  const [username, password] = at < 0 ? [login, ''] : [login.slice(0, at), login.slice(at + 1)]
+function readLogin(login = ''): Login {
+  const [, username, password] = /^([^:]*):?(.*)$/s.exec(login) ?? []
   return { ...(username && { username: decoded(username) }), ...(password && { password: decoded(password) }) }
 }
 
