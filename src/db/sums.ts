@@ -22,42 +22,36 @@ const everyMs = 2_000
 
 export function openSums(db: Db): Sums {
   const own = new Map<string, number>()
-  let unwritten = new Map<string, number>()
+  const written = new Map<string, number>()
 
   /**
    * Writes without a limit of time: a count whose write may still succeed must not be written again. The connection has its own
    * limits.
    */
   async function writeAll(): Promise<void> {
-    if (unwritten.size === 0) return
-    const written = [...unwritten]
-    unwritten = new Map()
-    try {
-      await execute(db, {
-        // The order is fixed, so that two processes never wait for each other.
-        text: `INSERT INTO metric_sums (series, value)
-          SELECT * FROM unnest($1::text[], $2::float8[]) AS counted (series, value) ORDER BY series
-          ON CONFLICT (series) DO UPDATE SET value = metric_sums.value + excluded.value`,
-        values: [written.map(([series]) => series), written.map(([, by]) => by)],
-      })
-    } catch {
-      // A count is written twice rather than never: an alert must not miss a failure.
-      for (const [series, by] of written) unwritten.set(series, (unwritten.get(series) ?? 0) + by)
-    }
+    const counted = [...own].filter(([series, value]) => value !== written.get(series))
+    if (counted.length === 0) return
+    await execute(db, {
+      // The order is fixed, so that two processes never wait for each other.
+      text: `INSERT INTO metric_sums (series, value)
+        SELECT * FROM unnest($1::text[], $2::float8[]) AS counted (series, value) ORDER BY series
+        ON CONFLICT (series) DO UPDATE SET value = metric_sums.value + excluded.value`,
+      values: [counted.map(([series]) => series), counted.map(([series, value]) => value - (written.get(series) ?? 0))],
+    })
+    // After a failure, a count is written twice rather than never: an alert must not miss one.
+    for (const [series, value] of counted) written.set(series, value)
   }
 
   // One statement after the other, so that a stop waits for the last.
   let writing = Promise.resolve()
   const write = () => {
-    writing = writing.then(writeAll)
+    writing = writing.then(writeAll).catch(() => {})
     return writing
   }
   const timer = setInterval(write, everyMs).unref()
   return {
     own,
-    add: (series, by = 1) => {
-      for (const counts of [own, unwritten]) counts.set(series, (counts.get(series) ?? 0) + by)
-    },
+    add: (series, by = 1) => void own.set(series, (own.get(series) ?? 0) + by),
     write: () => inTime(write()).catch(() => {}),
     stop: async () => {
       clearInterval(timer)
