@@ -287,11 +287,8 @@ export const readProxyVariables = (env: Environment = process.env) => ({
   noProxy: env.no_proxy?.trim() || env.NO_PROXY?.trim() || '',
 })
 
-/** A variable that a file of the caller names. An empty one counts as absent: CI systems set it for a missing secret. */
+/** A variable. An empty one counts as absent: CI systems set it for a missing secret. */
 export const readVariable = (name: string, env: Environment = process.env): string | undefined => env[name] || undefined
-
-/** Whether the operator has set the log level. */
-export const choosesLogLevel = (env: Environment = process.env): boolean => Boolean(env.LOG_LEVEL?.trim())
 
 /** Whether a program should write plain lines even on a terminal (https://no-color.org). */
 export const wantsPlainOutput = (env: Environment = process.env): boolean =>

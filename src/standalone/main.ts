@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Config, choosesLogLevel, environmentFor, minLengths, readConfig } from '../config.ts'
+import { type Config, environmentFor, minLengths, readConfig, readVariable } from '../config.ts'
 import { migrate } from '../db/migrate.ts'
 import { letSeeSessions, prepareLogins, withLogin } from '../db/roles.ts'
 import { checkPorts, portError } from '../http/port.ts'
@@ -27,7 +27,7 @@ const putBack =
   'what is secret in the database beside it is sealed under the key it held: put that back, or set SECRET_KEY; if it is lost, npm run secrets -- forget is the way back'
 
 /** Lines are readable on a terminal, unless the operator sets a log level: then they are JSON. */
-const isReadable = process.stdout.isTTY === true && !choosesLogLevel()
+const isReadable = process.stdout.isTTY === true && readVariable('LOG_LEVEL') === undefined
 const readable = isReadable ? (await import('./lines.ts')).readable : undefined
 
 /** Stops all parts, in reverse order of their start. */

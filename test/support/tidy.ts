@@ -331,7 +331,7 @@ export const filesAreShort: Rule = (files) =>
  * needs it, with the reason.
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
-  src: 2388,
+  src: 2385,
   'src/api': 2168,
   'src/apply': 2826,
   'src/cli': 6263,
