@@ -50,14 +50,12 @@ export async function backUp(
   try {
     await client.connect()
     await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
-    let written: RowsOfTables = {}
-    const parts = contents(client, secretKey, (rows) => {
-      written = rows
-    })
+    const rows: RowsOfTables = {}
+    const parts = contents(client, secretKey, rows)
     await pipeline(Readable.from(parts), createGzip(), async (compressed: AsyncIterable<Buffer>) => {
       for await (const part of compressed) await write(part)
     })
-    return written
+    return rows
   } catch (error) {
     throw databaseProblem(error)
   } finally {
@@ -66,10 +64,11 @@ export async function backUp(
   }
 }
 
+/** @param rows gets the number of rows of each table */
 async function* contents(
   client: pg.Client,
   secretKey: string | null,
-  onEnd: (rows: RowsOfTables) => void,
+  rows: RowsOfTables,
 ): AsyncGenerator<string | Buffer> {
   const migrations = await standingMigrations(client)
   if (migrations.length === 0) throw new StartError('The database has no tables yet: there is nothing to back up.')
@@ -92,9 +91,8 @@ async function* contents(
   }
   // The answer to this comes after the end of each COPY. A sequence is never behind the rows of the snapshot.
   const found = await client.query<{ name: string; value: string }>(sequences)
-  const rows = Object.fromEntries([...copies].map(([table, { rowCount }]) => [table, rowCount]))
+  for (const [table, { rowCount }] of copies) rows[table] = rowCount
   yield line({ rows, sequences: Object.fromEntries(found.rows.map(({ name, value }) => [name, value])) })
-  onEnd(rows)
 }
 
 const line = (value: object): string => `${JSON.stringify(value)}\n`
