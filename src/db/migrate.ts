@@ -181,20 +181,19 @@ export async function standingMigrations(client: pg.Client): Promise<string[]> {
 /** Whether every migration of this version is in the database. Cheap, for readiness. */
 export async function isMigrated(db: Db): Promise<boolean> {
   const known = await migrationNames()
-  try {
-    const [row] = await query(db, z.object({ done: z.int() }), {
-      text: `SELECT count(DISTINCT migration_name)::integer AS done FROM _prisma_migrations
-        WHERE migration_name = ANY($1::text[]) AND finished_at IS NOT NULL AND rolled_back_at IS NULL`,
-      values: [known],
-    })
-    return row?.done === known.length
-  } catch (error) {
-    if (failureCode(error) === undefinedTable) return false
-    throw error
-  }
+  const [row] = await query(db, z.object({ done: z.int() }), {
+    text: `SELECT count(DISTINCT migration_name)::integer AS done FROM _prisma_migrations
+      WHERE migration_name = ANY($1::text[]) AND finished_at IS NOT NULL AND rolled_back_at IS NULL`,
+    values: [known],
+  }).catch(noneWithoutTable)
+  return row?.done === known.length
 }
 
-const undefinedTable = '42P01'
+/** @returns no rows, when the table does not exist */
+function noneWithoutTable(error: unknown): never[] {
+  if (failureCode(error) === '42P01') return []
+  throw error
+}
 
 async function checkVersion(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ server_version: string }>('SHOW server_version')
@@ -211,17 +210,10 @@ async function checkRights(client: pg.Client, [first]: string[]): Promise<void> 
   )
 }
 
-async function readHistory(client: pg.Client): Promise<Recorded[]> {
-  try {
-    const { rows } = await client.query<Recorded>(
-      'SELECT migration_name, finished_at, rolled_back_at, logs FROM _prisma_migrations',
-    )
-    return rows
-  } catch (error) {
-    if (failureCode(error) === undefinedTable) return []
-    throw error
-  }
-}
+const readHistory = (client: pg.Client): Promise<Recorded[]> =>
+  client
+    .query<Recorded>('SELECT migration_name, finished_at, rolled_back_at, logs FROM _prisma_migrations')
+    .then(({ rows }) => rows, noneWithoutTable)
 
 /** Makes the table as Prisma does. @throws {MigrationError} for a database that another program uses */
 async function createHistory(client: pg.Client): Promise<void> {

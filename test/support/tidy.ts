@@ -336,7 +336,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/apply': 2826,
   'src/cli': 6263,
   'src/dashboard': 4555,
-  'src/db': 2248,
+  'src/db': 2240,
   'src/exchange': 366,
   'src/document': 1832,
   'src/http': 2543,
