@@ -1,7 +1,7 @@
 import type { EngineReader, EngineTx } from '../db/engine-tx.ts'
 import { permissionNames } from '../models/registry.ts'
 import type { Actor, ActorKeys } from '../permissions.ts'
-import { leftEmpty, type NamedRow, orphansOf } from '../plan/claims.ts'
+import { type LabelledRow, leftEmpty, orphansOf } from '../plan/claims.ts'
 import type { Plan } from '../plan/compile.ts'
 import { type Conditions, type Engine, ownerFor } from '../plan/engine.ts'
 import { Loader } from '../plan/load.ts'
@@ -112,7 +112,7 @@ export async function apply(
     query: (row, statement) => write().then(() => tx.query(row, statement)),
     attempt: (row, statement, limits) => write().then(() => tx.attempt(row, statement, limits)),
   }
-  const writing = { lock: (rows: readonly NamedRow[]) => lockRows(tx, rows), behind }
+  const writing = { lock: (rows: readonly LabelledRow[]) => lockRows(tx, rows), behind }
   const loader = new Loader(tx, engine.registry, mode)
   const walk = judge(loader, { engine, plan, actor: reading, conditions, writing })
   for await (const finding of walk) {

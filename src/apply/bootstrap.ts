@@ -89,12 +89,9 @@ export async function giveNewKinds(tx: Tx, { kinds }: Registry): Promise<readonl
   if (added.length === 0) return []
   await tx.installation.updateMany({ data: { deployerKinds: { push: added } } })
   const permissionsFor = (names: readonly string[]): Permission[] =>
-    names.flatMap((kind) => {
-      const resource = kinds.get(kind)?.resource
-      return resource === undefined
-        ? []
-        : [`view_${resource}` as const, `add_${resource}` as const, `change_${resource}` as const]
-    })
+    names
+      .flatMap((kind) => kinds.get(kind)?.resource ?? [])
+      .flatMap((resource) => [`view_${resource}`, `add_${resource}`, `change_${resource}`] as const)
   // This is one statement: an operator may change the role at this moment.
   const changed = await query(tx, changedRole, {
     text: `UPDATE roles SET permissions = ARRAY(SELECT DISTINCT unnest(r.permissions || $2::text[]) ORDER BY 1)

@@ -4,7 +4,7 @@ import { type EngineTx, withEngine } from '../db/engine-tx.ts'
 import { brokenConstraint } from '../db/errors.ts'
 import { nameLock } from '../db/locks.ts'
 import type { Model } from '../models/define.ts'
-import type { NamedRow } from '../plan/claims.ts'
+import type { LabelledRow } from '../plan/claims.ts'
 import { type Conditions, type Engine, unconditional } from '../plan/engine.ts'
 import { isExclusive } from '../plan/looks.ts'
 import { quoted } from '../plan/statements.ts'
@@ -44,7 +44,7 @@ export const lockStack = (tx: Tx, stack: string): Promise<void> =>
   withEngine(tx, (engine) => lock(engine, [], { stack }))
 
 /** Locks rows that follow from a document by their names and by their keys, because a row may be renamed meanwhile. */
-export async function lockRows(tx: EngineTx, rows: readonly NamedRow[]): Promise<void> {
+export async function lockRows(tx: EngineTx, rows: readonly LabelledRow[]): Promise<void> {
   const steps = rows.map((row) => removal(row))
   await lock(tx, steps)
   for (const [table, of] of Map.groupBy(rows, ({ model }) => model.table))

@@ -1,4 +1,4 @@
-import { type LabelledRow, type NamedRow, orphansOf } from '../plan/claims.ts'
+import { type LabelledRow, orphansOf } from '../plan/claims.ts'
 import { type Conditions, ownerFor } from '../plan/engine.ts'
 import type { Loader } from '../plan/load.ts'
 import type { Step } from '../plan/step.ts'
@@ -15,7 +15,7 @@ import type { Finding } from './finding.ts'
  *
  * @property under the label under which it is deleted; undefined: that of the request
  */
-export const removal = ({ model, identifiers, under }: NamedRow & Partial<Following>): Step => {
+export const removal = ({ model, identifiers, under }: LabelledRow & Partial<Following>): Step => {
   const owner = under === undefined ? {} : { owner: under }
   return { id: undefined, model, state: 'absent', identifiers, attrs: new Map(), path: [], ...owner }
 }

@@ -72,12 +72,10 @@ export function frameOf(tag: Expression, frames: readonly Frame[]): NonNullable<
   if (depth === undefined) throw new TagError(tag, `takes a depth: ${tag.name} 0 is of the innermost !Enumerate.`)
   const frame = frames[depth]
   if (frame !== undefined) return frame
-  if (depth < frames.length)
-    throw new TagError(
-      tag,
-      `stands in the list of its own !Enumerate: ${tag.name} ${depth + 1} is of the one around it.`,
-    )
-  throw new TagError(tag, `stands in ${frames.length} !Enumerate: there is no depth ${depth}.`)
+  const around = `${tag.name} ${depth + 1} is of the one around it`
+  throw depth < frames.length
+    ? new TagError(tag, `stands in the list of its own !Enumerate: ${around}.`)
+    : new TagError(tag, `stands in ${frames.length} !Enumerate: there is no depth ${depth}.`)
 }
 
 /** @returns undefined when there is none. A negative index counts from the end of a list */

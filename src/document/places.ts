@@ -11,15 +11,10 @@ import { lookAt, type VisibilityOf } from './visibility.ts'
  * costs nothing. The text is parsed again: one pass over its nodes for all errors.
  */
 
+type Sent = { readonly value: unknown; readonly text: string | undefined; readonly registry: Registry }
+
 /** @param text the text of a value that was read from YAML. A value that was sent as JSON has pointers without lines. */
-export function withPlaces(
-  errors: readonly FieldError[],
-  {
-    value,
-    text,
-    registry,
-  }: { readonly value: unknown; readonly text: string | undefined; readonly registry: Registry },
-): FieldError[] {
+export function withPlaces(errors: readonly FieldError[], { value, text, registry }: Sent): FieldError[] {
   const pointers = errors.map((error) => error.place?.pointer ?? pointerOf(error, value))
   const isOfBody = ({ where }: FieldError) => where !== 'header' && where !== 'parameter'
   const spots = text === undefined ? [] : findSpots(text, pointers, lookAt(value, registry))

@@ -122,12 +122,10 @@ function moveBack(event: Event, offsetOf: (offset: number) => number): void {
   }
 }
 
+const blockStyles: readonly number[] = [SCALAR_STYLE.LITERAL_BLOCK, SCALAR_STYLE.FOLDED_BLOCK]
+
 /** Whether a text behind `|` or `>` has a line with more spaces: there they are a part of the value. */
 function isChanged(event: Event, spaces: ReadonlyMap<number, number>): boolean {
-  if (
-    event.type !== EVENT_ID.SCALAR ||
-    (event.style !== SCALAR_STYLE.LITERAL_BLOCK && event.style !== SCALAR_STYLE.FOLDED_BLOCK)
-  )
-    return false
+  if (event.type !== EVENT_ID.SCALAR || !blockStyles.includes(event.style)) return false
   return [...spaces.keys()].some((start) => start >= event.valueStart && start < event.valueEnd)
 }

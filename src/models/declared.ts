@@ -15,9 +15,7 @@ export const examplesOf = (schema: z.ZodType): readonly unknown[] => [schema.met
 export function checkExamples(where: string, field: string, schema: z.ZodType): void {
   for (const example of examplesOf(schema)) {
     const [issue] = schema.safeParse(example).error?.issues ?? []
-    if (issue !== undefined)
-      throw new StartError(
-        `${where}: the example ${JSON.stringify(example)} of the field ${field} does not fit it: ${issue.message} Change the example.`,
-      )
+    const what = `${where}: the example ${JSON.stringify(example)} of the field ${field}`
+    if (issue !== undefined) throw new StartError(`${what} does not fit it: ${issue.message} Change the example.`)
   }
 }

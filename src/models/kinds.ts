@@ -12,16 +12,13 @@ export async function loadKinds(folder = new URL('./providers/', import.meta.url
 }
 
 async function loadKind(url: URL, kind: string): Promise<ProviderModel> {
+  const file = `models/providers/${kind}.ts`
   const loaded: { default?: unknown } = await import(url.href)
   const model = loaded.default
   if (!isProviderModel(model))
-    throw new Error(
-      `models/providers/${kind}.ts does not export a provider kind: export default defineProvider({ ... }).`,
-    )
+    throw new Error(`${file} does not export a provider kind: export default defineProvider({ ... }).`)
   if (model.provider.kind !== kind)
-    throw new Error(
-      `models/providers/${kind}.ts declares the kind ${model.provider.kind}: a file is named after its kind.`,
-    )
+    throw new Error(`${file} declares the kind ${model.provider.kind}: a file is named after its kind.`)
   return model
 }
 

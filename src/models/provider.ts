@@ -88,11 +88,7 @@ export function defineProvider(declaration: ProviderDeclaration): ProviderModel 
       property_mappings: references('propertymapping').default([]),
       ...settings.shape,
     }),
-    columns: {
-      name: 'name',
-      ...Object.fromEntries(Object.keys(flows).map((field) => [field, field])),
-      ...columns,
-    },
+    columns: { ...Object.fromEntries(['name', ...Object.keys(flows)].map((field) => [field, field])), ...columns },
     discriminator: { kind },
     storedInJson: true,
     uuid: true,

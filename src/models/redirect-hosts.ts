@@ -34,10 +34,8 @@ export function checkHosts(whole: Node, text: string): void {
  */
 function* beginnings(todo: readonly Node[], steps: readonly Step[]): Generator<readonly Step[]> {
   const [node, ...rest] = todo
-  if (
-    node === undefined ||
-    steps.filter(({ characters, isMany }) => !isMany && (characters & ~ends) === 0n).length > 2
-  ) {
+  const passed = steps.filter(({ characters, isMany }) => !isMany && (characters & ~ends) === 0n)
+  if (node === undefined || passed.length > 2) {
     yield steps
     return
   }

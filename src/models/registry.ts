@@ -66,11 +66,10 @@ function targetsOf(models: readonly Model[], kinds: readonly ProviderModel[]): M
   const targets = new Map<string, ReferenceTarget>()
   for (const { name, target, table, key } of models) {
     const existing = targets.get(target)
-    if (existing !== undefined && (existing.table !== table || existing.key !== key)) {
+    if (existing !== undefined && (existing.table !== table || existing.key !== key))
       throw new Error(
         `${name}: the reference target ${target} has the table ${existing.table} with ${existing.key} keys.`,
       )
-    }
     targets.set(target, { table, key, models: models.filter((model) => model.target === target) })
   }
   const providers = targets.get('provider')
@@ -98,15 +97,13 @@ function checkReferences(model: Model, targets: ReadonlyMap<string, ReferenceTar
       if (storage.in === 'link') throw new Error(`${model.name}: ${name} is a link, but no reference.`)
       continue
     }
-    if (!targets.has(reference.target))
-      throw new Error(`${model.name}: ${name} refers to ${reference.target}, which no model is.`)
+    const refers = `${model.name}: ${name} refers to ${reference.target}`
+    if (!targets.has(reference.target)) throw new Error(`${refers}, which no model is.`)
     // A foreign key keeps the referenced row from being deleted: a column, a link or the reference table must have it.
     const hasForeignKey =
       storage.in === 'column' || storage.in === 'link' || model.referenceRows?.columns[reference.target] !== undefined
-    if (!hasForeignKey)
-      throw new Error(
-        `${model.name}: ${name} refers to ${reference.target}, which ${model.referenceRows?.table ?? model.table} has no column for.`,
-      )
+    const table = model.referenceRows?.table ?? model.table
+    if (!hasForeignKey) throw new Error(`${refers}, which ${table} has no column for.`)
   }
 }
 

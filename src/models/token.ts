@@ -32,13 +32,11 @@ const dayMs = 86_400_000
  */
 function compute(values: Values, { before, now, tokenMaxDays }: Moment, report: Report): Values {
   const { expires, expiring, user } = values
-  for (const [name, are] of [
-    ['owners', 'Are'],
-    ['stacks', 'Are'],
-    ['intent', 'Is'],
-  ] as const)
+  for (const name of ['owners', 'stacks', 'intent']) {
+    const are = name === 'intent' ? 'Is' : 'Are'
     if (before !== undefined && values[name] !== undefined && !isDeepStrictEqual(values[name], before[name] ?? []))
       report([name], 'fixed', `${are} fixed when a token is created: leave this field out, or create another token.`)
+  }
   if (before !== undefined && user !== undefined && user !== before.user)
     report(['user'], 'fixed', 'A token stays with its user: leave this field out.')
   const isSent = typeof expires === 'string' && expires !== before?.expires

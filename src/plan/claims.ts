@@ -11,19 +11,18 @@ import type { World } from './world.ts'
 /** The claims of rows on others, by the fields that a model declares for it: an application claims its providers. */
 
 /** A row with its model and the name that messages give it. */
-export type NamedRow = {
+export type LabelledRow = {
   readonly model: Model
   readonly pk: Key
   readonly name: string
   /** All fields that name it: a document names it by these, too. */
   readonly identifiers: ReadonlyMap<string, unknown>
+  /** The label under which it is managed; null without one. */
+  readonly owner: string | null
 }
 
 /** A row as text, to compare it with others. */
-export const placeOf = ({ model: { table }, pk }: Pick<NamedRow, 'model' | 'pk'>): string => `${table} ${pk}`
-
-/** @property owner the label under which it is managed; null without one */
-export type LabelledRow = NamedRow & { readonly owner: string | null }
+export const placeOf = ({ model: { table }, pk }: LabelledRow): string => `${table} ${pk}`
 
 export const labelledRow = (model: Model, row: Row): LabelledRow => ({
   model,

@@ -37,11 +37,10 @@ export function editOf(
   check: (list: unknown, word: string) => unknown,
 ): ListEdit | undefined {
   const names = Object.keys(sent)
-  if (names.length === 0) errors.add(at, 'required', 'Takes a list, or an object with add, remove or both.')
+  if (names.length === 0) return void errors.add(at, 'required', 'Takes a list, or an object with add, remove or both.')
   for (const name of names)
     if (!words.some((word) => word === name))
       errors.add([...at, name], 'unknown_field', () => unknownName('field', name, words))
-  if (names.length === 0) return undefined
   const [add, remove] = words.map((word) => (Object.hasOwn(sent, word) ? check(sent[word], word) : []))
   return new ListEdit(add, remove)
 }
@@ -59,12 +58,10 @@ type Item = { readonly key: unknown; readonly tag: unknown; readonly at: FieldPa
 /** The keys in a field, each with the sent value and its place in the field. */
 export function placesOf(value: unknown, written: unknown): Item[] {
   if (value instanceof ListEdit)
-    return words.flatMap((word) =>
-      placesOf(value[word], written instanceof ListEdit ? written[word] : []).map((item) => ({
-        ...item,
-        at: [word, ...item.at],
-      })),
-    )
+    return words.flatMap((word) => {
+      const items = placesOf(value[word], written instanceof ListEdit ? written[word] : [])
+      return items.map((item) => ({ ...item, at: [word, ...item.at] }))
+    })
   if (!Array.isArray(value)) return [{ key: value, tag: written, at: [] }]
   const tags: readonly unknown[] = Array.isArray(written) ? written : []
   return value.map((key, index) => ({ key, tag: tags[index], at: [index] }))

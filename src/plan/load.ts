@@ -80,10 +80,8 @@ export class Loader {
   }
 
   async #nextKey(model: Model): Promise<number> {
-    const [row] = await this.reader.query(keyRow, {
-      text: `SELECT ${nextKey(model.table)}::integer AS key`,
-      values: [],
-    })
+    const text = `SELECT ${nextKey(model.table)}::integer AS key`
+    const [row] = await this.reader.query(keyRow, { text, values: [] })
     if (row === undefined) throw new Error(`${model.table} has no next key`)
     return row.key
   }

@@ -22,15 +22,7 @@ export function yielding(
   const { field: name = '', to = '', target = '' } = model.yields ?? {}
   const [field, list] = [model.fields.get(name), model.fields.get(to)]
   const { table = '', only, models: [of] = [] } = world.registry.targets.get(target) ?? {}
-  if (
-    field?.reference === undefined ||
-    list === undefined ||
-    only === undefined ||
-    of === undefined ||
-    row === undefined ||
-    isForeign
-  )
-    return undefined
+  if (!field?.reference || !list || !only || !of || !row || isForeign) return undefined
   const [key, [had]] = [sent.get(name), storedKeys(field, row)]
   const isListed = !step.attrs.has(to) && keysOf(key).some((each) => storedKeys(list, row).includes(each))
   const isReplacing = had !== undefined && had !== key && !replaces
