@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import { dashboardPath, loginPath } from '../paths.ts'
 import { applyQueue, jobId } from '../queue/define.ts'
 
@@ -57,6 +58,9 @@ export function nextOf(asked: unknown): string {
   const isBelow = found === origin && pathname.startsWith(nowPath) && !pathname.includes('//')
   return isBelow && !isOfSession(pathname) ? `${pathname}${search}` : nowPath
 }
+
+/** The query of a page that leads on. Any value is accepted, even a list: one that is no address leads to the first page. */
+export const nextQuery = z.strictObject({ next: z.unknown().optional().transform(nextOf) })
 
 /** A login that leads to the login would loop, a choice leads back to a page, and a wait is no page. */
 const isOfSession = (path: string) =>

@@ -12,7 +12,7 @@ import type { Door } from '../http/plausible.ts'
 import { storable } from '../models/syntax.ts'
 import { type Actor, allows } from '../permissions.ts'
 import { actorOfToken } from '../rights/actor.ts'
-import { boardPath, loginFor, loginPath, logoutPath, nextOf, nowPath, timesPath } from './addresses.ts'
+import { boardPath, loginFor, loginPath, logoutPath, nextQuery, nowPath, timesPath } from './addresses.ts'
 import { pageRoute, type Shell, sendPage } from './frame.ts'
 import { closeSession, openSession, tokenOfSession, type WithCookies } from './session.ts'
 
@@ -25,17 +25,14 @@ export async function operator(db: Db, request: WithCookies): Promise<Actor | nu
 
 const credentials = z.object({ access_token: z.string().trim().min(1).max(maxTokenLength) })
 
-/** Any value is accepted, even a list: one that is no address leads to the first page. */
-const schema = { querystring: z.strictObject({ next: z.unknown().optional().transform(nextOf) }) }
-
 export function loginRoutes(app: Api, db: Db, { plausible, countFailedLogin }: Door): void {
-  app.get(loginPath, pageRoute(schema), async (request, reply) => {
+  app.get(loginPath, pageRoute({ querystring: nextQuery }), async (request, reply) => {
     const { next } = request.query
     if ((await operator(db, request)) !== null) return reply.redirect(next, 303)
     return sendPage(reply, loginPage(null, next))
   })
 
-  app.post(loginPath, pageRoute(schema), async (request, reply) => {
+  app.post(loginPath, pageRoute({ querystring: nextQuery }), async (request, reply) => {
     const { next } = request.query
     const sent = credentials.safeParse(request.body)
     const secret = sent.data?.access_token ?? ''

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { attempt } from '../attempt.ts'
 import type { Api } from '../http/api.ts'
 import { html } from '../http/html.ts'
-import { nextOf, nowPath, timesPath } from './addresses.ts'
+import { nextOf, nextQuery, nowPath, timesPath } from './addresses.ts'
 import { choiceField } from './filter-fields.ts'
 import { pageRoute, type Shell, sendPage, timesLink } from './frame.ts'
 import { cookieOptions } from './session.ts'
@@ -58,17 +58,15 @@ ${choiceField('zone', 'Zone', zone, Object.fromEntries(zones.map((each) => [each
 </form>`,
 })
 
-const schema = { querystring: z.strictObject({ next: z.unknown().optional().transform(nextOf) }) }
-
 /** @property here the zone of the browser, which its script names */
 const choice = z.object({ zone: z.string().max(100).default(''), here: z.string().max(100).optional() })
 
 export function timesRoutes(app: Api): void {
-  app.get(timesPath, pageRoute(schema), async (request, reply) =>
+  app.get(timesPath, pageRoute({ querystring: nextQuery }), async (request, reply) =>
     sendPage(reply, timesPage(zoneFrom(request), request.query.next)),
   )
 
-  app.post(timesPath, pageRoute(schema), async (request, reply) => {
+  app.post(timesPath, pageRoute({ querystring: nextQuery }), async (request, reply) => {
     const { next } = request.query
     const { zone: chosen = '', here } = choice.safeParse(request.body).data ?? {}
     const zone = zoneOf(here ?? chosen)

@@ -12,8 +12,7 @@ import { duration, mark, nameText, number, time } from './words.ts'
 /** /admin/workers/: each process of an installation with a heartbeat in the last quarter of an hour. */
 export function workersPage(app: Api, { db }: Sources): void {
   app.get(workersPath, pageRoute({}), async (_, reply) => {
-    const reading = Promise.all([readProcesses(db, 'workers'), readProcesses(db, 'servers')])
-    const [workers, servers] = await inTime(reading)
+    const [workers, servers] = await inTime(Promise.all([readProcesses(db, 'workers'), readProcesses(db, 'servers')]))
     const heard = [...workers, ...servers].filter((each) => !isSilent(each))
     const versions = new Set(heard.map(({ version }) => version)).size
     const content = html`${versions > 1 && html`<p class="summary warn">${mark('warn', `The processes are of ${versions} versions: an upgrade is not complete.`)}</p>`}

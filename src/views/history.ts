@@ -88,7 +88,7 @@ export async function readHistory(
   if (rows.length === 0 && before === null) return undefined
   const entries = rows.slice(0, size)
   return {
-    entries: entries.map((each): Recorded => ({
+    entries: entries.map((each) => ({
       entry: toEntry(each, actor, seen),
       cursor: each.cursor,
       run: seesRun(each, actor) ? each : null,
