@@ -34,25 +34,23 @@ if (import.meta.main) await runProgram(() => runWorker(({ pool }) => pipelinedTr
 /** @param transactionsOf one of the two implementations of the engine's transactions (src/db/engine-tx.ts) */
 export async function runWorker(transactionsOf: (connected: Connected) => EngineTransaction): Promise<void> {
   const config = readServiceConfig()
-  const { databaseUrl } = config
+  const { databaseUrl, redisUrl, runSecretsHours, workerConcurrency: slots } = config
   const traces = await openTracing('worker', config)
   const log = logger('worker', config.logLevel)
   const pooler = await findPooler(config, log)
   const connected = connect(databaseUrl, {
     applicationName: 'gatewright-worker',
-    max: poolSizes.worker(config.workerConcurrency),
+    max: poolSizes.worker(slots),
     pooler,
   })
   const { db } = connected
-  const backend = await openBackend({ redisUrl: config.redisUrl, databaseUrl: sessionUrl(config) })
+  const backend = await openBackend({ redisUrl, databaseUrl: sessionUrl(config) })
   for (const warning of await backend.check()) log.warn(warning)
   await untilMigrated(db, log)
   const engine = await openEngine(config)
   await requireSecretKey(db, engine.keyring)
-  const own = { concurrency: config.workerConcurrency }
-  const tooFew = pooler === null ? await tooFewConnections(db, backend.kind, own) : null
+  const tooFew = pooler === null ? await tooFewConnections(db, backend.kind, { concurrency: slots }) : null
   if (tooFew !== null) log.warn(tooFew)
-  const { runSecretsHours } = config
   const ledger = workerLedger({ db, transaction: transactionsOf(connected), engine, runSecretsHours })
 
   const sums = openSums(db)
@@ -61,20 +59,14 @@ export async function runWorker(transactionsOf: (connected: Connected) => Engine
   // The counts are written at once: a worker that dies of its first job would not be counted otherwise.
   await sums.write()
 
-  const { workerMetricsPort: port, workerMetricsHost: host, workerConcurrency: slots } = config
+  const { workerMetricsPort: port, workerMetricsHost: host } = config
   let busy = () => 0
   const sources = { db, registry: engine.registry, jobs: { slots, busy: () => busy() }, own: sums.own }
-  const metrics = await serveWorkerMetrics(port === null ? null : { port, host }, sources)
+  const metrics = port === null ? null : await serveWorkerMetrics({ port, host }, sources)
 
   // This is done before any job is taken: a restored dump brings old runs together with their jobs.
   await cancelStale(db, worker)
-  const consumer = await startConsumer(
-    backend,
-    db,
-    config.workerConcurrency,
-    (run, onProgress) => work(worker, run, onProgress),
-    reportTaken(),
-  )
+  const consumer = await startConsumer(backend, db, slots, (...job) => work(worker, ...job), reportTaken())
   busy = consumer.busy
   const queue = await backend.openQueue()
   // This is first, because a dead worker may have left runs whose submitters still wait.
@@ -83,10 +75,10 @@ export async function runWorker(transactionsOf: (connected: Connected) => Engine
   const comparing = startComparing(db, engine.registry, log)
   const maintenance = await startMaintenance(queue, log)
   const watchdog = startWatchdog(db, queue, consumer, log)
-  const registered = registerProcess(db, 'workers', runFormat, { ...consumer, slots: () => config.workerConcurrency })
+  const registered = registerProcess(db, 'workers', runFormat, consumer)
   // This is before the log line: a reader of it may stop this process at once.
   const stopped = untilStopped(log)
-  log.info({ queue: backend.kind, concurrency: config.workerConcurrency }, 'worker ready')
+  log.info({ queue: backend.kind, concurrency: slots }, 'worker ready')
   process.send?.('ready')
 
   await stopped
@@ -94,11 +86,7 @@ export async function runWorker(transactionsOf: (connected: Connected) => Engine
   void maintenance.stop()
   watchdog.stop()
   await closeInTime(consumer, closeWithinMs.worker)
-  await registered.stop()
-  await reconciler.stop()
-  await retention.stop()
-  await comparing.stop()
-  await sums.stop()
+  for (const part of [registered, reconciler, retention, comparing, sums]) await part.stop()
   await closeInTime(queue, closeWithinMs.other)
   await backend.close()
   await db.$disconnect()

@@ -24,7 +24,7 @@ import { checkRedis } from './redis-check.ts'
 export type ApplyQueue =
   | Queue<ApplyJob>
   | Queue<ApplyJob, unknown, string, ApplyJob, unknown, string, PostgresQueueBackend, PostgresConnectionOptions>
-export type ApplyWorker = Pick<Worker, 'close' | 'isRunning'>
+export type ApplyWorker = Pick<Worker, 'close'>
 
 /** BullMQ's `close` never ends while Redis is away. A worker gets the time that a run takes. */
 export const closeWithinMs = { worker: 6_000, other: 1_000 } as const
@@ -72,13 +72,9 @@ const workerDefaults = {
   runRetryDelay: 300,
 } satisfies Partial<WorkerOptions>
 
-export async function openBackend({
-  redisUrl,
-  databaseUrl,
-}: {
-  redisUrl: string | null
-  databaseUrl: string
-}): Promise<Backend> {
+type Urls = { readonly redisUrl: string | null; readonly databaseUrl: string }
+
+export async function openBackend({ redisUrl, databaseUrl }: Urls): Promise<Backend> {
   return redisUrl === null ? openPostgres(databaseUrl) : openOnRedis(readRedisUrl(redisUrl))
 }
 

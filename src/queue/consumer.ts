@@ -2,6 +2,7 @@ import { SpanKind } from '@opentelemetry/api'
 import { DelayedError, type Job, UnrecoverableError } from 'bullmq'
 import type { Db } from '../db/client.ts'
 import { inTime } from '../db/in-time.ts'
+import type { Load } from '../db/presence.ts'
 import { runPath } from '../paths.ts'
 import { comesBackAfterMs, NotYet } from '../runs/life.ts'
 import { contextOf, failSpan, inSpan, type TraceHeaders } from '../tracing.ts'
@@ -14,13 +15,7 @@ type JobEnd = Omit<JobResult, 'run'>
 
 type Work = (run: string, onProgress: (progress: Progress) => void) => Promise<JobEnd | undefined>
 
-export type Consumer = {
-  /** Whether it could take another job. */
-  isFree(): boolean
-  /** How many jobs it has. */
-  busy(): number
-  /** Whether it took a job since the last call. */
-  hasTaken(): boolean
+export type Consumer = Load & {
   /** Opens its connections to the queue anew. Jobs that it has go on. */
   reopen(): Promise<void>
   close(): Promise<void>
@@ -72,7 +67,7 @@ export async function startConsumer(
     )
   let worker = await open()
   return {
-    isFree: () => taken < concurrency,
+    slots: () => concurrency,
     busy: () => taken,
     hasTaken: () => {
       const took = tookAny

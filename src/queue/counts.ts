@@ -20,7 +20,6 @@ export async function jobIds(queue: ApplyQueue, most: number): Promise<Map<(type
   return new Map(await Promise.all(jobStates.map(async (state) => [state, await ofState(state)] as const)))
 }
 
-/** Counts the jobs in each state. */
 export async function countJobs(queue: ApplyQueue): Promise<JobCounts> {
   const counts = await queue.getJobCounts(...jobStates, paused)
   const of = (state: string) => counts[state] ?? 0

@@ -99,13 +99,8 @@ async function whyAway(place: RedisPlace): Promise<string> {
     : `The Sentinels of REDIS_URL do not know a master "${place.name}"${masters.length === 0 ? '' : `, only ${masters.map((name) => `"${name}"`).join(', ')}`}.`
 }
 
-type Answer = { readonly host: string; readonly mode: string | undefined; readonly masters: readonly string[] }
-
 /** @returns null when it does not answer */
-async function ask(
-  { host, port }: RedisHost,
-  place: RedisPlace & { kind: 'sentinel' | 'cluster' },
-): Promise<Answer | null> {
+async function ask({ host, port }: RedisHost, place: RedisPlace & { kind: 'sentinel' | 'cluster' }) {
   const { username, password } = place.kind === 'sentinel' ? place.sentinels : place
   const redis = new Redis({
     host,

@@ -18,7 +18,7 @@ export function startWatchdog(db: Db, queue: ApplyQueue, consumer: Consumer, log
   let notBefore = performance.now() + silentS * 1_000
 
   async function watch(): Promise<void> {
-    if (!consumer.isFree() || performance.now() < notBefore) return
+    if (consumer.busy() >= consumer.slots() || performance.now() < notBefore) return
     const sinceS = await inTime(sinceConsumptionS(db))
     if (sinceS !== null && sinceS < silentS) return
     if (await answered(queue.isPaused())) return

@@ -17,8 +17,6 @@ type WorkerSources = {
   readonly own: Sums['own']
 }
 
-export type Listening = { readonly port: number; stop(): Promise<void> }
-
 /** The same path as that of the API. */
 const path = /^\/-\/metrics\/?(\?.*)?$/
 
@@ -26,32 +24,28 @@ const path = /^\/-\/metrics\/?(\?.*)?$/
  * Serves the metrics of one worker process, for Prometheus: its CPU time, memory, connections and slots, and its counts of runs.
  * The API shows the sums of all processes.
  *
- * @param at null: the worker serves nothing
  * @throws {StartError} when it cannot listen there
  */
 export async function serveWorkerMetrics(
-  at: { readonly port: number; readonly host: string } | null,
+  { port, host }: { readonly port: number; readonly host: string },
   sources: WorkerSources,
-): Promise<Listening | null> {
-  if (at === null) return null
+): Promise<{ stop(): Promise<void> }> {
   const read = reader(sources)
   const server = createServer(
     { requestTimeout: 5_000, headersTimeout: 5_000, keepAliveTimeout: 5_000 },
     (request, reply) => void answer(request, reply, read),
   )
   server.maxConnections = 20
-  server.listen(at.port, at.host)
+  server.listen(port, host)
   try {
     await once(server, 'listening')
   } catch (error) {
     throw new StartError(
-      `The metrics of the worker cannot be served on port ${at.port} of ${at.host} (${reasonOf(error)}): set another WORKER_METRICS_PORT, or none. Each worker of a machine needs its own.`,
+      `The metrics of the worker cannot be served on port ${port} of ${host} (${reasonOf(error)}): set another WORKER_METRICS_PORT, or none. Each worker of a machine needs its own.`,
       { cause: error },
     )
   }
-  const address = server.address()
   return {
-    port: typeof address === 'object' && address !== null ? address.port : at.port,
     stop: async () => {
       server.close()
       server.closeAllConnections()

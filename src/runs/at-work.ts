@@ -6,9 +6,7 @@ import { query } from '../db/raw.ts'
 
 /** Seconds; shorter work is not listed. */
 const atWorkFromS = 1
-
-/** The most runs that are listed. */
-const most = 50
+const mostListed = 50
 
 const blocker = z.object({
   pid: z.int(),
@@ -67,7 +65,7 @@ export async function readAtWork(db: Db, only?: readonly string[]): Promise<AtWo
           ORDER BY a.xact_start LIMIT 1
         ) b ON true
       WHERE w.was_blocked OR w.work_s >= $1::float8 ORDER BY w.work_s DESC NULLS LAST LIMIT $3`,
-    values: [only === undefined ? atWorkFromS : 0, only ?? null, only?.length ?? most],
+    values: [only === undefined ? atWorkFromS : 0, only ?? null, only?.length ?? mostListed],
   })
   return rows.map(({ blocker, ...row }) => ({
     ...row,

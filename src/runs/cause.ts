@@ -31,7 +31,6 @@ export const causeClasses = [
   'other',
 ] as const
 
-/** The kind of a failure, from a closed list. */
 export type CauseClass = (typeof causeClasses)[number]
 
 export function causeClass(error: unknown): CauseClass {

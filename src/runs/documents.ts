@@ -59,22 +59,24 @@ const formerSelect = {
   changes: true,
 } satisfies Prisma.RunSelect
 
-/** A run whose document is to be applied again. */
 export type FormerRun = Prisma.RunGetPayload<{ select: typeof formerSelect }>
 
 export const readFormerRun = (db: Db, id: string): Promise<FormerRun | null> =>
   db.run.findUnique({ where: { id }, select: formerSelect })
+
+/** @property without the indexes of entries that are no part of the document */
+export type FormerDocument = {
+  readonly blueprint: Blueprint
+  readonly conditions: Conditions
+  readonly without: readonly number[]
+}
 
 /**
  * The document of a run that has ended, with the conditions under which it was submitted.
  *
  * @throws {Problem} `conflict` for a run that has not ended, and when its document cannot be read any more
  */
-export async function documentOf(
-  db: Db,
-  keyring: Keyring,
-  run: FormerRun,
-): Promise<{ readonly blueprint: Blueprint; readonly conditions: Conditions; readonly without: readonly number[] }> {
+export async function documentOf(db: Db, keyring: Keyring, run: FormerRun): Promise<FormerDocument> {
   if (!isFinished(run.state)) throw new Problem('conflict', 'This run has not ended: wait for its outcome.')
   const { holder, blueprint } = await readDocument(db, run)
   if (blueprint === null) throw new Problem('conflict', 'The document of this run is no longer stored: send it again.')

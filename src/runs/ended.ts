@@ -7,7 +7,7 @@ import { errorCodeNames } from '../error-codes.ts'
 
 const entryError = z.looseObject({ code: z.enum(errorCodeNames), message: z.string(), pointer: z.string().optional() })
 
-/** The columns for a waiting client. Raw SQL reads times as dates, and JSON holds their texts. */
+/** A run as a waiting client gets it. Raw SQL reads times as dates, and JSON holds their texts. */
 const awaitedRun = z.object({
   /** The user who cancelled it. Null in all other runs; earlier versions leave it out. */
   cancelledBy: z.string().nullable().default(null),
@@ -22,7 +22,6 @@ const awaitedRun = z.object({
   startedAt: z.coerce.date().nullable(),
 })
 
-/** A run as a waiting client gets it. */
 export type AwaitedRun = z.output<typeof awaitedRun>
 
 const columnsToRead = `id, state::text AS state, applied, reason, coalesce(logs, '{}') AS logs, errors,

@@ -108,7 +108,7 @@ const recordedFailure = `INSERT INTO run_attempts (run_id, attempt, cause) SELEC
     WHERE run_attempts.cause LIKE '%(SQLSTATE 55P03)'`
 
 /** @property workedMs how long the worker had the run @property afterMs when its job comes back; absent when it failed */
-export type Interruption = { readonly workedMs: number; readonly afterMs?: number }
+export type Interruption = { readonly workedMs: number; readonly afterMs?: number | undefined }
 
 /**
  * Records that a worker had the run, and could not finish it: the time since then is work. A run that another worker has locked by

@@ -17,7 +17,6 @@ export const firstCheckedFormat = 2
 
 /** A newer version recorded the run: it stays queued for a worker of that version. */
 export class NewerRun extends NotYet {
-  override readonly name = 'NewerRun'
   constructor(format: number) {
     super(
       `left in the queue for a worker of a newer version: the run is of format ${format}, and this worker knows ${runFormat}. Replace this worker.`,

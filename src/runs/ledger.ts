@@ -74,20 +74,10 @@ function valuesOf(keyring: Keyring, run: NewRun): unknown[] {
   const keys = { impersonator: real, ceiling: ceiling && [...ceiling].sort(), authors: storedAuthors(authors) }
   const again = former && { former: former.id, ...(former.left.length > 0 && { not_put_back: former.left }) }
   const named = applications.length > 0 && { applications }
-  const options = JSON.stringify(
-    storedOptions(conditions, { ...keys, pipeline, ...(message && { message }), ...again, trace, ...named }, owners),
-  )
-  return [
-    id,
-    title,
-    kind,
-    slug,
-    pk,
-    requestId,
-    keyring.seal(blueprint, sealedColumn(id, 'blueprint')),
-    conditions.mode,
-    options,
-  ]
+  const others = { ...keys, pipeline, ...(message && { message }), ...again, trace, ...named }
+  const options = JSON.stringify(storedOptions(conditions, others, owners))
+  const sealed = keyring.seal(blueprint, sealedColumn(id, 'blueprint'))
+  return [id, title, kind, slug, pk, requestId, sealed, conditions.mode, options]
 }
 
 /**
@@ -162,7 +152,6 @@ export type WorkerRun = z.output<typeof workerRow>
 /** The longest wait of a run for locks while another run of its submitter may wait longer: waiting holds a slot. */
 const shortWait = '300ms'
 
-/** Locks the row for the rest of the transaction, so that only one worker works on the run. */
 export async function lockRun(tx: EngineTx, id: string): Promise<WorkerRun | undefined> {
   const [run] = await tx.query(workerRow, {
     text: `WITH runs AS (SELECT * FROM runs WHERE id = $1::uuid FOR UPDATE)
@@ -180,10 +169,8 @@ export async function lockRun(tx: EngineTx, id: string): Promise<WorkerRun | und
 }
 
 export async function lockedRuns(db: Db, ids: readonly string[]): Promise<ReadonlySet<string>> {
-  const free = await query(db, idRow, {
-    text: 'SELECT id FROM runs WHERE id = ANY($1::uuid[]) FOR KEY SHARE SKIP LOCKED',
-    values: [ids],
-  })
+  const text = 'SELECT id FROM runs WHERE id = ANY($1::uuid[]) FOR KEY SHARE SKIP LOCKED'
+  const free = await query(db, idRow, { text, values: [ids] })
   return new Set(ids).difference(new Set(free.map(({ id }) => id)))
 }
 
@@ -204,11 +191,7 @@ export const cancelledSet = (sentence: string, cause = 'NULL') =>
     cause = coalesce(${cause}, (SELECT a.cause FROM run_attempts a WHERE a.run_id = runs.id ORDER BY a.attempt DESC LIMIT 1),
       left(${sentence}, 300))`
 
-export const cancellation = (
-  id: string,
-  { sentence, cause }: Pick<Why, 'sentence' | 'cause'>,
-  by: string | null = null,
-): Statement => ({
+export const cancellation = (id: string, { sentence, cause }: Why, by: string | null = null): Statement => ({
   text: `UPDATE runs SET ${cancelledSet('$2::text', '$4::text')},
       options = options || jsonb_strip_nulls(jsonb_build_object('cancelled_by', $3::text))
     WHERE id = $1::uuid AND state = 'queued' RETURNING id`,

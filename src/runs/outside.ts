@@ -134,13 +134,9 @@ function movedText({ kinds, targets, byName }: Registry): string {
   ), moved AS (SELECT model, key, array_agg(field) AS moved FROM (${parts.join(' UNION ALL ')}) each GROUP BY model, key)`
 }
 
-const readRows = (db: Db, registry: Registry, named: string, values: readonly unknown[]) => {
-  const text = comparing(named, movedText(registry))
-  return query(db, row, { text, values: [applicationModel, kindsText(registry), ...values] })
-}
-
 /** @param named the keys of applications, in SQL, as `key` */
-const comparing = (named: string, moved: string) => `WITH named AS MATERIALIZED (${named}), objects AS MATERIALIZED (
+function readRows(db: Db, registry: Registry, named: string, values: readonly unknown[]): Promise<ComparedRow[]> {
+  const text = `WITH named AS MATERIALIZED (${named}), objects AS MATERIALIZED (
     SELECT $1 AS model, n.key, n.key AS application, to_jsonb(a) AS present FROM named n LEFT JOIN applications a ON a.pk = n.key::uuid
     UNION ALL SELECT k.model, p.pk::text, n.key, to_jsonb(p) FROM named n JOIN applications a ON a.pk = n.key::uuid
       JOIN providers p ON p.pk = a.provider_pk JOIN jsonb_to_recordset($2::jsonb) AS k(kind text, model text) USING (kind)
@@ -156,11 +152,13 @@ const comparing = (named: string, moved: string) => `WITH named AS MATERIALIZED 
     ) newest GROUP BY model, key
   ), last AS MATERIALIZED (
     SELECT DISTINCT ON (model, key) model, key, action, name FROM changes ORDER BY model, key, audit_pk DESC, position DESC
-  ), ${moved}
+  ), ${movedText(registry)}
   SELECT o.application, (SELECT slug FROM applications WHERE pk = o.application::uuid) AS slug, o.model, o.present, known.recorded,
     coalesce(moved.moved, '{}') AS moved,
     coalesce(last.action <> 'delete' AND NOT EXISTS (SELECT FROM applications a WHERE a.slug = last.name), false) AS "isGone"
   FROM objects o LEFT JOIN last USING (model, key) LEFT JOIN known USING (model, key) LEFT JOIN moved USING (model, key)`
+  return query(db, row, { text, values: [applicationModel, kindsText(registry), ...values] })
+}
 
 const allEveryS = 600
 const roundMs = 5_000
@@ -245,11 +243,10 @@ export function startComparing(db: Db, registry: Registry, log: Logger): { stop(
       await compareAll(db, registry, warn)
       await execute(db, { text: endedText, values: [] })
     } else {
+      const isOutsideNow = "a.slug IN (SELECT slug FROM application_states WHERE outside <> '{}')"
       const keys = await portionOf(db, 'applications', isOutsideNow, [])
       if (keys.length > 0) await compare(db, registry, keys)
     }
     return roundMs
   }, warn)
 }
-
-const isOutsideNow = "a.slug IN (SELECT slug FROM application_states WHERE outside <> '{}')"

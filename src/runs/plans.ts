@@ -8,22 +8,18 @@ import type { Conditions } from '../plan/engine.ts'
 export const digestOf = (keyring: Keyring, document: string): Buffer => keyring.digest('document', document)
 
 /** A digest of a document and of the rows that each of its entries read: equal plans have equal tags. */
-export const planTagOf = (
+export function planTagOf(
   keyring: Keyring,
   document: Buffer,
   digests: readonly string[],
   { reset, stack }: Pick<Conditions, 'reset' | 'stack'>,
-): string =>
-  keyring
-    .digest(
-      'plan',
-      document,
-      digests.join(),
-      ...(reset ? ['reset'] : []),
-      ...(stack === null ? [] : [`stack ${stack}`]),
-    )
+): string {
+  const others = [...(reset ? ['reset'] : []), ...(stack === null ? [] : [`stack ${stack}`])]
+  return keyring
+    .digest('plan', document, digests.join(), ...others)
     .toString('base64url')
     .slice(0, 22)
+}
 
 const planRow = z.object({
   digests: z.array(z.string()),
@@ -33,10 +29,7 @@ const planRow = z.object({
   stack: z.string().nullable(),
 })
 
-export type ReviewedPlan = z.output<typeof planRow>
-
-/** Reads a plan by its tag; undefined when there is none, or none any more. */
-export async function readPlan(reader: EngineReader, tag: string): Promise<ReviewedPlan | undefined> {
+export async function readPlan(reader: EngineReader, tag: string): Promise<z.output<typeof planRow> | undefined> {
   const [plan] = await reader.query(planRow, {
     text: `SELECT entry_digests AS digests, document, created_at AS at,
         coalesce((options->>'reset')::boolean, false) AS reset, options->>'stack' AS stack FROM runs WHERE plan_tag = $1 LIMIT 1`,

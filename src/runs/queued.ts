@@ -21,7 +21,7 @@ export async function readBacklog(db: Db): Promise<z.output<typeof backlogRow>> 
   return row ?? { waiting: 0, postponed: 0, oldestS: null }
 }
 
-/** Counts the entries of a submitter's queued runs. @param least the number that a run counts at least */
+/** @param least the number that a run counts at least */
 export async function queuedEntriesOf(db: Db, submitter: number, least: number): Promise<number> {
   const [row] = await query(db, z.object({ entries: z.int() }), {
     text: `SELECT coalesce(sum(coalesce((options->>'entries')::integer, $2::integer)), 0)::integer AS entries

@@ -3,7 +3,6 @@ import { isTransient } from '../db/errors.ts'
 import { repeat } from '../db/rounds.ts'
 import { addUp } from '../db/row-counts.ts'
 import type { SubmissionFields } from '../log.ts'
-import type { TraceHeaders } from '../tracing.ts'
 import { maxAttempts } from './life.ts'
 import { readBacklog } from './queued.ts'
 import { type Decided, type Overdue, type ReconcilerLedger, reconcilerLedger } from './reconciler-ledger.ts'
@@ -17,12 +16,7 @@ import type { Worker } from './work.ts'
  * @property trace is continued by its job; the default is the span at work
  */
 export type Enqueue = (
-  run: {
-    readonly id: string
-    readonly title: string
-    readonly priority?: number
-    readonly trace?: TraceHeaders | null | undefined
-  },
+  run: Pick<Overdue, 'id' | 'title'> & { readonly priority?: number; readonly trace?: Overdue['trace'] },
   attempt: number,
 ) => Promise<void>
 
@@ -40,7 +34,6 @@ const everyMs = { busy: 500, idle: 2_000 } as const
 /** Milliseconds between two rounds of maintenance: expired secrets and row counts. */
 const maintenanceEveryMs = 10_000
 
-/** The log and the counts of the reconciler. */
 type Reporting = Pick<Worker, 'log' | 'tally'>
 
 const queuedAs = (run: Overdue, attempts: number): Decided => ({ ...run, next: { state: 'queued', attempts } })
@@ -62,7 +55,6 @@ export async function reconcile(
   { enqueue, isQueued }: RunQueue,
   worker: Reporting,
 ): Promise<void> {
-  const { log } = worker
   const overdue = await ledger.overdue()
   // This is outside of any transaction, so that no lock waits for the network.
   const asked = await Promise.allSettled(overdue.map((run) => isQueued(run, run.attempts)))
@@ -75,7 +67,7 @@ export async function reconcile(
   // All are tried, although one may fail.
   const added = await Promise.allSettled(
     toEnqueue.map((run) => {
-      log.warn({ ...fieldsOf(run), code: null, attempt: run.next.attempts }, 'enqueueing a run again')
+      worker.log.warn({ ...fieldsOf(run), code: null, attempt: run.next.attempts }, 'enqueueing a run again')
       return enqueue(run, run.next.attempts)
     }),
   )
@@ -115,7 +107,6 @@ async function save(ledger: ReconcilerLedger, runs: readonly Decided[], { log, t
 
 /** Reconciles at once and then at intervals, until it is stopped: often while runs are queued, rarely while none is. */
 export function startReconciler(db: Db, queue: RunQueue, worker: Reporting): { stop(): Promise<void> } {
-  const { log } = worker
   const ledger = reconcilerLedger(db)
   let maintainedAt = Number.NEGATIVE_INFINITY
 
@@ -138,7 +129,7 @@ export function startReconciler(db: Db, queue: RunQueue, worker: Reporting): { s
   return repeat(round, (error, again) => {
     // An outage is logged once.
     if (!again || !isTransient(error))
-      log[isTransient(error) ? 'warn' : 'error']({ err: error }, 'reconciling failed; trying again shortly')
+      worker.log[isTransient(error) ? 'warn' : 'error']({ err: error }, 'reconciling failed; trying again shortly')
     return everyMs.busy
   })
 }

@@ -17,7 +17,6 @@ export type SealedColumn = {
   readonly json: boolean
 }
 
-/** Every place of sealed values. */
 export function sealedColumns(registry: Registry): SealedColumn[] {
   const ofModels = registry.models.flatMap(({ table, key, uuid, fields }) => {
     const row = uuid === true ? ('uuid' as const) : ('pk' as const)
@@ -92,11 +91,7 @@ function readPortion(
 }
 
 /** Seals a value anew. One that no key opens stays as it is: it is lost already. */
-function resealed(
-  { row, before }: SealedRow,
-  { table, column, json }: SealedColumn,
-  keyring: Keyring,
-): { text: string; lost: number } {
+function resealed({ row, before }: SealedRow, { table, column, json }: SealedColumn, keyring: Keyring) {
   let lost = 0
   const again = (envelope: string, name: string) => {
     if (envelope.startsWith(keyring.prefix)) return envelope

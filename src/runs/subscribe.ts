@@ -50,14 +50,12 @@ export function followRuns(db: Db, url: string, log: Logger): Runs {
   function wake(id: string): void {
     if (!followed.has(id)) return
     // Runs that are woken together are read together.
-    if (woken.size === 0) setImmediate(readWoken)
+    if (woken.size === 0)
+      setImmediate(() => {
+        void read([...woken])
+        woken.clear()
+      })
     woken.add(id)
-  }
-
-  function readWoken(): void {
-    const ids = [...woken]
-    woken.clear()
-    void read(ids)
   }
 
   async function read(ids: readonly string[]): Promise<void> {
@@ -167,7 +165,7 @@ function listen(url: string, log: Logger, onPayload: (payload: string) => void):
 
   /** Listens. @throws when the connection is lost */
   async function session(): Promise<never> {
-    const lost = Promise.withResolvers<never>()
+    const { promise: lost, reject } = Promise.withResolvers<never>()
     client = new pg.Client({
       connectionString: url,
       application_name: 'gatewright-listen',
@@ -175,17 +173,16 @@ function listen(url: string, log: Logger, onPayload: (payload: string) => void):
       connectionTimeoutMillis: 2_000,
       query_timeout: pingTimeoutMs,
     })
-    const { reject } = lost
     client.on('notification', ({ payload = '' }) => onPayload(payload))
     client.on('error', reject)
     client.on('end', reject)
     let pinging: NodeJS.Timeout | undefined
     try {
-      await Promise.race([client.connect(), lost.promise])
+      await Promise.race([client.connect(), lost])
       await client.query(`LISTEN ${runChannel}`)
       // A connection that died silently gets nothing, and reports nothing.
       pinging = setInterval((each: pg.Client) => void each.query('SELECT 1').catch(reject), pingEveryMs, client).unref()
-      return await lost.promise
+      return await lost
     } finally {
       clearInterval(pinging)
       client.end().catch(() => {})

@@ -86,12 +86,9 @@ export function runMetrics({ kinds }: Pick<Registry, 'kinds'>, prefix: string) {
   } satisfies Readonly<Record<string, Metric>>
 }
 
-/** The prefix of the names under which the sums are kept. */
-const kept = 'gatewright_'
-
 /** Counts in this process, and for all processes. */
 export function openTally(sums: Pick<Sums, 'add'>, registry: Pick<Registry, 'kinds'>): Tally {
-  const metrics = runMetrics(registry, kept)
+  const metrics = runMetrics(registry, 'gatewright_')
   const observe = (metric: Metric, ms: number | undefined) => {
     if (ms === undefined) return
     for (const [series, by] of observed(metric, Math.max(0, ms) / 1_000)) sums.add(series, by)

@@ -34,6 +34,7 @@ const why = (code: Why['code'], sentence: string, cause: string | null = null): 
 
 export const stale = why('stale', 'it was queued for more than an hour')
 export const cancelledBy = (user: string): Why => why('user', `cancelled by ${user}`)
+export const notItsTurn = why('turn', 'it waits for sets of its submitter, or for one of the slots that sets may have')
 export const databaseAway = why('database', 'the database went away')
 
 /** `Not applied: the queue is paused. Nothing was changed; try again shortly.` */
@@ -102,7 +103,7 @@ export function judgeWaiting({ cause, isYoung, isBehind, free, heardS }: Waiting
     return kind === 'lock_timeout' ? why('lock', locked, cause) : why('attempts', attempted[kind], cause)
   }
   if (isYoung) return null
-  if (isBehind) return why('turn', 'it waits for sets of its submitter, or for one of the slots that sets may have')
+  if (isBehind) return notItsTurn
   if (free !== null && free <= 0) return why('busy', 'all slots of the workers are busy with other runs')
   return heardS !== null && heardS > missedS
     ? why('workers', `no worker took it in time: the last was heard ${heardS} s ago`)

@@ -14,7 +14,7 @@ import { afterLockMs, isFinished, NotYet, notItsTurnMs, type RunState } from './
 import { optionsOf, submitterOf } from './options.ts'
 import { outcomeOf } from './outcome.ts'
 import type { Tally } from './tally.ts'
-import { stale } from './why.ts'
+import { notItsTurn, stale } from './why.ts'
 import type { RunTx, WorkerLedger } from './worker-ledger.ts'
 
 /** The part of the worker in a run: one transaction with the effect and its record. */
@@ -86,13 +86,9 @@ export async function work(worker: Worker, id: string, onProgress?: OnProgress):
       log.warn({ ...task.fields, code: 'unavailable', cause: causeOf(error) }, 'this attempt failed')
       worker.tally.attemptFailed(causeClass(error))
       const workedMs = performance.now() - task.since
-      if (!isLockTimeout(error)) {
-        await worker.ledger.attemptFailed(id, causeText(error), { workedMs })
-        throw error
-      }
-      const afterMs = afterLockMs(task.ageMs)
+      const afterMs = isLockTimeout(error) ? afterLockMs(task.ageMs) : undefined
       await worker.ledger.attemptFailed(id, causeText(error), { workedMs, afterMs })
-      throw new NotYet(causeText(error), afterMs, { cause: error })
+      throw afterMs === undefined ? error : new NotYet(causeText(error), afterMs, { cause: error })
     }
     return await recordFailure(worker, task, error)
   }
@@ -123,8 +119,6 @@ async function applyOrRefuse(worker: Worker, task: Task): Promise<Ended | undefi
   }
 }
 
-const notItsTurn = 'it waits for sets of its submitter, or for one of the slots that sets may have'
-
 /**
  * Locks the run, and records the result that `decide` returns, in one transaction.
  *
@@ -136,8 +130,7 @@ async function lockAndFinish(
   decide: (tx: RunTx, run: WorkerRun) => Promise<RunResult>,
   bug?: unknown,
 ): Promise<Ended | undefined> {
-  const { ledger } = worker
-  const ended = await ledger.transaction(task.id, async (tx): Promise<Ended | NotYet | undefined> => {
+  const ended = await worker.ledger.transaction(task.id, async (tx): Promise<Ended | NotYet | undefined> => {
     task.locked = undefined
     const run = await tx.lock()
     if (run === undefined) return undefined
@@ -154,7 +147,7 @@ async function lockAndFinish(
         ? new NewerRun(run.format)
         : (await tx.takeTurn(run))
           ? null
-          : new NotYet(notItsTurn, notItsTurnMs)
+          : new NotYet(notItsTurn.sentence, notItsTurnMs)
     if (why !== null) {
       tx.leaveQueued(run, why.afterMs)
       return why
@@ -163,8 +156,7 @@ async function lockAndFinish(
     tx.finish(run, result)
     task.locked = run
     task.isUnchanged = result.applied && result.audited?.length === 0
-    const { state, applied, reason, logs } = result
-    return { state, applied, reason, logs }
+    return endOf(result)
   })
   if (ended === undefined) return undefined
   if (ended instanceof NotYet) throw ended
@@ -172,7 +164,7 @@ async function lockAndFinish(
   return ended
 }
 
-const endOf = ({ state, applied, reason, logs }: WorkerRun | AwaitedRun): Ended => ({
+const endOf = ({ state, applied, reason, logs }: WorkerRun | AwaitedRun | RunResult): Ended => ({
   state,
   applied: applied === true,
   reason,

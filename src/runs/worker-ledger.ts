@@ -4,6 +4,7 @@ import type { Db } from '../db/client.ts'
 import type { EngineTransaction, EngineTx } from '../db/engine-tx.ts'
 import { isLockTimeout } from '../db/errors.ts'
 import { execute } from '../db/raw.ts'
+import type { Keyring } from '../db/seal.ts'
 import { stackOf } from '../document/document.ts'
 import { withPlaces } from '../document/places.ts'
 import { parse } from '../document/yaml.ts'
@@ -16,7 +17,7 @@ import { type AwaitedRun, notification, notifyEnded, readRuns } from './ended.ts
 import { finishRun, type Interruption, interruption, type RunResult } from './finish.ts'
 import { cancellation, lockRun, postponement, sealedColumn, takeTurn, type WorkerRun } from './ledger.ts'
 import { conditionsOf, submitterOf } from './options.ts'
-import { digestOf, planTagOf, type ReviewedPlan, readPlan } from './plans.ts'
+import { digestOf, planTagOf, readPlan } from './plans.ts'
 import { standsLine, withCauses } from './since-plan.ts'
 import type { Why } from './why.ts'
 
@@ -48,7 +49,6 @@ export type WorkerLedger = {
   read(id: string): Promise<AwaitedRun | null>
   /** Records that an attempt of a queued run failed, or was not given a lock, if the database takes it. Never fails. */
   attemptFailed(id: string, cause: string, interruption: Interruption): Promise<void>
-  /** Notifies the clients that wait for a run, in the background. */
   notifyEnded(id: string): void
 }
 
@@ -94,18 +94,19 @@ export const workerLedger = ({ db, transaction, engine, runSecretsHours }: Worke
 function withDocument({ keyring }: Engine, run: WorkerRun, result: RunResult): RunResult {
   if (result.state !== 'failed') return result
   try {
-    return {
-      ...result,
-      document: digestOf(keyring, keyring.open(run.blueprint ?? '', sealedColumn(run.id, 'blueprint'))),
-    }
+    return { ...result, document: digestOf(keyring, documentIn(keyring, run)) }
   } catch {
     // The run failed because the document cannot be opened.
     return result
   }
 }
 
+/** The text of the document. @throws when it was sealed under another key */
+const documentIn = (keyring: Keyring, { id, blueprint }: WorkerRun): string =>
+  keyring.open(blueprint ?? '', sealedColumn(id, 'blueprint'))
+
 async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun, onProgress?: OnProgress): Promise<RunResult> {
-  const text = engine.keyring.open(run.blueprint ?? '', sealedColumn(run.id, 'blueprint'))
+  const text = documentIn(engine.keyring, run)
   const document = digestOf(engine.keyring, text)
   const blueprint = await parse(text)
   const sent = conditionsOf(run)
@@ -120,15 +121,10 @@ async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun, onProgress
     // Triggers leave out effects that a rollback does not undo.
     tx.send({ text: "SELECT set_config('gatewright.mode', 'plan', true)", values: [] })
   }
+  const compiled = await compileInTurns(blueprint, engine.registry, pathsOf(run), conditions)
   const options = { reviewed: plan?.digests, onProgress }
-  const result = await apply(
-    tx,
-    engine,
-    await compileInTurns(blueprint, engine.registry, pathsOf(run), conditions),
-    submitter,
-    conditions,
-    options,
-  ).catch(async (error: unknown) => {
+  const applied = apply(tx, engine, compiled, submitter, conditions, options)
+  const result = await applied.catch(async (error: unknown) => {
     if (!(error instanceof Refusal)) throw error
     const refusal = plan === undefined ? error : await withCauses(tx, error, submitter, plan.at)
     refusal.placed = withPlaces(refusal.errors(), { value: blueprint, text: undefined, registry: engine.registry })
@@ -141,25 +137,14 @@ async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun, onProgress
     return { ...outcome, stack: conditions.stack, applied: true, digests: [], logs: [...result.logs, ...standing] }
   tx.send({ text: 'ROLLBACK TO SAVEPOINT planned', values: [] })
   const planTag = planTagOf(engine.keyring, document, result.digests, conditions)
-  return {
-    ...outcome,
-    applied: false,
-    audited: [],
-    generated: {},
-    planTag,
-  }
+  return { ...outcome, applied: false, audited: [], generated: {}, planTag }
 }
 
 /**
  * @throws {Refusal} when there is no such plan, when it was of another document or another stack, and when it was made with
  * `reset` and this apply was not
  */
-async function reviewedPlan(
-  tx: EngineTx,
-  tag: string,
-  document: Buffer,
-  { reset, stack }: Conditions,
-): Promise<ReviewedPlan> {
+async function reviewedPlan(tx: EngineTx, tag: string, document: Buffer, { reset, stack }: Conditions) {
   const plan = await readPlan(tx, tag)
   if (plan === undefined) throw noPlan('there is no such plan: plan again, and review that')
   if (plan.document === null || !document.equals(plan.document))

@@ -1,6 +1,6 @@
 import type { FastifyReply } from 'fastify'
 import { z } from 'zod'
-import { type ErrorDetail, type FieldError, Problem } from '../errors.ts'
+import { type FieldError, Problem } from '../errors.ts'
 import type { Documented } from '../http/documented.ts'
 import { flag } from '../http/query.ts'
 import { runPath } from '../paths.ts'
@@ -104,15 +104,7 @@ export function throwIfNotOk({ reason, logs, errors, cancelledBy }: AwaitedRun):
 }
 
 /** The error of an entry of the run, which its route finds in what was sent. */
-const sentAt = ({
-  code,
-  message,
-  pointer = '',
-}: Pick<ErrorDetail, 'code' | 'message'> & { pointer?: string | undefined }): FieldError => ({
-  code,
-  message,
-  path: pointer
-    .split('/')
-    .slice(1)
-    .map((part) => (/^\d+$/.test(part) ? Number(part) : part)),
-})
+function sentAt({ code, message, pointer = '' }: NonNullable<AwaitedRun['errors']>[number]): FieldError {
+  const [, ...parts] = pointer.split('/')
+  return { code, message, path: parts.map((part) => (/^\d+$/.test(part) ? Number(part) : part)) }
+}

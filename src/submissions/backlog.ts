@@ -99,18 +99,17 @@ export function openBacklog(db: Db, { needsWorkers, whyNot }: Workers) {
   let sampling: Promise<void> | undefined
 
   async function read(): Promise<void> {
-    const [row] = await inTime(
-      query(db, sampleRow, {
-        text: `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS "nowMs", formats.*,
-            EXISTS (SELECT FROM queue_pauses) AS "isPaused", heard.*
-          FROM (SELECT extract(epoch FROM now() - max(consumed_at) FILTER (WHERE format >= $1))::float8 AS "silentS",
-              extract(epoch FROM now() - max(consumed_at) FILTER (WHERE format < $1))::float8 AS "olderS"
-            FROM worker_formats) formats,
-            (SELECT count(*)::integer AS servers, coalesce(sum(busy), 0)::integer AS inside
-            FROM servers WHERE seen_at > now() - make_interval(secs => $2)) heard`,
-        values: [runFormat, silentAfterS],
-      }),
-    )
+    const statement = {
+      text: `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS "nowMs", formats.*,
+          EXISTS (SELECT FROM queue_pauses) AS "isPaused", heard.*
+        FROM (SELECT extract(epoch FROM now() - max(consumed_at) FILTER (WHERE format >= $1))::float8 AS "silentS",
+            extract(epoch FROM now() - max(consumed_at) FILTER (WHERE format < $1))::float8 AS "olderS"
+          FROM worker_formats) formats,
+          (SELECT count(*)::integer AS servers, coalesce(sum(busy), 0)::integer AS inside
+          FROM servers WHERE seen_at > now() - make_interval(secs => $2)) heard`,
+      values: [runFormat, silentAfterS],
+    }
+    const [row] = await inTime(query(db, sampleRow, statement))
     if (row !== undefined) sample = { at: performance.now(), ...row }
   }
 
@@ -134,10 +133,7 @@ export function openBacklog(db: Db, { needsWorkers, whyNot }: Workers) {
     if (ageMs > sampleEveryMs) refresh().catch(() => {})
   }
 
-  function fairShare(): number {
-    if (sample === undefined || sample.servers < 2) return 0
-    return sample.inside / sample.servers
-  }
+  const fairShare = () => (sample === undefined || sample.servers < 2 ? 0 : sample.inside / sample.servers)
 
   function refuseIfFull(count: number, limit = adaptive.limit): void {
     if (count < limit) return
@@ -148,7 +144,6 @@ export function openBacklog(db: Db, { needsWorkers, whyNot }: Workers) {
     )
   }
 
-  /** The number of submissions that are inside, and that may be; whether any was admitted since the last call. */
   const load: Load = {
     slots: () => adaptive.limit,
     busy: () => inside,

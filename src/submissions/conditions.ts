@@ -99,16 +99,8 @@ export function readConditions(
   const ownStack = stackOf({ prune, ...(metadata && { metadata }) }, owner)
   if (ownStack !== null && sentStack !== null)
     errors.add(['prune'], 'invalid_combination', 'The request names a stack: leave prune out.')
-  return {
-    mode,
-    reviewed,
-    createOnly,
-    owner,
-    allow,
-    replaceProvider,
-    stack: sentStack ?? ownStack ?? formerStack,
-    reset,
-  }
+  const stack = sentStack ?? ownStack ?? formerStack
+  return { mode, reviewed, createOnly, owner, allow, replaceProvider, stack, reset }
 }
 
 /**

@@ -54,24 +54,18 @@ export async function submitFormer(
   const { registry, keyring } = submitter.engine
   const former = await formerRunFor(submitter, id, request.actor)
   const stored = await inTime(documentOf(submitter.db, keyring, former))
-  const { without } = stored
+  const { without, conditions: sent } = stored
   const { blueprint, left } = await withRecordedFields(submitter.db, registry, former, stored, request.actor)
   const actor = await inTime(withAuthors(reader(submitter.db), request.actor, authorsOf(former)))
   if (actor === null) throw new Problem('conflict', withoutAuthor)
   const read = () => {
     const errors = new ErrorList()
-    const asked = {
-      ...blueprint,
-      ...conditionsIn(query),
-      formerOwner: stored.conditions.owner,
-      formerStack: stored.conditions.stack,
-    }
-    const { expectedKeys } = stored.conditions
+    const asked = { ...blueprint, ...conditionsIn(query), formerOwner: sent.owner, formerStack: sent.stack }
     // The run of a plan is applied as it was planned.
-    const since = former.applied === true ? former.finishedAt?.toISOString() : stored.conditions.since
+    const since = former.applied === true ? former.finishedAt?.toISOString() : sent.since
     const conditions = {
       ...readConditions(headers, errors, asked),
-      expectedKeys,
+      expectedKeys: sent.expectedKeys,
       ...(since !== undefined && { since }),
       ...(without.length > 0 && { without }),
     }

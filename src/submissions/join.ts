@@ -4,7 +4,7 @@ import type { Conditions, Engine } from '../plan/engine.ts'
 import { type RetryKey, requestDigest, runUnderKey } from '../runs/idempotency.ts'
 import { awaitOther } from '../runs/subscribe.ts'
 import { unknown } from '../runs/why.ts'
-import type { Delivery, Submitted, Submitter } from './submission.ts'
+import type { Delivery, LeftMs, Submitted, Submitter } from './submission.ts'
 import { outcome } from './wait.ts'
 
 /** A submission that is sent again under its `Idempotency-Key` joins the run of the first. */
@@ -19,12 +19,13 @@ export async function joinRun(
   { db, runs }: Submitter,
   submitterPk: number | null,
   retryKey: RetryKey | undefined,
-  waitMs: number,
+  { isAsync }: Pick<Delivery, 'isAsync'>,
+  leftMs: LeftMs,
 ): Promise<Submitted | undefined> {
   if (retryKey === undefined || submitterPk === null) return undefined
   const first = await inTime(runUnderKey(db, submitterPk, retryKey))
   if (first === undefined) return undefined
-  return outcome(first, await awaitOther(db, runs, first, waitMs), unknown)
+  return outcome(first, await awaitOther(db, runs, first, isAsync ? 0 : leftMs()), unknown)
 }
 
 /** @param text the blueprint as it is recorded */

@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { didNotHappen, isConnectionLost, refusesWrites, statementProblem } from '../db/errors.ts'
 import { inTime } from '../db/in-time.ts'
-import { causeOf } from '../log.ts'
 import { isKeyTaken } from '../runs/idempotency.ts'
 import { type NewRun, recordCancelled, recordRun } from '../runs/ledger.ts'
 import { cancelOrRead } from '../runs/subscribe.ts'
@@ -9,7 +8,7 @@ import { databaseAway } from '../runs/why.ts'
 import type { Admission } from './backlog.ts'
 import { joinRun } from './join.ts'
 import type { LeftMs, Submitted, Submitter } from './submission.ts'
-import { cancelled, cancelMsOf, ended } from './wait.ts'
+import { cancelled, cancelMsOf, ended, fieldsOf } from './wait.ts'
 
 /** The record of a run: once, in time or never. */
 
@@ -49,7 +48,7 @@ export async function record(
         return cancelUnrecorded(submitter, run, { error: statementProblem(error), lastTryAt })
       }
       if (tries === maxKeyTries) throw error
-      const joined = await joinRun(submitter, run.submitter.pk, run.retryKey, isAsync ? 0 : leftMs())
+      const joined = await joinRun(submitter, run.submitter.pk, run.retryKey, { isAsync }, leftMs)
       if (joined !== undefined) return joined
     }
   }
@@ -65,17 +64,13 @@ async function cancelUnrecorded(
   { error, lastTryAt }: { readonly error: unknown; readonly lastTryAt: number },
 ): Promise<Submitted> {
   const { db, engine, log } = submitter
-  const { id, title, requestId: request } = run
   if (refusesWrites(error))
     throw cancelled({ sentence: 'the database accepts no changes' }, { retryAfterS: 5, cause: error })
   if (!isConnectionLost(error) || didNotHappen(error)) throw error
-  log.debug(
-    { request, run: id, title, code: 'unavailable', cause: causeOf(error) },
-    'the connection was lost while recording',
-  )
+  log.debug(fieldsOf(run, error), 'the connection was lost while recording')
   for (;;) {
     const isLast = performance.now() > lastTryAt
-    const end = await cancelOrRead(db, id, (tx) => recordCancelled(tx, engine.keyring, run, databaseAway))
+    const end = await cancelOrRead(db, run.id, (tx) => recordCancelled(tx, engine.keyring, run, databaseAway))
     if (end !== 'unknown' || isLast) return ended(submitter, run, end, databaseAway, error)
     await delay(tryAgainMs)
   }

@@ -15,7 +15,7 @@ import { storedIn } from '../plan/looks.ts'
 import { isSame } from '../plan/same-value.ts'
 import { isRowOf } from '../plan/statements.ts'
 import { toMaskedValues } from '../plan/storage.ts'
-import type { FormerRun } from '../runs/documents.ts'
+import type { FormerDocument, FormerRun } from '../runs/documents.ts'
 import { differs } from '../runs/outside.ts'
 import { markerText } from '../sides.ts'
 import { type SeenObjects, seenBy } from '../views/history.ts'
@@ -25,9 +25,6 @@ import { type SeenObjects, seenBy } from '../views/history.ts'
  * up to then, or else the one from which the first later change took it (docs/adr/0125-a-roll-back-puts-the-recorded-state-back.md).
  * Of an object of a stack, these are the fields that its last document names, and those that its later runs changed.
  */
-
-/** @property left what cannot be put back: `provider oauth2 "grafana": client_secret` */
-export type Recorded = { readonly blueprint: Blueprint; readonly left: readonly string[] }
 
 /** @property key of the object that had the name at the moment of the run @property moment the audit row of the run, or the last one before */
 const objectRow = z.object({ model: z.string(), name: z.string(), key: z.string(), moment: z.string() })
@@ -57,13 +54,6 @@ type Named = {
   readonly present: Values | undefined
 }
 
-type Former = {
-  readonly blueprint: Blueprint
-  /** The indexes of entries that are no part of the document. */
-  readonly without: readonly number[]
-  readonly conditions: Pick<Conditions, 'stack'>
-}
-
 /** Milliseconds for a part. Histories that take longer are not read. */
 const withinMs = () => Math.max(5_000, patience())
 
@@ -72,15 +62,15 @@ const settings = { text: "SELECT set_config('enable_seqscan', 'off', true)", val
 
 /**
  * @returns the document with the fields that it does not name, and that have another value now; unchanged for a run that was not
- * applied
+ * applied. `left`: what cannot be put back, as `provider oauth2 "grafana": client_secret`
  */
 export async function withRecordedFields(
   db: Db,
   registry: Registry,
   { id, applied, finishedAt }: FormerRun,
-  { blueprint, without, conditions: { stack } }: Former,
+  { blueprint, without, conditions: { stack } }: FormerDocument,
   actor: Actor,
-): Promise<Recorded> {
+): Promise<{ readonly blueprint: Blueprint; readonly left: readonly string[] }> {
   if (applied !== true || finishedAt === null) return { blueprint, left: [] }
   const out = new Set(without)
   const looks = blueprint.entries.map((each, index) => (out.has(index) ? undefined : lookOf(each, registry)))
@@ -136,13 +126,8 @@ async function readHistories(
   if (found === null) return null
   const today = named.flatMap(({ model, key }) => (key === null ? [] : [{ model: model.name, key }]))
   const then = found.map(({ model, key }) => ({ model, key }))
-  const values = [
-    JSON.stringify([...then, ...today]),
-    found[0]?.moment ?? '0',
-    JSON.stringify(seen),
-    JSON.stringify(notShown),
-    stack,
-  ]
+  const objects = JSON.stringify([...then, ...today])
+  const values = [objects, found[0]?.moment ?? '0', JSON.stringify(seen), JSON.stringify(notShown), stack]
   const changes = found.length === 0 ? [] : await reader.attempt(changesRow, { text: changesText, values }, limits)
   if (changes === null) return null
   return {

@@ -12,7 +12,6 @@ import type { Tally } from '../runs/tally.ts'
 import type { Backlog } from './backlog.ts'
 import type { WhyNot } from './why-not.ts'
 
-/** The parts of the service for a submission. */
 export type Submitter = {
   readonly db: Db
   readonly engine: Engine

@@ -39,8 +39,12 @@ export async function submit(
   const sent = readDelivery(headers)
   // The run of a key may exist already. That comes before all refusals: a refusal means that nothing was changed.
   const keyed = sent.key === null ? undefined : await read()
-  const joined = keyed && (await joinFirst(submitter, keyed, request.actor, deliveryOf(sent, keyed), leftMs))
-  if (joined !== undefined) return joined
+  if (keyed !== undefined) {
+    const delivery = deliveryOf(sent, keyed)
+    const retryKey = retryKeyOf(submitter.engine, keyed.conditions, print(keyed.blueprint), delivery, request.actor)
+    const joined = await joinRun(submitter, request.actor.pk, retryKey, delivery, leftMs)
+    if (joined !== undefined) return joined
+  }
   const admission = await submitter.backlog.enter({ waits: !sent.isAsync })
   let isKnown = false
   try {
@@ -76,17 +80,6 @@ const deliveryOf = (sent: Delivery, { plan }: Submission): Delivery => ({
   ...sent,
   isAsync: sent.isAsync || isLarge(plan),
 })
-
-function joinFirst(
-  submitter: Submitter,
-  { blueprint, conditions }: Submission,
-  actor: Actor,
-  delivery: Delivery,
-  leftMs: LeftMs,
-): Promise<Submitted | undefined> {
-  const retryKey = retryKeyOf(submitter.engine, conditions, print(blueprint), delivery, actor)
-  return joinRun(submitter, actor.pk, retryKey, delivery.isAsync ? 0 : leftMs())
-}
 
 async function newRun(
   { engine }: Submitter,

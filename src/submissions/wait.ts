@@ -23,17 +23,14 @@ export async function enqueueAndWait(
   leftMs: LeftMs,
 ): Promise<Submitted> {
   const { db, runs, enqueue, log, whyNot } = submitter
-  const { id, title, requestId: request } = run
+  const { id, title } = run
   const whyMs = Math.min(whyWithinMs, submitter.applyWaitMs / 6)
   const stop = new AbortController()
   let failure: unknown
   const add = () =>
     enqueue({ id, title, priority }, 1).catch((cause: unknown) => {
       failure = cause
-      log.debug(
-        { request, run: id, title, code: 'unavailable', cause: causeOf(cause) },
-        'the run could not be enqueued',
-      )
+      log.debug(fieldsOf(run, cause), 'the run could not be enqueued')
       stop.abort()
     })
   if (isAsync) {
@@ -50,6 +47,11 @@ export async function enqueueAndWait(
   const why = failure === undefined ? ((await whyNot.runs([id], whyMs)).get(id) ?? unknown) : ofQueue(failure)
   const end = await cancelOrRead(db, id, (tx) => cancelRun(tx, id, why), cancelMsOf(submitter))
   return ended(submitter, run, end, why, failure)
+}
+
+/** The members of a log line about a run that met an outage. */
+export function fieldsOf({ id, title, requestId: request }: NewRun, cause: unknown) {
+  return { request, run: id, title, code: 'unavailable', cause: causeOf(cause) }
 }
 
 /** Milliseconds that the cancel of a run may take. */

@@ -41,12 +41,8 @@ export function openWhyNot(db: Db, inspect: Pick<Inspect, 'applies'>): WhyNot {
         ]
         return new Map(judged.flatMap(([id, why]) => (why === null ? [] : [[id, why]])))
       }
-      const none = new Map<string, Why>()
-      return limitTime(
-        judge().catch(() => none),
-        withinMs,
-        () => none,
-      )
+      const none = () => new Map<string, Why>()
+      return limitTime(judge().catch(none), withinMs, none)
     },
   }
 }

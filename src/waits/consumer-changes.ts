@@ -125,8 +125,6 @@ export async function findConfigurations(
   return found
 }
 
-type Reader = { readonly actor: Actor; readonly id: string }
-
 /**
  * Records when a consumer last read, and what it has; with an audit row for the first read of each day (UTC).
  *
@@ -134,7 +132,7 @@ type Reader = { readonly actor: Actor; readonly id: string }
  */
 export async function recordRead(
   db: Db,
-  { actor, id }: Reader,
+  { actor, id }: { readonly actor: Actor; readonly id: string },
   { kind, opens, snapshot }: { readonly kind: string; readonly opens: boolean; readonly snapshot: string | undefined },
 ): Promise<void> {
   const changes = [{ model: 'consumer', key: kind, action: 'read', fields: opens ? ['secrets'] : [] }] as const

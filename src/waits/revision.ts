@@ -43,10 +43,8 @@ export function textOf({ snapshot, digest }: Revision): string {
  */
 export function olderOf(one: string | null, other: string): string {
   if (one === null) return other
-  const [[least = 0n, most = 0n], [from = 0n]] = [one, other].map((each) => each.split(':', 2).map(BigInt)) as [
-    bigint[],
-    bigint[],
-  ]
+  const [least = 0n, most = 0n] = one.split(':', 2).map(BigInt)
+  const [from = 0n] = other.split(':', 1).map(BigInt)
   if (one === other || from >= most) return one
   const both = from < least ? from : least
   return `${both}:${both}:`
@@ -88,25 +86,20 @@ export async function readNow(
   ])
   const changed = (table: string, column: string) => `EXISTS (SELECT FROM ${table}, since
       WHERE ${column} >= pg_snapshot_xmin(since.at)::text::bigint AND NOT pg_visible_in_snapshot(${column}::text::xid8, since.at))`
-  const [found] = await inTime(
-    query(
-      db,
-      row,
-      unprepared({
-        text: `WITH since AS MATERIALIZED (SELECT $1::text::pg_snapshot AS at),
-          free AS MATERIALIZED (
-            SELECT id FROM runs WHERE id = ANY($2::uuid[]) AND state = 'queued' FOR KEY SHARE SKIP LOCKED)
-          SELECT pg_current_snapshot()::text AS snapshot,
-            coalesce((SELECT pg_snapshot_xmax(at) > pg_snapshot_xmax(pg_current_snapshot()) FROM since), false)
-              OR ${changed('runs', 'changed_in')} OR ${changed('run_attempts', 'recorded_in')} AS "isChanged",
-            concat((SELECT jsonb_agg(jsonb_build_array(id, version, seen_at < now() - make_interval(secs => $3)) ORDER BY id)
-                FROM workers), (SELECT to_jsonb(p) FROM queue_pauses p WHERE queue = $4)) AS parts,
-            coalesce((SELECT jsonb_object_agg(id, concat_ws(' ', state, attempts, id IN (SELECT id FROM free)))
-              FROM runs WHERE id = ANY($2::uuid[])), '{}') AS runs`,
-        values: [since, ids, silentAfterS, applyQueue.name],
-      }),
-    ),
-  )
+  const statement = unprepared({
+    text: `WITH since AS MATERIALIZED (SELECT $1::text::pg_snapshot AS at),
+      free AS MATERIALIZED (
+        SELECT id FROM runs WHERE id = ANY($2::uuid[]) AND state = 'queued' FOR KEY SHARE SKIP LOCKED)
+      SELECT pg_current_snapshot()::text AS snapshot,
+        coalesce((SELECT pg_snapshot_xmax(at) > pg_snapshot_xmax(pg_current_snapshot()) FROM since), false)
+          OR ${changed('runs', 'changed_in')} OR ${changed('run_attempts', 'recorded_in')} AS "isChanged",
+        concat((SELECT jsonb_agg(jsonb_build_array(id, version, seen_at < now() - make_interval(secs => $3)) ORDER BY id)
+            FROM workers), (SELECT to_jsonb(p) FROM queue_pauses p WHERE queue = $4)) AS parts,
+        coalesce((SELECT jsonb_object_agg(id, concat_ws(' ', state, attempts, id IN (SELECT id FROM free)))
+          FROM runs WHERE id = ANY($2::uuid[])), '{}') AS runs`,
+    values: [since, ids, silentAfterS, applyQueue.name],
+  })
+  const [found] = await inTime(query(db, row, statement))
   if (found === undefined) throw new Error('a statement that always has a row had none')
   const atWork = active.filter(({ sinceMs }) => sinceMs >= atWorkAfterMs)
   const progressOf = new Map(active.map(({ run, attempt, progress }) => [run, `${attempt} ${progress?.done}`]))

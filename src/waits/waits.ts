@@ -55,12 +55,11 @@ type Waiting<Each, Result> = Map<Each, (result?: Result) => void>
 /** The places of some kinds of waits. @property most in this process */
 type Places = { readonly share: Share; readonly most: number; readonly kinds: readonly WaitKind[] }
 
-/** The state of a run, as a text, in a snapshot. */
-type Standing = { readonly run: string; readonly known: string; readonly snapshot: string }
-
 /**
  * Requests that wait a limited time for a change of one run, of the list of runs, of a page of the operators, or of configurations.
- * The database and the queue are asked at intervals for all of a process, and not at all without any.
+ * The database and the queue are asked at intervals for all of a process, and not at all without any. Each wait ends, too, when
+ * time is up, the client is gone, or the server stops, and fails with a {@link Problem}, `too_many_requests` or `unavailable`,
+ * when too many wait.
  */
 export class Waits {
   readonly #parts: Parts
@@ -101,35 +100,28 @@ export class Waits {
    *
    * @throws {Problem} `unavailable` when the database does not answer
    */
-  async standing(run: string): Promise<Standing> {
+  async standing(run: string): Promise<Required<Waiter>> {
     const now = await readNow(this.#parts, null, [run])
-    return { run, known: standingIn(now, run), snapshot: now.snapshot }
+    return { run, known: standingIn(now, run), since: now.snapshot }
   }
 
-  /**
-   * Waits until the run has another state, time is up, the client is gone, or the server stops.
-   *
-   * @returns whether the run has another state
-   * @throws {Problem} `too_many_requests` or `unavailable` when too many wait
-   */
+  /** Waits until the run has another state. @returns whether it has */
   async untilRunChanged(
     request: FastifyRequest,
     reply: FastifyReply,
-    { run, known, snapshot }: Standing,
+    standing: Required<Waiter>,
     seconds: number,
   ): Promise<boolean> {
-    const waiter = { run, known, since: snapshot }
-    const wait = (signal: AbortSignal) => this.#until(this.#waiters, waiter, seconds, signal)
+    const wait = (signal: AbortSignal) => this.#until(this.#waiters, standing, seconds, signal)
     return (await this.#counted(request, reply, 'run', wait)) !== undefined
   }
 
   /**
-   * Waits until the revision is another one, time is up, the client is gone, or the server stops. It may be another one without
-   * a difference that the caller sees.
+   * Waits until the revision is another one, which it may be without a difference that the caller sees.
    *
    * @param since a revision; without one, and with one of another installation, nothing is waited for
    * @returns the revision, older than anything that is read afterwards
-   * @throws {Problem} `too_many_requests` or `unavailable` when too many wait, or the database does not answer
+   * @throws {Problem} `unavailable`, also when the database does not answer
    */
   async untilChanged(
     request: FastifyRequest,
@@ -152,12 +144,10 @@ export class Waits {
     readChanges(this.#parts.db, since, [callerOf(request)])
 
   /**
-   * Waits until there is a change that concerns a consumer, or the rights of the request are others, time is up, the client is
-   * gone, or the server stops.
+   * Waits until there is a change that concerns a consumer, or the rights of the request are others.
    *
    * @param standing the changes that the caller has read
    * @returns whether there is such a change, or other rights
-   * @throws {Problem} `too_many_requests` or `unavailable` when too many wait
    */
   async untilConsumersChanged(
     request: FastifyRequest,
@@ -171,7 +161,7 @@ export class Waits {
     return (await this.#counted(request, reply, 'consumers', wait)) === true
   }
 
-  /** Waits as one of the requests that count. @throws {Problem} */
+  /** Waits as one of the requests that count. */
   async #counted<Result>(
     request: FastifyRequest,
     reply: FastifyReply,
@@ -264,7 +254,6 @@ export class Waits {
     }
   }
 
-  /** Ends all waits. */
   async #close(): Promise<void> {
     this.#closing.abort()
     for (const end of [...this.#waiters.values(), ...this.#followers.values()]) end()
