@@ -8,10 +8,7 @@ export function meRoutes(app: Api, db: Db, registry: Registry): void {
   const all = permissionNames(registry)
   app.get(
     '/core/users/me/',
-    {
-      config: { permission: 'authenticated' },
-      schema: { summary: 'Read the current user', response: { 200: me } },
-    },
+    { config: { permission: 'authenticated' }, schema: { summary: 'Read the current user', response: { 200: me } } },
     async ({ actor }) => readMe(db, actor, all),
   )
 }

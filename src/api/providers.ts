@@ -10,12 +10,7 @@ import type { Permission } from '../permissions.ts'
 import { providerViews } from '../views/provider.ts'
 import { toSeeMakers } from '../views/stored.ts'
 
-const providers = {
-  alsoNeeds: toSeeMakers,
-  count: 'rows',
-  search: providerName,
-  defaultOrder: 'name',
-} as const
+const providers = { alsoNeeds: toSeeMakers, count: 'rows', search: providerName, defaultOrder: 'name' } as const
 
 const filtersOf = (kinds: readonly ProviderModel[]) => ({
   pk: filter.isOneOfKeys('pk', 'integer'),

@@ -37,12 +37,7 @@ export function transactionalRoutes(app: Api, submitter: Submitter): void {
   app.put(
     '/core/transactional/applications/',
     {
-      config: {
-        permission: applyAccess.submission,
-        takes: 'run',
-        reportsTextErrors: true,
-        document,
-      },
+      config: { permission: applyAccess.submission, takes: 'run', reportsTextErrors: true, document },
       schema: {
         summary: 'Apply an application and its provider',
         description,

@@ -1,6 +1,6 @@
 import { decodeJwt, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
 import { z } from 'zod'
-import { auditRow } from '../apply/audit.ts'
+import { type AuditEntry, auditRow } from '../apply/audit.ts'
 import { attempt } from '../attempt.ts'
 import { type Db, type Tx, transaction } from '../db/client.ts'
 import type { TrustedIssuer } from '../db/generated/client.ts'
@@ -10,7 +10,7 @@ import { sha256, uuid7 } from '../ids.ts'
 import { permissionNames } from '../models/registry.ts'
 import { ceilingOf } from '../models/token.ts'
 import { type Rule, ruleFor, rulesOf } from '../models/trusted-issuer.ts'
-import { type Actor, isOfStack, stacksOf, system } from '../permissions.ts'
+import { isOfStack, stacksOf, system } from '../permissions.ts'
 import { longestClaim, type Pipeline } from '../pipeline.ts'
 import type { Engine } from '../plan/engine.ts'
 import { newSecret } from '../token-secret.ts'
@@ -71,12 +71,10 @@ export function openExchange(on: Exchange): ExchangeToken {
     } catch (error) {
       if (!(error instanceof Unaccepted)) throw error
       const { message: reason, issuer } = error
+      const at = performance.now()
       // What is not signed, anyone can send: it is on the page of refusals alone.
-      if (
-        issuer !== undefined &&
-        performance.now() - (refusedAt.get(issuer.pk) ?? -refusalsEveryMs) >= refusalsEveryMs
-      ) {
-        refusedAt.set(issuer.pk, performance.now())
+      if (issuer !== undefined && at - (refusedAt.get(issuer.pk) ?? -refusalsEveryMs) >= refusalsEveryMs) {
+        refusedAt.set(issuer.pk, at)
         await db.auditRow.create({ data: auditOf(system, 'refuse_exchange', issuer, reason, requestId) })
       }
       const detail = 'This identity token gets no access token. Operators see why at /admin/refusals/.'
@@ -85,17 +83,13 @@ export function openExchange(on: Exchange): ExchangeToken {
   }
 }
 
-const auditOf = (
-  actor: Pick<Actor, 'pk' | 'username'>,
-  action: string,
-  { pk: key }: Issuer,
-  reason: string,
-  requestId: string,
-) => {
+const auditOf = (actor: AuditEntry['actor'], action: string, issuer: Issuer, reason: string, requestId: string) => {
   const [model, done] = ['service_rbac.trustedissuer', 'exchange'] as const
-  const changes = [{ model, key, action: done, fields: [], reason: cut(reason, 1_000) }]
+  const changes = [{ model, key: issuer.pk, action: done, fields: [], reason: cut(reason, 1_000) }]
   return auditRow({ actor, action, changes, requestId })
 }
+
+const clockRow = z.object({ now: z.date() })
 
 /**
  * Finds the first rule, by the names of issuer and rule, that takes the token.
@@ -107,10 +101,7 @@ async function accept({ db, keysOf }: Exchange, jwt: string): Promise<Accepted> 
   const named = issuerIn(jwt)
   const search = { where: { issuer: named }, orderBy: { name: 'asc' }, take: 100, omit: { rules: true } } as const
   const issuers = await db.trustedIssuer.findMany(search)
-  const [{ now } = { now: new Date() }] = await query(db, z.object({ now: z.date() }), {
-    text: 'SELECT now()',
-    values: [],
-  })
+  const [{ now } = { now: new Date() }] = await query(db, clockRow, { text: 'SELECT now()', values: [] })
   let refusal = new Unaccepted(`No trusted issuer is ${JSON.stringify(named)}.`)
   let away: Problem | undefined
   for (const issuer of issuers) {
@@ -122,10 +113,8 @@ async function accept({ db, keysOf }: Exchange, jwt: string): Promise<Accepted> 
       const name = ruleFor(rulesOf(rules), found)?.name
       const rule = name === undefined ? undefined : (rules as Rule[]).find((each) => each.name === name)
       if (rule !== undefined) return { issuer, rule, claims: found }
-      refusal = new Unaccepted(
-        `No rule of trusted issuer ${JSON.stringify(issuer.name)} fits ${whatIs(found)}.`,
-        issuer,
-      )
+      const reason = `No rule of trusted issuer ${JSON.stringify(issuer.name)} fits ${whatIs(found)}.`
+      refusal = new Unaccepted(reason, issuer)
     }
   }
   throw away ?? refusal

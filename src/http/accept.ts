@@ -15,11 +15,7 @@ const sockets = process.platform === 'linux' ? 64 : 1
  */
 export const listenOptions = sockets > 1 ? { reusePort: true } : {}
 
-/**
- * Prepares the other sockets. Call it before the server listens.
- *
- * @returns a function that opens them; call it when the server listens
- */
+/** Prepares the other sockets, before the server listens. @returns a function that opens them, once it listens */
 export function acceptOften(app: FastifyInstance): () => Promise<void> {
   const others: Server[] = []
   let closed: Promise<unknown> = Promise.resolve()

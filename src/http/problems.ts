@@ -78,12 +78,8 @@ export function toProblem(error: unknown, request: FastifyRequest): Problem {
   if (error instanceof Problem) return error
   if (error === request.raw.errored) {
     // The client is gone, so this line is the only trace.
-    const facts = {
-      ...fieldsOf(request),
-      code: 'invalid_json',
-      method: request.method,
-      route: request.routeOptions.url,
-    }
+    const { method, routeOptions } = request
+    const facts = { ...fieldsOf(request), code: 'invalid_json', method, route: routeOptions.url }
     request.log.info(facts, 'the request broke off')
     return new Problem('invalid_json', 'The request broke off before its body was whole.')
   }
@@ -122,12 +118,7 @@ export function bodyOf({ code, message, fields, errors, run }: Problem): Record<
     ...sentences('code', codeField),
     ...sentences('errors', errorsField),
   ]
-  return {
-    ...others,
-    ...(messages.length > 0 && { non_field_errors: messages }),
-    code,
-    ...details,
-  }
+  return { ...others, ...(messages.length > 0 && { non_field_errors: messages }), code, ...details }
 }
 
 /** The errors, as sentences, of a field whose name has another meaning in the answer. */

@@ -21,10 +21,8 @@ function objectText({ models: registered }: Registry, description: string) {
       const of = { models: modelsOf(kind), name: rest.join(':').normalize('NFC') }
       if (of.models.length > 0 && of.name !== '') return of
       const known = [...new Set([...byTarget.keys(), ...byResource.keys()])].sort().join(', ')
-      context.addIssue({
-        code: 'custom',
-        message: `Must be a kind and a name, such as application:shop. Kinds: ${known}.`,
-      })
+      const message = `Must be a kind and a name, such as application:shop. Kinds: ${known}.`
+      context.addIssue({ code: 'custom', message })
       return z.NEVER
     }),
     'application:shop',

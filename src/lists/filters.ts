@@ -224,10 +224,8 @@ export const membersByUsername: Filter<'pk'> = {
   seen: (value, actor) => {
     const names = Array.isArray(value) ? value : []
     if (allows(actor, 'view_user') || names.every((name) => name === actor.username)) return value
-    throw new Problem(
-      'permission_denied',
-      'You may not filter by the usernames of others: the permission view_user is missing.',
-    )
+    const detail = 'You may not filter by the usernames of others: the permission view_user is missing.'
+    throw new Problem('permission_denied', detail)
   },
 }
 

@@ -148,10 +148,7 @@ const keyOf = ({ view: { model } }: ListSpec): string => qualified(model, tableO
 
 type Sort = { readonly field: string; readonly column: string; readonly descending: boolean }
 
-/**
- * The fields that break ties are added, so that a row is on one page only; in the last field's direction, so that an index serves
- * both.
- */
+/** The fields that break ties are added: a row is on one page only. In the last direction: an index serves both. */
 function sortsOf({ view: { model }, order }: ListSpec, ordering: readonly Sorted[]): readonly Sort[] {
   const { unique, ties = [] } = tableOf(model)
   const sorts: Sort[] = []

@@ -37,6 +37,8 @@ type One<Model extends ListedModel> = Name<Model> & {
   readonly parameter?: string
 }
 
+type NamedList<Model extends ListedModel> = ListSpec<Model> & { readonly one: One<Model> }
+
 /**
  * Serves a list, and each of its rows: the row that the list shows to this caller under this name or key, as the list shows it. A row that
  * the caller may not see in the list is not found here either.
@@ -44,11 +46,7 @@ type One<Model extends ListedModel> = Name<Model> & {
  * Answers 404 for no row, 400 for more than one, 304 for a client that has the current text, 412 when `If-Match` is of another. A
  * row that is long is streamed, without a tag.
  */
-export function listAndOne<Model extends ListedModel>(
-  app: Api,
-  db: Db,
-  { one, ...spec }: ListSpec<Model> & { readonly one: One<Model> },
-): void {
+export function listAndOne<Model extends ListedModel>(app: Api, db: Db, { one, ...spec }: NamedList<Model>): void {
   list(app, db, spec)
   const { by, key, displayName, apartBy, parameter = by, view = spec.view } = one
   const querystring = z.strictObject({

@@ -38,10 +38,7 @@ export function describeRoute({ options, mediaTypes }: Route, components: Compon
   const { document = {}, permission = 'anyone' } = config
   const { alsoNeeds = [] } = document
   const method = [options.method].flat()[0] ?? ''
-  const names = url
-    .slice(versionPath.length)
-    .split('/')
-    .filter((part) => part !== '')
+  const names = url.slice(versionPath.length).split('/').filter(Boolean)
   const body = document.body?.() ?? schema.body
   const isPaged = Object.values(Object(schema.response)).some(
     (each) => each instanceof z.ZodObject && 'pagination' in each.shape,
@@ -56,11 +53,8 @@ export function describeRoute({ options, mediaTypes }: Route, components: Compon
   const statuses = [...new Set(codes.map((code) => catalogue[code]))]
   const path = url.replace(/:(\w+)/g, '{$1}')
   const applies = config.takes === 'run' && body !== undefined
-  const parameters = Object.entries({
-    path: schema.params,
-    query: schema.querystring,
-    header: document.headers,
-  }).flatMap(([location, of]) => parametersIn(location, of))
+  const places = { path: schema.params, query: schema.querystring, header: document.headers }
+  const parameters = Object.entries(places).flatMap(([location, of]) => parametersIn(location, of))
   const answers = Object.entries<z.ZodType>(Object(schema.response))
   const operation = {
     operationId: [...names.filter((name) => !name.startsWith(':')), document.verb ?? (isPaged ? 'list' : verbs[method])]

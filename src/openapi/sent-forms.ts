@@ -10,10 +10,8 @@ import { textLimits } from '../models/fields.ts'
  * make a type of a union, in which a list is no list.
  */
 
-export function sentForms(
-  { schema, reference, initial, secret, generate, overlap }: Field,
-  target: ReferenceTarget | undefined,
-): z.ZodType {
+export function sentForms(field: Field, target: ReferenceTarget | undefined): z.ZodType {
+  const { schema, reference, initial, secret, generate, overlap } = field
   const hasNames = reference !== undefined && target?.models.some(({ names }) => names.length > 0) === true
   const stored = hasNames ? named(schema) : schema
   const overlapped = overlap ? { overlap: overlapTime.optional() } : {}
