@@ -14,9 +14,8 @@ import { circlesOnce, type Located, linesOf, type SourceFile, toPath } from './p
 /** The checks of the service that need no database: the form of a file, and its fields against the models of this version. */
 
 /** The errors of a file, each with its place. */
-export async function errorsOf(source: SourceFile): Promise<Located> {
-  return located(source, errorsIn(source.value, await loadRegistry()))
-}
+export const errorsOf = async (source: SourceFile): Promise<Located> =>
+  located(source, errorsIn(source.value, await loadRegistry()))
 
 /** Gives errors their places in the file. */
 export async function located(source: SourceFile, errors: ErrorList): Promise<Located> {

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import type { ErrorDetail } from '../errors.ts'
 import { type Answer, backOff, type Client, codeOf, isLater, isLost, refusalOf } from './client.ts'
 import { Unreachable, UsageError } from './exit.ts'
-import { detailsOf, entriesOf, locate, type Part } from './places.ts'
+import { detailsOf, locate, type Part, sentOf } from './places.ts'
 import { type Change, followRun, idOf, isFine, isOver, type Run, readMe, readRun, readRuns } from './runs.ts'
 
 /** Sends a document once, under one Idempotency-Key, and finds its outcome, through restarts of the service. */
@@ -228,7 +228,7 @@ function done(mode: Delivery['mode'], run: Run | null, { logs, etag, parts }: Pi
 
 /** The values that an apply generated, each with the object of its entry. */
 function generatedIn(parts: readonly Part[], { generated, generated_until: until }: Run) {
-  const entries = parts.flatMap((part) => entriesOf(part).map(({ entry }) => Object(entry)))
+  const entries = parts.flatMap((part) => sentOf(part).map(({ entry }) => Object(entry)))
   return Object.entries(generated).map(([id, values]) => {
     const { model = null, identifiers = null } = entries.find((each) => each.id === id) ?? {}
     return { entry: id, model, identifiers, values, readable_until: until ?? null }

@@ -1,4 +1,4 @@
-import { readdir, stat } from 'node:fs/promises'
+import { readdir } from 'node:fs/promises'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { Readable } from 'node:stream'
 import { readEnvironmentName } from '../config.ts'
@@ -16,7 +16,7 @@ import { UsageError } from './exit.ts'
 import type { Part, Unset } from './places.ts'
 import { environmentOf, findProject, type Project, projectName, twoProjects } from './project.ts'
 import { callerSide, type GivenValues } from './tags.ts'
-import { problemLines, readTextOf } from './text-file.ts'
+import { isFolder, problemLines, readTextOf } from './text-file.ts'
 
 /** The inputs of a command, read, and with the caller's tags resolved. */
 
@@ -59,8 +59,7 @@ export async function readInputs(named: readonly string[], values: FileValues) {
   const environment = env === undefined ? undefined : await environmentOf(env, project)
   const contextFiles = [environment?.context, values['context-file']].filter((file) => file !== undefined)
   const context = await readContext(values.context, contextFiles)
-  if (filesFrom !== null && (await stat(filesFrom).catch(() => undefined))?.isDirectory() !== true)
-    throw new UsageError(`--files-from ${filesFrom} is no folder.`)
+  if (filesFrom !== null && !isFolder(filesFrom)) throw new UsageError(`--files-from ${filesFrom} is no folder.`)
   /** Values from variables and files, which output does not show. */
   const secrets = new Set<string>()
   const files: string[] = []
@@ -94,8 +93,7 @@ function notDocuments(project: Project | null, contextFiles: readonly string[]):
 
 /** @param isLeftOut whether a file of a folder is left out */
 export async function filesOf(path: string, isLeftOut: (path: string) => boolean = () => false): Promise<string[]> {
-  const found = await stat(path).catch(() => undefined)
-  if (found?.isDirectory() !== true) return [path]
+  if (!isFolder(path)) return [path]
   const files = (await filesBelow(path)).filter((file) => !isLeftOut(file))
   if (files.length === 0) throw new UsageError(`The folder ${path} holds no .yaml, .yml or .json files.`)
   return files

@@ -5,7 +5,7 @@ import { loadRegistry } from '../models/registry.ts'
 import { type Client, read, readAnswer, sendUntilAnswered } from './client.ts'
 import { UsageError } from './exit.ts'
 import { entriesOf } from './places.ts'
-import { type Run, readRun } from './runs.ts'
+import { type Run, run as runSchema } from './runs.ts'
 
 /** What an application needs of its provider: ids, addresses and, as long as they may be read, generated secrets. */
 
@@ -79,7 +79,7 @@ async function neededBy(client: Client, slug: string, of: Provider, opens: boole
   const opened = opens ? await readOpened(client, model.provider.kind, of.pk) : {}
   const changes = recorded.results.filter((each) => each.model === model.name && each.key === String(of.pk))
   const runs = new Map<string, Promise<Run>>()
-  const runOf = (id: string) => runs.getOrInsertComputed(id, () => readRun(client, `/blueprints/runs/${id}/`, true))
+  const runOf = (id: string) => runs.getOrInsertComputed(id, () => read(client, `/blueprints/runs/${id}/`, runSchema))
   const secrets = secret.map(async ({ name }): Promise<Needed> => {
     const [newest] = secretValues.safeParse(opened[name]).data ?? []
     if (newest !== undefined)
@@ -128,7 +128,7 @@ function generatedFor({ generated, blueprint = '' }: Run, of: Provider): Readonl
   if (ids.length === 0) return {}
   const value = blueprint === '' ? null : readWritten(blueprint)
   const { id } =
-    entriesOf({ document: { value } })
+    entriesOf(value)
       .map(({ entry }) => Object(entry))
       .find(({ model, identifiers }) => model === of.meta_model_name && identifiers?.name === of.name) ?? {}
   return generated[id ?? ids.find((each) => each.endsWith(` ${JSON.stringify(of.name)}`))] ?? {}

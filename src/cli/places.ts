@@ -41,20 +41,17 @@ export function entriesIn(written: unknown): readonly Placed[] | undefined {
   return Object.entries(written).flatMap(([name, list]) => inList(list as readonly unknown[], ['entries', name]))
 }
 
-/** The entries of a file, those that are sent where some are not. The two of a submission have the names of its parts. */
-export function entriesOf({ document: { value }, entries: sent }: Pick<Part, 'entries'> & Valued): readonly Placed[] {
+/** The entries of a file. The two of a submission have the names of its parts. */
+export function entriesOf(value: unknown): readonly Placed[] {
   const { entries, provider_model: model, provider, app } = Object(value)
-  const written = sent ?? entriesIn(entries)
-  if (written !== undefined) return written
   const submitted = (id: string, model: unknown, name: string, attrs: unknown) =>
     isObject(attrs) ? [{ entry: { id, model, identifiers: { [name]: attrs[name] }, attrs }, place: [id] }] : []
-  return [
-    ...submitted('provider', model, 'name', provider),
-    ...submitted('app', 'service_core.application', 'slug', app),
-  ]
+  const ofProvider = submitted('provider', model, 'name', provider)
+  return entriesIn(entries) ?? [...ofProvider, ...submitted('app', 'service_core.application', 'slug', app)]
 }
 
-type Valued = { readonly document: Pick<SourceFile, 'value'> }
+/** The entries of a part that are sent. */
+export const sentOf = ({ document, entries }: Part): readonly Placed[] => entries ?? entriesOf(document.value)
 
 /**
  * Finds each error of an answer in its file by its pointer, like the service does in the text that was sent.

@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs'
-import { stat } from 'node:fs/promises'
 import { dirname, join, relative, resolve, sep } from 'node:path'
 import { z } from 'zod'
 import { serviceUrl } from '../config.ts'
@@ -7,7 +6,7 @@ import { ErrorList } from '../errors.ts'
 import { own } from '../json-object.ts'
 import { filledLine, ownerLabel } from '../models/fields.ts'
 import { UsageError } from './exit.ts'
-import { isBelow, readSettings, wrongAt } from './text-file.ts'
+import { isBelow, isFolder, readSettings, wrongAt } from './text-file.ts'
 
 /** `gatewright.yaml`: what is said once for all files of a folder. */
 
@@ -55,11 +54,8 @@ export const patternOf = (glob: string): RegExp =>
  */
 export async function findProject(paths: readonly string[]): Promise<Project | null> {
   const named = paths.filter((path) => path !== '-')
-  const folders = new Set<string>()
-  for (const path of named.length === 0 ? ['.'] : named) {
-    const isFolder = (await stat(path).catch(() => undefined))?.isDirectory() === true
-    folders.add(isFolder ? resolve(path) : dirname(resolve(path)))
-  }
+  const all = (named.length === 0 ? ['.'] : named).map((path) => resolve(path))
+  const folders = new Set(all.map((path) => (isFolder(path) ? path : dirname(path))))
   const [file, other] = new Set([...folders].flatMap((folder) => nearestAt(folder)))
   if (file === undefined) return null
   if (other !== undefined) throw twoProjects(file, other)

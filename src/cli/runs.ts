@@ -93,8 +93,7 @@ export const idOf = (path: string): string => path.split('/').findLast((part) =>
 /** The path of a run without its document, which is not shown and takes longest to read. */
 const withoutBlueprint = (path: string): string => `${path}?include_blueprint=false`
 
-export const readRun = (client: Client, path: string, withBlueprint = false): Promise<Run> =>
-  read(client, withBlueprint ? path : withoutBlueprint(path), run)
+export const readRun = (client: Client, path: string): Promise<Run> => read(client, withoutBlueprint(path), run)
 
 /** The first runs of a list, the newest first. @param query its filters and its length */
 export const readRuns = async (client: Client, query: Readonly<Record<string, string>>) =>

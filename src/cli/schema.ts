@@ -5,7 +5,6 @@ import { openOutput } from './output.ts'
 
 /** `gatewright validate --schema`: prints the schema of files, for editors. */
 
-/** How editors use it. They show a tag that they do not know as an error. */
 export const forEditors = `A file that begins with this line is checked by the schema:
 
   # yaml-language-server: $schema=./gatewright.schema.json

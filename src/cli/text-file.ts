@@ -1,7 +1,8 @@
 import { isUtf8 } from 'node:buffer'
-import { createReadStream, existsSync, realpathSync } from 'node:fs'
+import { createReadStream, existsSync, realpathSync, statSync } from 'node:fs'
 import { isAbsolute, relative, resolve, sep } from 'node:path'
 import type { z } from 'zod'
+import { attempt } from '../attempt.ts'
 import { documentLimits } from '../document/document.ts'
 import { readWritten } from '../document/yaml.ts'
 import { ErrorList, type FieldPath, Problem } from '../errors.ts'
@@ -22,6 +23,8 @@ export function isBelow(folders: readonly string[], path: string): boolean {
   if (!folders.some((folder) => isIn(resolve(folder), path))) return false
   return !existsSync(path) || folders.some((folder) => isIn(realpathSync(folder), realpathSync(path)))
 }
+
+export const isFolder = (path: string): boolean => attempt(() => statSync(path))?.isDirectory() === true
 
 /** The text of one file, with its tags. @returns the reason when it cannot be read */
 export async function readTextOf(path: string): Promise<{ readonly text: string } | { readonly why: string }> {

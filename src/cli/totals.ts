@@ -1,7 +1,7 @@
 import { isObject } from '../json-object.ts'
 import type { Result } from './deliver.ts'
 import { ownOwner, withOwner } from './owners.ts'
-import { entriesOf } from './places.ts'
+import { sentOf } from './places.ts'
 import type { Change } from './runs.ts'
 
 /** The numbers of objects that are added, changed and deleted, also for each file of a document. */
@@ -78,7 +78,7 @@ export type PlacedChange = {
 
 /** The changes with their places. One that follows from the whole document has no file. */
 export function placed({ changes, parts }: Pick<Result, 'changes' | 'parts'>): PlacedChange[] {
-  const sent = parts.flatMap((part) => entriesOf(part).map(({ entry }) => ({ entry, document: part.document })))
+  const sent = parts.flatMap((part) => sentOf(part).map(({ entry }) => ({ entry, document: part.document })))
   let next = 0
   return (changes ?? []).map((change) => {
     const { entry: at = next } = change

@@ -19,7 +19,7 @@ export function keepSecrets(value: unknown, errors: readonly TagError[], registr
   const variables = new Set<string>()
   const lines = new Set<string>()
   const kept = new Set<number | undefined>()
-  for (const { entry } of entriesOf({ document: { value } })) {
+  for (const { entry } of entriesOf(value)) {
     const { model, identifiers: key, attrs } = Object(entry)
     for (const [name, sent] of isObject(attrs) ? Object.entries(attrs) : []) {
       const tags = registry.byName(String(model))?.fields.get(name)?.secret === true ? envsIn(sent) : []

@@ -1,4 +1,4 @@
-import { mkdirSync, statSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Model } from '../../models/define.ts'
 import { loadRegistry, type Registry } from '../../models/registry.ts'
@@ -14,6 +14,7 @@ import { filesOf } from '../inputs.ts'
 import { workOnFile, writeOut } from '../output.ts'
 import { readOwner } from '../owners.ts'
 import { projectName } from '../project.ts'
+import { isFolder } from '../text-file.ts'
 
 export const usage = `gatewright export [OPTIONS]
 
@@ -42,7 +43,8 @@ export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, options)
   if (positionals.length > 0) throw new UsageError('export takes no names: --only and --owner choose what is exported.')
   const { out, application: applications } = values
-  const directory = out !== undefined && isFolder(out) ? out.replace(/(?<=.)\/+$/, '') : undefined
+  const directory =
+    out !== undefined && (out.endsWith('/') || isFolder(out)) ? out.replace(/(?<=.)\/+$/, '') : undefined
   const owner = readOwner('--owner', values.owner)
   const registry = await loadRegistry()
   const models = readModels(registry, values.only)
@@ -60,10 +62,6 @@ export async function run(args: readonly string[]): Promise<number> {
   for (const note of notes) output.note(note)
   return exitCodes.done
 }
-
-/** Whether `--out` is a folder, by its last sign or because it is there. */
-const isFolder = (out: string): boolean =>
-  out.endsWith('/') || statSync(out, { throwIfNoEntry: false })?.isDirectory() === true
 
 /** @property where the members of `--json` with what was written */
 type Written = {

@@ -88,11 +88,10 @@ const referredByAll = (rows: Rows, some: readonly Row[]): ReadonlySet<Row> =>
 const maxListed = 20
 
 /** A list of lines. A last one counts those beyond the limit. */
-export const listed = (lines: readonly string[]): string =>
-  [
-    ...lines.slice(0, maxListed),
-    ...(lines.length > maxListed ? [`${lines.length - maxListed} more are not listed.`] : []),
-  ].join('\n')
+export function listed(lines: readonly string[]): string {
+  const more = lines.length - maxListed
+  return [...lines.slice(0, maxListed), ...(more > 0 ? [`${more} more are not listed.`] : [])].join('\n')
+}
 
 const ambiguous = (row: Row): string =>
   `More than one ${row.model.displayName} has ${JSON.stringify(naturalKey(row))}: a document cannot tell them apart. Rename one.`

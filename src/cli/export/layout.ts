@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { sha256 } from '../../ids.ts'
 import { type Chosen, type ExportedDocument, providersOf } from './entries.ts'
 import { labelOf, type Row, type Target } from './rows.ts'
 
@@ -89,6 +89,6 @@ export function safe(text: string): string {
     .slice(0, longest)
     .replace(/^[-._]+|[-._]+$/g, '')
   if (plain === text && !reserved.test(plain)) return plain
-  const digest = createHash('sha256').update(text).digest('hex').slice(0, 8)
+  const digest = sha256(text).toString('hex').slice(0, 8)
   return `${plain === '' ? 'x' : plain}-${digest}`
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { sha256 } from '../../ids.ts'
 import type { Field, Model, Values } from '../../models/define.ts'
 import { uuid } from '../../models/fields.ts'
 import type { Registry } from '../../models/registry.ts'
@@ -148,9 +148,8 @@ export const naturalKey = (row: Row): Readonly<Record<string, unknown>> =>
 
 /** A text that no other row has, in any installation. */
 export const digestOf = (row: Row): string =>
-  createHash('sha256')
-    .update(JSON.stringify([row.model.name, naturalKey(row)]))
-    .digest('hex')
+  sha256(JSON.stringify([row.model.name, naturalKey(row)]))
+    .toString('hex')
     .slice(0, 16)
 
 /** `provider oauth2 "Grafana"` */

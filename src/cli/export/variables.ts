@@ -22,11 +22,10 @@ const prefix = 'GW_'
  */
 export function nameVariables(secrets: readonly Secret[]): readonly Variable[] {
   const candidates = secrets.map(candidatesOf)
-  const times = new Map<string, number>()
-  for (const name of candidates.flat()) times.set(name, (times.get(name) ?? 0) + 1)
+  const all = Map.groupBy(candidates.flat(), (name) => name)
   return secrets.map((secret, index) => {
     const names = candidates[index] ?? []
-    const name = names.find((each) => times.get(each) === 1) ?? names.at(-1) ?? ''
+    const name = names.find((each) => all.get(each)?.length === 1) ?? names.at(-1) ?? ''
     return { ...secret, name, ...formOf(secret) }
   })
 }
