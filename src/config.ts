@@ -10,13 +10,10 @@ import { reasonOf, StartError } from './start-error.ts'
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
 
 /** The URL may hold a password: the message does not repeat it. */
-const secretUrl = (...schemes: string[]) =>
-  z.url({
-    protocol: new RegExp(`^(${schemes.join('|')})$`),
-    error: `is not a URL that starts with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}.`,
-  })
-
-const databaseUrl = secretUrl('postgresql', 'postgres')
+const databaseUrl = z.url({
+  protocol: /^(postgresql|postgres)$/,
+  error: 'is not a URL that starts with postgresql:// or postgres://.',
+})
 
 const webUrl = z.url({ protocol: /^https?$/, error: 'is not a URL that starts with http:// or https://.' })
 
@@ -177,7 +174,6 @@ const secrets: readonly string[] = [
   ...['secretKey', 'secretKeyPrevious', 'bootstrapToken', 'gatewrightToken', 'gatewrightIdToken'],
 ]
 
-/** Where a Gatewright is. */
 export const serviceUrl = z
   .url({ protocol: /^https?$/, ...takes('a URL that starts with http:// or https://.') })
   // A password would stand in plan files, in messages, and in the logs of proxies.

@@ -137,7 +137,6 @@ export const maxErrors = 100
 /** A message, or a function that makes it only when it is listed: to find the name that was probably meant takes long. */
 export type Message = string | (() => string)
 
-/** A collector of errors. */
 export type ErrorSink = { add(path: FieldPath, code: ErrorCode, message: Message): void }
 
 /** Collects every error of an input, so that one answer lists them all. The first hundred are kept, the rest counted. */
@@ -188,14 +187,12 @@ export class ErrorList implements ErrorSink {
     return this.#unlisted > 0 ? `${this.#unlisted} more errors are not listed.` : undefined
   }
 
-  /** Removes the errors of one code. */
   without(code: ErrorCode): this {
     const others = this.list.filter((error) => error.code !== code)
     this.list.splice(0, this.list.length, ...others)
     return this
   }
 
-  /** Adds the errors of other lists. */
   include(others: Iterable<ErrorList>): this {
     for (const other of others) {
       for (const { path, code, message, where } of other.list) this.add(path, code, message, where)
@@ -204,7 +201,6 @@ export class ErrorList implements ErrorSink {
     return this
   }
 
-  /** Makes a refusal of the request from the list. */
   problem(detail = 'The request is not valid.'): Problem {
     return new Problem('invalid', detail, { fields: this.tree(), errors: this.list })
   }

@@ -112,16 +112,13 @@ export function addIssues(
   },
 ): void {
   for (const issue of issues) {
-    const path = pathOfIssue(issue)
+    const path = issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part))
     if (issue.code !== 'unrecognized_keys') errors.add(path, codeOfIssue(issue, input), issue.message)
     else
       for (const key of issue.keys)
         errors.add([...path, key], `unknown_${what}`, () => unknownName(what, key, known(path)))
   }
 }
-
-const pathOfIssue = ({ path }: z.core.$ZodIssue): FieldPath =>
-  path.map((part) => (typeof part === 'symbol' ? String(part) : part))
 
 /** Ends a sentence, if it has no end yet. */
 export const sentence = (text: string): string => (/[.?!]$/.test(text) ? text : `${text}.`)

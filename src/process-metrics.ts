@@ -1,7 +1,6 @@
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import manifest from '../package.json' with { type: 'json' }
 
-/** Connections of a pool to the database. */
 export type PoolUse = {
   readonly inUse: number
   readonly idle: number

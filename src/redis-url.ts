@@ -4,25 +4,23 @@ export type RedisHost = { readonly host: string; readonly port: number }
 
 type Login = { readonly username?: string; readonly password?: string }
 
+type Several = Login & {
+  /** The Sentinels, which know where the master is, or some nodes of a Cluster, which know the others. */
+  readonly hosts: readonly RedisHost[]
+  readonly tls: boolean
+}
+
 export type RedisPlace =
   | { readonly kind: 'single'; readonly url: string }
-  | (Login & {
+  | (Several & {
       readonly kind: 'sentinel'
-      /** The hosts of the Sentinels, which know where the master is. */
-      readonly hosts: readonly RedisHost[]
       /** The name of the master, as `sentinel monitor` has it. */
       readonly name: string
       readonly db: number
-      readonly tls: boolean
       /** The login at the Sentinels themselves. */
       readonly sentinels: Login
     })
-  | (Login & {
-      readonly kind: 'cluster'
-      /** Some of the nodes: they know the others. */
-      readonly hosts: readonly RedisHost[]
-      readonly tls: boolean
-    })
+  | (Several & { readonly kind: 'cluster' })
 
 const notOne =
   'is not a URL that starts with redis://, rediss://, redis+sentinel://, rediss+sentinel://, redis+cluster:// or rediss+cluster://.'

@@ -21,7 +21,6 @@ export const traceHeaders = z.object({
 })
 export type TraceHeaders = z.output<typeof traceHeaders>
 
-/** Whether this process is traced. */
 export const isTraced = (): boolean => propagation.fields().length > 0
 
 /** The headers of the span at work. */

@@ -45,7 +45,7 @@ export function atOnce<Result>(work: Generator<void, Result>): Result {
 
 /** Work that takes long and cannot pause, by its requester. */
 const asked = new Map<unknown, (() => void)[]>()
-let isAnyAsked = false
+let serving = Promise.resolve()
 
 /** Other work has as much time behind such work as it took, up to this. */
 const longestPauseMs = 250
@@ -59,27 +59,23 @@ const longestPauseMs = 250
 export async function alone<Result>(who: unknown, work: () => Result): Promise<Result> {
   const { promise, resolve } = Promise.withResolvers<void>()
   asked.getOrInsertComputed(who, () => []).push(resolve)
-  if (!isAnyAsked) void serve()
+  serving = serving.then(serveNext)
   await promise
   return work()
 }
 
-async function serve(): Promise<void> {
-  isAnyAsked = true
-  for (;;) {
-    await nextTurn()
-    const [first] = asked
-    if (first === undefined) break
-    const [who, works] = first
-    const next = works.shift()
-    // The requester moves to the end of the line.
-    asked.delete(who)
-    if (works.length > 0) asked.set(who, works)
-    const since = performance.now()
-    next?.()
-    // The work is done in the microtasks before this.
-    await setImmediate()
-    await setTimeout(Math.min(longestPauseMs, performance.now() - since))
-  }
-  isAnyAsked = false
+async function serveNext(): Promise<void> {
+  await nextTurn()
+  const [first] = asked
+  if (first === undefined) return
+  const [who, works] = first
+  const next = works.shift()
+  // The requester moves to the end of the line.
+  asked.delete(who)
+  if (works.length > 0) asked.set(who, works)
+  const since = performance.now()
+  next?.()
+  // The work is done in the microtasks before this.
+  await setImmediate()
+  await setTimeout(Math.min(longestPauseMs, performance.now() - since))
 }

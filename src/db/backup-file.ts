@@ -35,7 +35,6 @@ const table = z.object({ table: z.string(), columns: z.array(z.string()).min(1) 
 /** The last line: the number of rows of each table, and how far each sequence has come. */
 const trailer = z.object({ rows: z.record(z.string(), z.int()), sequences: z.record(z.string(), z.string()) })
 
-/** The number of rows of each table. */
 export type RowsOfTables = z.output<typeof trailer>['rows']
 
 /** `12,345 rows of 20 tables` */
@@ -48,24 +47,16 @@ export const endOfRows = '\\.\n'
 const newline = '\n'.charCodeAt(0)
 const longestLine = 1_000_000
 
-export type Backup = {
-  readonly header: BackupHeader
-  readonly secretKey: string | null
-  /** The next table, whose `rows` must be read then, or the trailer. */
-  next(): Promise<z.output<typeof table> | z.output<typeof trailer>>
-  rows(): AsyncGenerator<Buffer>
-  /** Reads to the end, where gzip has its checksum. */
-  end(): Promise<void>
-  /** @param why what is wrong with it */
-  damaged(why: string): StartError
-}
+export type Backup = Awaited<ReturnType<typeof openBackup>>
 
 /**
  * Opens a backup and reads its beginning. Only a part of it is in memory at a time.
  *
+ * @returns `next` reads the next table, whose `rows` must be read then, or the trailer; `end` reads to the end, where gzip has its
+ * checksum; `damaged` makes the error of what is wrong with the file
  * @throws {StartError} for a file that cannot be read, is damaged, or is of a newer version; so do the methods
  */
-export async function openBackup(path: string): Promise<Backup> {
+export async function openBackup(path: string) {
   const file = createReadStream(path)
   await once(file, 'open').catch((error: unknown) => {
     throw new StartError(`${path} cannot be read (${reasonOf(error)}).`, { cause: error })

@@ -47,7 +47,6 @@ export const reader = (db: Db): EngineReader => ({
   },
 })
 
-/** The statements of an open transaction. */
 type Statements = {
   readonly query: EngineTx['query']
   readonly execute: (statement: Statement) => Promise<unknown>
@@ -94,7 +93,6 @@ export function engineTx({ query, execute }: Statements) {
   return { tx: { query, send, attempt }, settled, reasonOf }
 }
 
-/** Transactions for the engine through Prisma. */
 export const prismaTransaction =
   (db: Db): EngineTransaction =>
   async (work, behind) => {

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import type { ServiceConfig } from '../config.ts'
 import { uuid7 } from '../ids.ts'
 import type { Logger } from '../log.ts'
 import { StartError, sentence } from '../start-error.ts'
@@ -11,18 +11,13 @@ export type Pooler = {
   readonly keepsNames: boolean
 }
 
-/**
- * @property databaseUrl the URL for transactions
- * @property directDatabaseUrl the URL for sessions; null when both are the same, and there is no pooler
- */
-export type DatabaseUrls = { readonly databaseUrl: string; readonly directDatabaseUrl: string | null }
+type DatabaseUrls = Pick<ServiceConfig, 'databaseUrl' | 'directDatabaseUrl'>
 
 /** The URL for work that needs a session: LISTEN, migrations, the queue. */
 export const sessionUrl = ({ databaseUrl, directDatabaseUrl }: DatabaseUrls): string => directDatabaseUrl ?? databaseUrl
 
 /** A start-up setting. A pooler in transaction mode refuses it, or drops it. */
 export const sessionMark = '-c gatewright.session=kept'
-const isMarked = "current_setting('gatewright.session', true) IS NOT DISTINCT FROM 'kept'"
 
 /** SQLSTATE of PgBouncer when it refuses a start-up setting. */
 const protocolViolation = '08P01'
@@ -47,11 +42,11 @@ export const sessionProblem = (error: unknown, setting: SessionSetting): unknown
 
 /** @throws {StartError} when the session of a connection that was opened with `sessionMark` does not last */
 export async function requireSession(
-  client: { query(text: string): Promise<{ rows: unknown[] }> },
+  client: { query(text: string): Promise<{ rows: { kept?: unknown }[] }> },
   setting: SessionSetting,
 ): Promise<void> {
-  const { rows } = await client.query(`SELECT ${isMarked} AS "isMarked"`)
-  if (!z.array(z.object({ isMarked: z.boolean() })).parse(rows)[0]?.isMarked)
+  const { rows } = await client.query(`SELECT current_setting('gatewright.session', true) AS kept`)
+  if (rows[0]?.kept !== 'kept')
     throw new StartError(`A pooler before PostgreSQL drops the settings of sessions: ${advice[setting]} ${page}`)
 }
 

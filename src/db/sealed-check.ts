@@ -9,11 +9,7 @@ import type { Keyring, SealedPlace } from './seal.ts'
  */
 
 const checkText = 'gatewright'
-const placeOf = (installation: string): SealedPlace => ({
-  table: 'installation',
-  row: installation,
-  column: 'sealed_check',
-})
+const placeOf = (row: string): SealedPlace => ({ table: 'installation', row, column: 'sealed_check' })
 
 export const sealedCheck = (keyring: Keyring, installation: string): string =>
   keyring.seal(checkText, placeOf(installation))

@@ -21,9 +21,7 @@ export const report: Report = async (step, work) => {
 export type Ready = {
   readonly url: string
   readonly startMs: number
-  /** The place of the data. */
   readonly database: string
-  /** The store of the queue. */
   readonly queue: string
   /** A file that holds a token; null: there is none. */
   readonly tokenFile: string | null
@@ -33,7 +31,6 @@ export type Ready = {
   readonly whyRoot: string | null
 }
 
-/** The text that `npm start` prints when everything runs. */
 export function banner({ url, startMs, database, queue, tokenFile, isFirst, whyRoot }: Ready): string {
   const token = tokenFile ?? 'the one that you chose (BOOTSTRAP_TOKEN), or any other of yours'
   const bearer = tokenFile === null ? '<token>' : `$(cat ${quoted(tokenFile)})`

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync, readFileSync, realpathSync } from 'node:fs'
+import { existsSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { inSession } from '../db/session.ts'
 import { readOrCreateSecret } from '../secret-file.ts'
@@ -8,22 +8,18 @@ import { clusterFolder, clusterLocation, may, serverAccount } from './embedded/a
 import { findBinaries } from './embedded/binaries.ts'
 import { hasCluster, makeCluster } from './embedded/cluster.ts'
 import { stopOrphanedServer } from './embedded/orphaned-server.ts'
-import { startPostgres } from './embedded/server.ts'
+import { type RunningServer, startPostgres } from './embedded/server.ts'
 
 /** The PostgreSQL of this installation, with the programs that npm brings. */
-export type Embedded = {
+export type Embedded = Omit<RunningServer, 'url'> & {
   /** The URL of the database `gatewright`, with the superuser's login. */
   readonly url: string
   /** The folder of the data: in `DATA_DIR`, or where a link in it points. */
   readonly folder: string
-  /** Resolves when the server has ended, for any reason. */
-  readonly ended: Promise<void>
-  stop(): Promise<void>
 }
 
 const database = 'gatewright'
 
-/** Whether `DATA_DIR` has a database. */
 export const hasEmbedded = (dataDir: string): boolean => existsSync(join(clusterFolder(dataDir), 'PG_VERSION'))
 
 /**
@@ -57,14 +53,14 @@ export async function startEmbedded(dataDir: string, report: Report): Promise<Em
     })
     return started
   })
-  return { url: server.url(database), folder, ended: server.ended, stop: server.stop }
+  return { ...server, url: server.url(database), folder }
 }
 
 function readPassword(dataDir: string, clusterExists: boolean): string {
   const file = join(dataDir, 'postgres-password')
-  if (!clusterExists) return readOrCreateSecret(file, () => randomBytes(24).toString('base64url'))
-  if (existsSync(file)) return readFileSync(file, 'utf8').trim()
-  throw new StartError(
-    `${file} is missing: without it the database beside it does not open. Put it back from a backup.`,
-  )
+  if (clusterExists && !existsSync(file))
+    throw new StartError(
+      `${file} is missing: without it the database beside it does not open. Put it back from a backup.`,
+    )
+  return readOrCreateSecret(file, () => randomBytes(24).toString('base64url'))
 }

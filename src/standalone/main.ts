@@ -106,9 +106,7 @@ function print(line: string | null): void {
   if (line !== null) process.stdout.write(`${line.trimEnd()}\n`)
 }
 
-type Database = { readonly databaseUrl: string; readonly secretKey: string; readonly location: string }
-
-async function openDatabase(config: Config): Promise<Database> {
+async function openDatabase(config: Config) {
   const { dataDir, databaseUrl, directDatabaseUrl, secretKey, redisUrl } = config
   if (databaseUrl !== null && secretKey !== null) {
     await report('Applying migrations', () => migrate(directDatabaseUrl ?? databaseUrl))

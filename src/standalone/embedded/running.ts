@@ -8,21 +8,12 @@ import { superuser } from './cluster.ts'
 /**
  * The URL of the database of an installation, for a program beside it: past a pooler, or that of a running `npm start`.
  *
- * @throws {StartError} as `runningUrl` does
+ * @throws {StartError} when no `npm start` runs, or this user may not read its password
  */
-export const installationUrl = ({
-  directDatabaseUrl,
-  databaseUrl,
-  dataDir,
-}: Pick<Config, 'directDatabaseUrl' | 'databaseUrl' | 'dataDir'>): string =>
-  directDatabaseUrl ?? databaseUrl ?? runningUrl(dataDir)
-
-/**
- * The database URL of the `npm start` that runs on a `DATA_DIR`, for another process of the same user.
- *
- * @throws {StartError} when none runs, or this user may not read its password
- */
-function runningUrl(dataDir: string): string {
+export function installationUrl(config: Pick<Config, 'directDatabaseUrl' | 'databaseUrl' | 'dataDir'>): string {
+  const { directDatabaseUrl, databaseUrl, dataDir } = config
+  const url = directDatabaseUrl ?? databaseUrl
+  if (url !== null) return url
   // The fourth line of postmaster.pid is the port (https://www.postgresql.org/docs/current/storage-file-layout.html).
   const port = read(join(clusterFolder(dataDir), 'postmaster.pid'))?.split('\n')[3]
   const password = read(join(dataDir, 'postgres-password'))?.trim()
