@@ -86,7 +86,9 @@ export const isOfStack = (right: Right): boolean => right.startsWith('stack:')
 export function stacksOf({
   ceiling,
   authors = [],
-}: Pick<ActorKeys, 'ceiling' | 'authors'>): ReadonlySet<string> | null {
+}: Pick<ActorKeys, 'ceiling'> & {
+  readonly authors?: readonly Pick<ActorKeys, 'ceiling'>[] | undefined
+}): ReadonlySet<string> | null {
   const bound = [ceiling, ...authors.map((author) => author.ceiling)]
     .map((rights) => [...(rights ?? [])].filter(isOfStack))
     .filter(({ length }) => length > 0)

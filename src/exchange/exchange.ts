@@ -3,14 +3,13 @@ import { z } from 'zod'
 import { type AuditEntry, auditRow } from '../apply/audit.ts'
 import { attempt } from '../attempt.ts'
 import { type Db, type Tx, transaction } from '../db/client.ts'
-import type { TrustedIssuer } from '../db/generated/client.ts'
 import { query } from '../db/raw.ts'
 import { Problem } from '../errors.ts'
 import { sha256, uuid7 } from '../ids.ts'
 import { permissionNames } from '../models/registry.ts'
 import { ceilingOf } from '../models/token.ts'
 import { type Rule, ruleFor, rulesOf } from '../models/trusted-issuer.ts'
-import { isOfStack, stacksOf, system } from '../permissions.ts'
+import { isOfStack, meet, stacksOf, system } from '../permissions.ts'
 import { longestClaim, type Pipeline } from '../pipeline.ts'
 import type { Engine } from '../plan/engine.ts'
 import { newSecret } from '../token-secret.ts'
@@ -24,35 +23,49 @@ import { newSecret } from '../token-secret.ts'
 export type Exchange = {
   readonly db: Db
   readonly engine: Engine
-  readonly keysOf: (issuer: Pick<TrustedIssuer, 'issuer' | 'jwks'>) => JWTVerifyGetKey
+  readonly keysOf: (issuer: { readonly issuer: string; readonly jwks: unknown }) => JWTVerifyGetKey
 }
 
 /** Seconds that an access token of a job is valid. A program gets another one while the job runs. */
 export const lifetimeS = 900
 
-/** The most access tokens of jobs that one user has at the same time. */
-const mostAtOnce = 1_000
+/** The most access tokens that are valid at the same time: by one rule, and for one identity token. */
+const most = { ofRule: 1_000, ofIdentity: 20 } as const
 
 /** Identity tokens that are older have been lying about. */
 const longestAge = '24h'
 
-type Issuer = Omit<TrustedIssuer, 'rules'>
+const issuerRow = z.object({
+  ...{ pk: z.guid(), name: z.string(), issuer: z.string(), audience: z.string(), jwks: z.unknown() },
+  ...{
+    algorithms: z.array(z.string()),
+    clockSkew: z.int(),
+    trust: z.string(),
+    now: z.date(),
+  },
+})
+type Issuer = z.output<typeof issuerRow>
+
+const issuerText = `SELECT pk, name, issuer, audience, jwks, algorithms, clock_skew AS "clockSkew", trust_of(i) AS trust, now()
+  FROM trusted_issuers i WHERE issuer = $1`
 
 /** @property rule as it is stored */
 type Accepted = { readonly issuer: Issuer; readonly rule: Rule; readonly claims: JWTPayload }
 
-/** Why an identity token gets no access token, for operators. `issuer`: the signature was verified as one of its. */
+/** Why an identity token gets no access token, for operators. `of`: it is for this service, valid, and of a job of this issuer. */
 class Unaccepted extends Error {
   override readonly name = 'Unaccepted'
-  readonly issuer: Issuer | undefined
-  constructor(reason: string, issuer?: Issuer) {
+  readonly of: Pick<Accepted, 'issuer' | 'claims'> | undefined
+  constructor(reason: string, of?: Pick<Accepted, 'issuer' | 'claims'>) {
     super(reason)
-    this.issuer = issuer
+    this.of = of
   }
 }
 
-/** Jobs of any project in the world have signed tokens of a public CI system: a flood of them is a sample in the audit. */
-const refusalsEveryMs = 1_000
+/** Jobs of any project in the world have tokens of a public CI system: the audit has a sample of each project. */
+const refusalsEveryMs = 60_000
+/** Projects whose last refusal is known. */
+const maxRefused = 1_000
 
 /** @param jwt the identity token @returns the access token */
 export type ExchangeToken = (jwt: string, requestId: string) => Promise<string>
@@ -63,20 +76,25 @@ export type ExchangeToken = (jwt: string, requestId: string) => Promise<string>
  */
 export function openExchange(on: Exchange): ExchangeToken {
   const { db, engine } = on
-  const refusedAt = new Map<string, number>()
+  const refused = new Map<string, number>()
+  const isNew = (project: string): boolean => {
+    const now = performance.now()
+    if (now - (refused.get(project) ?? -refusalsEveryMs) < refusalsEveryMs) return false
+    refused.delete(project)
+    const [oldest = ''] = refused.set(project, now).keys()
+    if (refused.size > maxRefused) refused.delete(oldest)
+    return true
+  }
   return async (jwt, requestId) => {
     try {
       const accepted = await accept(on, jwt)
       return await transaction(db, (tx) => give(tx, engine, accepted, jwt, requestId))
     } catch (error) {
       if (!(error instanceof Unaccepted)) throw error
-      const { message: reason, issuer } = error
-      const at = performance.now()
-      // What is not signed, anyone can send: it is on the page of refusals alone.
-      if (issuer !== undefined && at - (refusedAt.get(issuer.pk) ?? -refusalsEveryMs) >= refusalsEveryMs) {
-        refusedAt.set(issuer.pk, at)
-        await db.auditRow.create({ data: auditOf(system, 'refuse_exchange', issuer, reason, requestId) })
-      }
+      const { message: reason, of } = error
+      // What is not signed, or not for this service, is on the page of refusals alone: anyone can send it, again and again.
+      if (of !== undefined && isNew(`${of.issuer.pk} ${projectOf(of.claims) ?? of.claims.sub}`))
+        await db.auditRow.create({ data: auditOf(system, 'refuse_exchange', of.issuer, reason, requestId) })
       const detail = 'This identity token gets no access token. Operators see why at /admin/refusals/.'
       throw new Problem('not_authenticated', detail, { reason })
     }
@@ -89,35 +107,24 @@ const auditOf = (actor: AuditEntry['actor'], action: string, issuer: Issuer, rea
   return auditRow({ actor, action, changes, requestId })
 }
 
-const clockRow = z.object({ now: z.date() })
-
 /**
- * Finds the first rule, by the names of issuer and rule, that takes the token.
+ * Finds the first rule by name that takes the token.
  *
  * @throws {Unaccepted}
  * @throws {Problem} `unavailable` when keys are missing to say so
  */
 async function accept({ db, keysOf }: Exchange, jwt: string): Promise<Accepted> {
   const named = issuerIn(jwt)
-  const search = { where: { issuer: named }, orderBy: { name: 'asc' }, take: 100, omit: { rules: true } } as const
-  const issuers = await db.trustedIssuer.findMany(search)
-  const [{ now } = { now: new Date() }] = await query(db, clockRow, { text: 'SELECT now()', values: [] })
-  let refusal = new Unaccepted(`No trusted issuer is ${JSON.stringify(named)}.`)
-  let away: Problem | undefined
-  for (const issuer of issuers) {
-    const found = await verify(issuer, keysOf, jwt, now)
-    if (found instanceof Problem) away = found
-    else if (found instanceof Unaccepted) refusal = refusal.issuer === undefined ? found : refusal
-    else {
-      const { rules } = (await db.trustedIssuer.findUnique({ where: { pk: issuer.pk }, select: { rules: true } })) ?? {}
-      const name = ruleFor(rulesOf(rules), found)?.name
-      const rule = name === undefined ? undefined : (rules as Rule[]).find((each) => each.name === name)
-      if (rule !== undefined) return { issuer, rule, claims: found }
-      const reason = `No rule of trusted issuer ${JSON.stringify(issuer.name)} fits ${whatIs(found)}.`
-      refusal = new Unaccepted(reason, issuer)
-    }
-  }
-  throw away ?? refusal
+  const [issuer] = await query(db, issuerRow, { text: issuerText, values: [named] })
+  if (issuer === undefined) throw new Unaccepted(`No trusted issuer is ${JSON.stringify(named)}.`)
+  const claims = await verify(issuer, keysOf, jwt)
+  // They are large, and anyone may send a token that is not verified.
+  const { rules } = (await db.trustedIssuer.findUnique({ where: { pk: issuer.pk }, select: { rules: true } })) ?? {}
+  const name = ruleFor(rulesOf(rules), claims)?.name
+  const rule = name === undefined ? undefined : (rules as Rule[]).find((each) => each.name === name)
+  if (rule !== undefined) return { issuer, rule, claims }
+  const reason = `No rule of trusted issuer ${JSON.stringify(issuer.name)} fits ${whatIs(claims)}.`
+  throw new Unaccepted(reason, { issuer, claims })
 }
 
 /** @throws {Unaccepted} for a text that is no token, or one that names no issuer */
@@ -127,12 +134,9 @@ function issuerIn(jwt: string): string {
   throw new Unaccepted('It is not a JSON Web Token with an issuer.')
 }
 
-/** The claims, or why there are none: a Problem when there are no keys to verify them with. */
-type Verified = JWTPayload | Unaccepted | Problem
-
-async function verify(issuer: Issuer, keysOf: Exchange['keysOf'], jwt: string, now: Date): Promise<Verified> {
-  const { audience, algorithms, clockSkew } = issuer
-  const name = `Trusted issuer ${JSON.stringify(issuer.name)}`
+/** @throws {Unaccepted} @throws {Problem} when there are no keys to verify it with */
+async function verify(issuer: Issuer, keysOf: Exchange['keysOf'], jwt: string): Promise<JWTPayload> {
+  const { audience, algorithms, clockSkew, now } = issuer
   try {
     const { payload } = await jwtVerify(jwt, keysOf(issuer), {
       ...{ issuer: issuer.issuer, audience, algorithms, clockTolerance: clockSkew, maxTokenAge: longestAge },
@@ -142,21 +146,25 @@ async function verify(issuer: Issuer, keysOf: Exchange['keysOf'], jwt: string, n
   } catch (error) {
     // A key may be of no use: jose says so by a TypeError.
     if (!(error instanceof errors.JOSEError || error instanceof TypeError)) throw error
-    const reason = `${name}: ${error.message.replace(/\.$/, '')}.`
+    const reason = `Trusted issuer ${JSON.stringify(issuer.name)}: ${error.message.replace(/\.$/, '')}.`
     if (error instanceof errors.JOSEError && ofKeys.includes(error.code)) {
       const detail = 'Identity tokens cannot be verified now. Try again.'
-      return new Problem('unavailable', detail, { reason, retryAfterS: 5, cause: error })
+      throw new Problem('unavailable', detail, { reason, retryAfterS: 5, cause: error })
     }
     const isSigned = error instanceof errors.JWTClaimValidationFailed || error instanceof errors.JWTExpired
-    return isSigned ? new Unaccepted(`${reason} It is ${whatIs(error.payload)}.`, issuer) : new Unaccepted(reason)
+    throw new Unaccepted(isSigned ? `${reason} It is ${whatIs(error.payload)}.` : reason)
   }
 }
 
 /** Codes of errors of the key set. */
 const ofKeys = ['ERR_JWKS_INVALID', 'ERR_JWK_INVALID', 'ERR_JWKS_TIMEOUT']
 
-/** PostgreSQL takes no NUL characters, and a token may hold any text. */
-const cut = (text: string, most: number = longestClaim) => text.slice(0, most).toWellFormed().replaceAll('\0', '\ufffd')
+/** A token may hold any text, and claims are parts of lines. */
+const cut = (text: string, length: number = longestClaim) =>
+  text
+    .slice(0, length)
+    .toWellFormed()
+    .replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]/gu, '\ufffd')
 const textOf = (claim: unknown): string | null =>
   ['string', 'number'].includes(typeof claim) && claim !== '' ? cut(String(claim)) : null
 
@@ -169,15 +177,17 @@ const whatIs = (claims: JWTPayload): string =>
 
 const jobOf = (claims: JWTPayload) => first(claims, 'job_id', 'run_id', `${circle}job-id`, 'jti')
 
+const projectOf = (claims: JWTPayload) => first(claims, 'repository', 'project_path', `${circle}vcs-origin`)
+
 function pipelineOf({ issuer, rule, claims }: Accepted): Pipeline {
-  const repository = first(claims, 'repository', 'project_path', `${circle}vcs-origin`)
+  const repository = projectOf(claims)
   return {
     issuer: issuer.name,
     rule: rule.name,
     subject: textOf(claims.sub) ?? '',
     repository,
     ref: first(claims, 'ref', 'build_branch', `${circle}vcs-ref`),
-    commit: first(claims, 'sha', 'build_commit'),
+    commit: first(claims, 'sha', 'build_commit', `${circle}vcs-sha`),
     job: jobOf(claims),
     job_url: urlOf(claims, repository),
     actor: first(claims, 'actor', 'user_login'),
@@ -200,30 +210,36 @@ function urlOf({ iss = '', ...claims }: JWTPayload, repository: string | null): 
 /** Writes the access token, for a user who is active, and what its rule gives. @throws {Unaccepted} */
 async function give(tx: Tx, engine: Engine, accepted: Accepted, jwt: string, requestId: string): Promise<string> {
   const { issuer, rule, claims } = accepted
-  const [holder] = await query(tx, holderRow, { text: holderText, values: [issuer.pk, JSON.stringify(rule)] })
-  if (holder === undefined)
-    throw new Unaccepted(
-      `Rule ${JSON.stringify(rule.name)} of trusted issuer ${JSON.stringify(issuer.name)} is for user ${JSON.stringify(rule.user)}, who is not there or not active; or the rule was changed meanwhile.`,
-      issuer,
-    )
-  const { ceiling: limits, trust, ...user } = holder
-  const ceiling = ceilingOf(limits?.filter((right) => !isOfStack(right)) ?? null, rule, {
+  const { trust } = issuer
+  const [holder] = await query(tx, holderRow, { text: holderText, values: [issuer.pk, JSON.stringify(rule), trust] })
+  if (holder === undefined) {
+    const whose = `Rule ${JSON.stringify(rule.name)} of trusted issuer ${JSON.stringify(issuer.name)} is for user ${JSON.stringify(rule.user)}`
+    const reason = `${whose}, who is not there or not active; or the issuer was changed meanwhile.`
+    throw new Unaccepted(reason, accepted)
+  }
+  const { ceilings, ...user } = holder
+  const authors = ceilings.map((rights) => ({ ceiling: new Set(rights) }))
+  const limit = authors
+    .map(({ ceiling }) => new Set([...ceiling].filter((right) => !isOfStack(right))))
+    .reduce<Set<string> | null>((one, other) => (one === null ? other : meet(one, other)), null)
+  const ceiling = ceilingOf(limit && [...limit].sort(), rule, {
     all: permissionNames(engine.registry),
-    stacks: limits && stacksOf({ ceiling: new Set(limits) }),
+    stacks: stacksOf({ authors }),
   })
   const secret = newSecret('api', engine.keyring)
   const { jti } = claims
   const isShort = typeof jti === 'string' && jti.length <= longestClaim
-  const identity = isShort ? cut(jti) : sha256(JSON.stringify(jti ?? jwt)).toString('hex')
+  // A signature has several forms.
+  const identity = isShort ? cut(jti) : sha256(JSON.stringify(jti ?? jwt.split('.')[1])).toString('hex')
   const [written] = await query(tx, writtenRow, {
     text: writtenText,
     values: [
       ...[uuid7(), sha256(secret), user.pk, issuer.pk, JSON.stringify(rule), ceiling && JSON.stringify(ceiling)],
-      ...[JSON.stringify(pipelineOf(accepted)), identity, trust, lifetimeS, mostAtOnce],
+      ...[JSON.stringify(pipelineOf(accepted)), identity, trust, lifetimeS, most.ofRule, most.ofIdentity],
     ],
   })
   if (written === undefined) {
-    const detail = `The user of this job has ${mostAtOnce} access tokens of jobs, the most. Try again when one has expired.`
+    const detail = `The jobs of this rule have ${most.ofRule} access tokens, or this identity token has ${most.ofIdentity}: the most. Keep one while the job runs. Try again when one has expired.`
     throw new Problem('too_many_requests', detail, { retryAfterS: 60 })
   }
   const action = written.isReplay ? 'exchange_again' : 'exchange'
@@ -232,15 +248,12 @@ async function give(tx: Tx, engine: Engine, accepted: Accepted, jwt: string, req
   return secret
 }
 
-const holderRow = z.object({
-  ...{ pk: z.int(), username: z.string(), trust: z.string() },
-  ceiling: z.array(z.string()).nullable(),
-})
+const holderRow = z.object({ pk: z.int(), username: z.string(), ceilings: z.array(z.array(z.string())) })
 
 /** The user's row is locked: two exchanges of one identity token are one after the other. */
-const holderText = `SELECT u.pk, u.username, i.ceiling, trust_of(i) AS trust
+const holderText = `SELECT u.pk, u.username, i.ceilings
   FROM trusted_issuers i JOIN users u ON u.username = $2::jsonb->>'user' AND u.is_active
-  WHERE i.pk = $1::uuid AND EXISTS (SELECT FROM jsonb_array_elements(i.rules) r WHERE r = $2::jsonb)
+  WHERE i.pk = $1::uuid AND trust_of(i) = $3 AND EXISTS (SELECT FROM jsonb_array_elements(i.rules) r WHERE r = $2::jsonb)
   FOR NO KEY UPDATE OF u FOR KEY SHARE OF i`
 
 const writtenRow = z.object({ isReplay: z.boolean() })
@@ -248,5 +261,7 @@ const writtenRow = z.object({ isReplay: z.boolean() })
 /** The clock of the database counts. The subquery does not see the new row. */
 const writtenText = `INSERT INTO exchanged_tokens (pk, key_hash, user_pk, issuer_pk, rule, ceiling, pipeline, identity, trust, expires)
   SELECT $1::uuid, $2::bytea, $3::integer, $4::uuid, $5::jsonb, $6::jsonb, $7::jsonb, $8::text, $9::text, now() + make_interval(secs => $10)
-  WHERE (SELECT count(*) FROM exchanged_tokens WHERE user_pk = $3::integer AND expires > now()) < $11::integer
+  FROM (SELECT count(*) AS of_rule, count(*) FILTER (WHERE issuer_pk = $4::uuid AND identity = $8::text) AS of_identity
+    FROM exchanged_tokens WHERE user_pk = $3::integer AND rule = $5::jsonb AND expires > now()) valid
+  WHERE of_rule < $11::integer AND of_identity < $12::integer
   RETURNING EXISTS (SELECT FROM exchanged_tokens e WHERE e.issuer_pk = $4::uuid AND e.identity = $8::text) AS "isReplay"`

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { withExample } from '../example.ts'
-import { type JsonObject, own } from '../json-object.ts'
+import { isObject, type JsonObject, own } from '../json-object.ts'
 import { defineModel, type Values } from './define.ts'
 import {
   filledShownLine,
@@ -28,6 +28,9 @@ const algorithms = [
   ...(['ES256', 'ES384', 'ES512', 'Ed25519', 'EdDSA'] as const),
 ] as const
 
+/** The fields that say, beside the rules, which jobs get the rights. */
+export const trustFields = ['issuer', 'audience', 'jwks', 'algorithms', 'clock_skew'] as const
+
 const mostRules = 200
 
 /** The text of a claim, as rules compare it; undefined for a list or an object. */
@@ -37,7 +40,7 @@ const textOf = (claim: unknown): string | undefined =>
 /** A `*` at an end stands for one or more whole segments, between `/` or `:`. */
 const pattern: Syntax = (text) =>
   text.replace(/^\*(?=[/:][^*])|(?<=[^*][/:])\*$/, '').includes('*')
-    ? 'May have one *, in place of the last segments or of the first ones: refs/heads/* or */deploy.yml.'
+    ? 'May have one *, in place of the last segments or of the first ones: refs/heads/* or *:environment:production.'
     : undefined
 
 /** @param wanted exact, or with a `*` at one end */
@@ -89,50 +92,69 @@ export const ruleFor = (rules: readonly Rule[], claims: JsonObject): Rule | unde
     .toSorted((one, other) => (one.name < other.name ? -1 : 1))
     .find((each) => Object.entries(each.claims).every(([name, wanted]) => fits(wanted, own(claims, name))))
 
+const inBranch = { ref_protected: /^false$/, ref_type: /^branch$/ }
+
 /** Which patterns the tokens of pull requests may fit, by the claims that tell the system. Other claims do not tell. */
 const pullRequests = [
   {
     by: /^repository/,
     subject: 'repo:',
-    end: ':pull_request',
+    takes: 'jobs of pull requests, too: add their ref, environment or event',
     fitting: {
+      ...inBranch,
+      sub: /:pull_request$|^repo:[^:]*:?\*$/,
       event_name: /^pull_request/,
       ref: /^(refs\/pull\/|\*|refs\/\*)/,
-      ref_protected: /^false$/,
-      ref_type: /^branch$/,
       job_workflow_ref: /^((?!@refs\/(heads|tags)\/).)*$/,
     },
   },
   {
     by: /^project_/,
     subject: 'project_path:',
-    end: ':ref_type:branch:ref:a-branch',
+    takes: 'jobs of pull requests, too: add their ref, environment or event',
     // A merge request of the project itself has the code of its branch, as a push has.
     fitting: {
+      ...inBranch,
+      sub: /^project_path:[^:]*:?(ref_type:(branch:(ref:)?)?)?\*$/,
       pipeline_source: /^merge_request/,
       ref: /^$/,
       ref_path: /^(refs\/merge|\*)/,
-      ref_protected: /^false$/,
+    },
+  },
+  {
+    by: /^repository/,
+    subject: 'repo:',
+    // It may run code of a fork, with the ref of the branch that the fork wants to change.
+    takes: 'jobs of pull_request_target, too: add event_name or environment',
+    fitting: {
+      sub: /:ref:(refs\/heads\/.*|refs\/\*|\*)$|^repo:[^:]*:?\*$/,
+      event_name: /^pull_request/,
+      ref: /^(refs\/heads\/|\*|refs\/\*)/,
       ref_type: /^branch$/,
     },
   },
 ]
 
+/** Issuers that publish the keys of all their customers. */
+const publicIssuer = /^https:\/\/(token\.actions\.githubusercontent\.com|gitlab\.com|oidc\.circleci\.com)(\/|$)/
+
 /** Why rules give rights to more jobs than their author may expect: one sentence each. */
-export const doubtsAbout = ({ rules }: Values): string[] =>
-  rulesOf(rules).flatMap(({ name, claims }) => {
+export const doubtsAbout = ({ issuer, jwks, rules }: Values): string[] => [
+  ...(isObject(jwks) && publicIssuer.test(String(issuer))
+    ? ['its tokens are verified with the keys in jwks, and not with those that the issuer publishes: send jwks: null']
+    : []),
+  ...rulesOf(rules).flatMap(({ name, claims }) => {
     const { sub = '' } = claims
-    const isIn = ({ by, subject, end, fitting }: (typeof pullRequests)[number]) =>
-      (sub.startsWith(subject) || Object.keys(claims).some((each) => by.test(each))) &&
-      Object.entries(claims).every(([each, wanted]) => {
-        if (each === 'sub') return fits(wanted, `${sub.split(':', 2).join(':')}${end}`)
-        // Not each job has an environment, and those have rules of their own.
-        return (new Map(Object.entries(fitting)).get(each) ?? /./).test(wanted) && !each.startsWith('environment')
-      })
-    return pullRequests.some(isIn)
-      ? [`rule ${JSON.stringify(name)} takes jobs of pull requests, too: add their ref, environment or event`]
-      : []
-  })
+    const doubt = pullRequests.find(({ by, subject, fitting }) => {
+      const isOf = sub.startsWith(subject) || Object.keys(claims).some((each) => by.test(each))
+      const patterns = new Map<string, RegExp>(Object.entries(fitting))
+      const isTaken = ([each, wanted]: [string, string]) => (patterns.get(each) ?? /./).test(wanted)
+      // Not each job has an environment, and those have rules of their own.
+      return isOf && Object.entries(claims).every((each) => isTaken(each) && !each[0].startsWith('environment'))
+    })
+    return doubt === undefined ? [] : [`rule ${JSON.stringify(name)} takes ${doubt.takes}`]
+  }),
+]
 
 /** An issuer is compared as it is. Tests and a service on the same machine have one without TLS. */
 const issuerUrl: Syntax = (text) =>
@@ -162,7 +184,8 @@ export default defineModel({
     clock_skew: int32(0).max(300, 'Must be at most 300.').meta({ description: 'Seconds.' }).default(60),
     rules: unordered(z.array(rule).max(mostRules)).default([]),
   }),
-  unique: ['name'],
+  // The rules of one row decide, whichever row a team writes: no other takes its jobs.
+  unique: ['name', 'issuer'],
   rules({ rules, jwks }, report) {
     const names = rulesOf(rules).map((each) => each.name)
     for (const [index, each] of names.entries())

@@ -120,12 +120,13 @@ const activeUser = (column: 'pk' | 'username', value: string): string =>
 
 const startsRow = z.object({ starts: z.string() })
 
-/** The first 4 bytes of the digests of tokens that authenticate: of stored ones without a checksum of these keys, and of jobs. */
+/** The first 4 bytes of the digests of tokens that authenticate: of stored ones without a checksum of these keys, and of valid ones of jobs. */
 export async function startsOfOthers(reader: EngineReader, keys: readonly string[]): Promise<Buffer> {
   const [row] = await reader.query(startsRow, {
     text: `SELECT coalesce(encode(string_agg(substring(t.key_hash FOR 4), ''), 'base64'), '') AS starts
-      FROM bearer_tokens t JOIN users u ON u.pk = t.user_pk LEFT JOIN tokens stored ON stored.pk = t.pk
-      WHERE (stored.checksum_key = ANY($1::text[])) IS NOT TRUE AND ${authenticates}`,
+      FROM (SELECT t.key_hash FROM tokens t JOIN users u ON u.pk = t.user_pk
+          WHERE t.intent = 'api' AND (t.checksum_key = ANY($1::text[])) IS NOT TRUE AND ${authenticates}
+        UNION ALL SELECT key_hash FROM exchanged_tokens WHERE expires > now()) t`,
     values: [keys],
   })
   return Buffer.from(row?.starts ?? '', 'base64')

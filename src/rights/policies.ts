@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Report, Values } from '../models/define.ts'
-import { rulesOf } from '../models/trusted-issuer.ts'
+import { rulesOf, trustFields } from '../models/trusted-issuer.ts'
 import { covers, type Permission, type Right, rightsOf } from '../permissions.ts'
 import { keysOf } from '../plan/storage.ts'
 import type { Rights, RightsFacts, RightsQuestion } from './rights.ts'
@@ -180,7 +180,8 @@ const user: Policy = {
     const { pk, caller } = change
     const { added, removed } = movesOf(texts, 'groups', change)
     const groups = [...added, ...removed]
-    if (caller.isSuperuser || (groups.length === 0 && !concerns(change, identity))) return null
+    const isFree = caller.isSuperuser && caller.ofJob === null
+    if (isFree || (groups.length === 0 && !concerns(change, identity))) return null
     return { groups, users: numbers(pk) }
   },
   *denials(change, { facts, may, holdsAll }) {
@@ -189,6 +190,9 @@ const user: Policy = {
     yield holdsAll(facts.user(change.pk), 'that user')
     // Documents give rights to users by name: a user who takes the name of another would be given them.
     if (isChanged('username', change)) yield may('rename_user')
+    // A rule for the new name would outlast the rule of the job.
+    if (isChanged('username', change) && numbers(change.pk).some((pk) => pk === change.caller.ofJob?.pk))
+      yield 'the access token of a job is for no other name of its own user'
     if (groups.length > 0) yield may('add_user_to_group')
     for (const each of groups) yield holdsAll(facts.group(each), 'the group')
   },
@@ -295,35 +299,31 @@ const device: Policy = {
   decides: [],
   takesAway: [],
   asks(change) {
+    const { caller } = change
     const owners = deviceOwners(change)
-    return change.caller.isSuperuser || isSelf(change.caller, owners) ? null : { users: owners }
+    const isFree = caller.isSuperuser || isSelf(caller, owners)
+    return isFree && caller.ofJob === null ? null : { users: owners }
   },
   *denials(change, { facts, holdsAll }) {
-    for (const owner of deviceOwners(change)) yield holdsAll(facts.user(owner), 'its user')
+    for (const owner of deviceOwners(change)) {
+      yield holdsAll(facts.user(owner), 'its user')
+      if (owner === change.caller.ofJob?.pk) yield 'the access token of a job is for no device of its own user'
+    }
   },
 }
 
-/** The fields that say, beside the rules, which jobs get the rights. */
-const trustFields = ['issuer', 'audience', 'jwks', 'algorithms', 'clock_skew'] as const
-
-/**
- * Each change needs all that rules for tokens of the issuer give, before and afterwards. Those of other rows count: the first rule by
- * name wins, so that another row can take their jobs.
- */
+/** Each change needs all that its rules give, before and afterwards. */
 const trustedIssuer: Policy = {
   decides: [...trustFields, 'rules', 'name'],
   takesAway: [],
   asks(change) {
-    const { caller, before, after } = change
+    const { caller } = change
     if (caller.isSuperuser && caller.ofJob === null) return null
     const { was, is } = sidesOf('rules', change)
-    return {
-      named: [was, is].flatMap((rules) => rulesOf(rules).map(({ user }) => user)),
-      issuers: texts([before?.issuer, after.issuer]),
-    }
+    return { named: [was, is].flatMap((rules) => rulesOf(rules).map(({ user }) => user)) }
   },
   *denials(change, { facts, holdsAll }) {
-    for (const rights of facts.named) yield holdsAll(rights, 'the user of a rule for tokens of this issuer')
+    for (const rights of facts.named) yield holdsAll(rights, 'the user of one of its rules')
     const { action, caller } = change
     const user = caller.ofJob?.username
     if (action === 'delete' || user === undefined) return

@@ -29,9 +29,8 @@ export type RightsQuestion = {
   readonly groups?: readonly string[]
   readonly roles?: readonly string[]
   readonly users?: readonly number[]
-  /** Users by their names, and those of the rules of trusted issuers with these URLs. */
+  /** Users by their names. */
   readonly named?: readonly string[]
-  readonly issuers?: readonly string[]
   /** Whether this group or one of its descendants has members. */
   readonly below?: string | undefined
   /** Whether this group is `below`, or one of its descendants. */
@@ -60,17 +59,14 @@ const hasRoles =
   'EXISTS (SELECT FROM group_ancestors a JOIN group_roles gr ON gr.group_pk = a.ancestor_pk WHERE a.group_pk = k)'
 
 const concerned = `(${rightsOfUsers(`
-    SELECT unnest($8::integer[]) AS pk UNION SELECT m.user_pk FROM group_ancestors b
-    JOIN memberships m ON m.group_pk = b.group_pk WHERE b.ancestor_pk = $9::uuid`)})`
-
-const named = `SELECT unnest($6::text[]) UNION SELECT r->>'user' FROM trusted_issuers i, jsonb_array_elements(i.rules) r
-  WHERE i.issuer = ANY($7::text[])`
+    SELECT unnest($7::integer[]) AS pk UNION SELECT m.user_pk FROM group_ancestors b
+    JOIN memberships m ON m.group_pk = b.group_pk WHERE b.ancestor_pk = $8::uuid`)})`
 
 const textOf = (concerned: string) => `SELECT now(),
   ${each('$1::uuid[]', `SELECT r.*, ${hasRoles} AS "hasRoles" FROM (${rightsOfGroup('k')}) r`)} AS groups,
   ${each('$2::uuid[]', 'SELECT false AS superuser, r.rights AS permissions FROM roles r WHERE r.pk = k')} AS roles,
   ${each('$3::integer[]', rightsOfUser('k'))} AS users,
-  ${each(`ARRAY(${named})`, rightsOfUser('(SELECT pk FROM users WHERE username = k)'))} AS named,
+  ${each('$6::text[]', rightsOfUser('(SELECT pk FROM users WHERE username = k)'))} AS named,
   EXISTS (SELECT FROM group_ancestors a JOIN memberships m ON m.group_pk = a.group_pk WHERE a.ancestor_pk = $4::uuid) AS "hasMembers",
   EXISTS (SELECT FROM group_ancestors a WHERE a.group_pk = $5::uuid AND a.ancestor_pk = $4::uuid) AS "isCircle",
   ${concerned} AS concerned`
@@ -78,10 +74,10 @@ const textOf = (concerned: string) => `SELECT now(),
 const [textOfNone, textOfConcerned] = [textOf(`'{"superuser": false, "permissions": []}'::jsonb`), textOf(concerned)]
 
 export async function askRights(reader: EngineReader, question: RightsQuestion): Promise<RightsFacts> {
-  const { groups = [], roles = [], users = [], named = [], issuers = [], below = null, parent = null } = question
+  const { groups = [], roles = [], users = [], named = [], below = null, parent = null } = question
   const { users: others = [], below: branch } = question.concerned ?? {}
   const keys = [groups, roles, users].map((each) => [...new Set<string | number>(each)])
-  const base = [...keys, below, parent, named, issuers]
+  const base = [...keys, below, parent, [...new Set(named)]]
   const statement =
     others.length === 0 && branch === undefined
       ? { text: textOfNone, values: base }

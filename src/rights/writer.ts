@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { EngineTx } from '../db/engine-tx.ts'
 import { isObject } from '../json-object.ts'
+import { trustFields } from '../models/trusted-issuer.ts'
 import { type Actor, rightOfStack } from '../permissions.ts'
 import type { Effect } from '../plan/effect.ts'
 import type { Key } from '../plan/statements.ts'
@@ -16,14 +17,29 @@ export function recordWriter(tx: Sender, actor: Actor, effect: Effect, key: Key 
   const { step, action } = effect
   if (action === 'leave' || action === 'delete') return
   if (step.model.name === 'service_core.group') recordSettings(tx, actor, effect, key)
-  if (step.model.name === 'service_rbac.trustedissuer' && action !== 'unchanged') recordCeiling(tx, actor, key)
+  if (step.model.name === 'service_rbac.trustedissuer' && action !== 'unchanged') recordCeiling(tx, actor, effect, key)
 }
 
-/** Tokens by the rules of an issuer carry no more than its writer held (docs/adr/0031-tokens-carry-a-ceiling.md). */
-function recordCeiling(tx: Sender, actor: Actor, key: Key | undefined): void {
+const ceilingsText = `UPDATE trusted_issuers SET ceilings = CASE WHEN $3 THEN $2::jsonb
+  WHEN EXISTS (SELECT FROM jsonb_array_elements(ceilings) c WHERE c = $2::jsonb->0) THEN ceilings ELSE ceilings || $2::jsonb END WHERE pk = $1::uuid`
+
+const endOfTokens = `UPDATE exchanged_tokens e SET expires = now() FROM trusted_issuers i
+  WHERE i.pk = $1::uuid AND e.issuer_pk = i.pk AND e.expires > now()
+    AND (trust_of(i) <> e.trust OR NOT EXISTS (SELECT FROM jsonb_array_elements(i.rules) r WHERE r = e.rule))`
+
+/**
+ * Tokens by the rules of an issuer carry no more than its writer held (docs/adr/0031-tokens-carry-a-ceiling.md). Where an entry leaves
+ * something as earlier writers had it, no more than each of them held: their keys may sign for the rules of others. Tokens that the
+ * row no longer trusts end for good.
+ */
+function recordCeiling(tx: Sender, actor: Actor, { step, action, values }: Effect, key: Key | undefined): void {
+  const isSaid = (name: string) =>
+    step.attrs.has(name) || isDeepStrictEqual(values[name], step.model.fields.get(name)?.initial)
+  const isWhole = action === 'create' || [...trustFields, 'rules'].every(isSaid)
   const { permissions, stacks } = creatorOf(actor)
-  const ceiling = permissions && JSON.stringify([...permissions, ...[...(stacks ?? [])].map(rightOfStack)])
-  tx.send({ text: 'UPDATE trusted_issuers SET ceiling = $2::jsonb WHERE pk = $1::uuid', values: [key, ceiling] })
+  const own = permissions === null ? [] : [[...permissions, ...[...(stacks ?? [])].map(rightOfStack)]]
+  tx.send({ text: ceilingsText, values: [key, JSON.stringify(own), isWhole] })
+  tx.send({ text: endOfTokens, values: [key] })
 }
 
 /**

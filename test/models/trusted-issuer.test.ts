@@ -299,21 +299,30 @@ describe('doubts', () => {
     ],
     [
       'GitHub: a workflow of one branch',
-      false,
+      true,
       {
         repository: 'acme/shop',
         job_workflow_ref: 'acme/shop/.github/workflows/deploy.yml@refs/heads/main',
       },
     ],
     ['GitHub: tags, by their type', false, { repository: 'acme/shop', ref_type: 'tag' }],
-    ['GitHub: one branch', false, { repository: 'acme/shop', ref: 'refs/heads/main' }],
-    ['GitHub: all branches', false, { repository: 'acme/shop', ref: 'refs/heads/*' }],
+    ['GitHub: one branch', true, { repository: 'acme/shop', ref: 'refs/heads/main' }],
+    ['GitHub: all branches', true, { repository: 'acme/shop', ref: 'refs/heads/*' }],
     ['GitHub: all tags', false, { repository: 'acme/shop', ref: 'refs/tags/*' }],
+    ['GitHub: pushes to one branch', false, { repository: 'acme/shop', ref: 'refs/heads/main', event_name: 'push' }],
+    ['GitHub: a branch, for forks', true, { repository: 'acme/shop', event_name: 'pull_request_target' }],
+    [
+      'GitHub: an environment of a branch',
+      false,
+      { repository: 'acme/shop', ref: 'refs/heads/main', environment: 'x' },
+    ],
+    ['GitHub: the subjects of all tags', false, { sub: 'repo:acme/shop:ref:refs/tags/*' }],
+    ['GitHub: the subject of any pull request', true, { repository_owner_id: '1', sub: '*/shop:pull_request' }],
     ['GitHub: pushes', false, { repository: 'acme/shop', event_name: 'push' }],
     ['GitHub: an environment', false, { repository: 'acme/shop', environment: 'production' }],
-    ['GitHub: protected branches', false, { repository: 'acme/shop', ref_protected: 'true' }],
-    ['GitHub: the subject of a branch', false, { sub: 'repo:acme/shop:ref:refs/heads/main' }],
-    ['GitHub: the subjects of all branches', false, { sub: 'repo:acme/shop:ref:refs/heads/*' }],
+    ['GitHub: protected branches', true, { repository: 'acme/shop', ref_protected: 'true' }],
+    ['GitHub: the subject of a branch', true, { sub: 'repo:acme/shop:ref:refs/heads/main' }],
+    ['GitHub: the subjects of all branches', true, { sub: 'repo:acme/shop:ref:refs/heads/*' }],
     ['GitHub: the subject of an environment', false, { sub: 'repo:acme/shop:environment:production' }],
     ['GitLab: the project alone', true, { project_path: 'acme/shop' }],
     ['GitLab: its key alone', true, { project_id: '22' }],
@@ -342,15 +351,26 @@ describe('doubts', () => {
   test('they name their rule, each one, and rules with errors have none', () => {
     const rules = [
       rule(),
-      rule({ name: 'sure', claims: { ...claims, ref: 'refs/heads/main' } }),
+      rule({ name: 'sure', claims: { ...claims, ref: 'refs/heads/main', event_name: 'push' } }),
+      rule({ name: 'target', claims: { ...claims, ref: 'refs/heads/main' } }),
       rule({ name: 'any "x"' }),
     ]
     expect(doubtsAbout({ rules })).toEqual([
       'rule "main" takes jobs of pull requests, too: add their ref, environment or event',
+      'rule "target" takes jobs of pull_request_target, too: add event_name or environment',
       'rule "any \\"x\\"" takes jobs of pull requests, too: add their ref, environment or event',
     ])
     expect(doubtsAbout({ rules: [{ name: 'main' }] })).toEqual([])
     expect(doubtsAbout({})).toEqual([])
+  })
+
+  test('keys of its own for an issuer that publishes its keys', () => {
+    const [jwks, issuer] = [{ keys: [] }, 'https://token.actions.githubusercontent.com']
+    expect(doubtsAbout({ issuer, jwks })).toEqual([
+      expect.stringMatching(/^its tokens are verified with the keys in jwks/),
+    ])
+    expect(doubtsAbout({ issuer, jwks: null })).toEqual([])
+    expect(doubtsAbout({ issuer: 'https://gitlab.example.com', jwks })).toEqual([])
   })
 
   test('a rule without a doubt takes no token of a pull request', () => {
@@ -361,6 +381,7 @@ describe('doubts', () => {
         event_name: 'pull_request',
         ref_protected: 'false',
       }),
+      githubClaims({ event_name: 'pull_request_target' }),
       gitlabClaims({
         sub: 'project_path:acme/shop:ref_type:branch:ref:fix',
         ref: 'fix',

@@ -21,9 +21,11 @@ import {
 /** Who may trust an issuer, what its jobs get, and how long. */
 
 const issuer = await startIssuer()
-const on = await installation({ privateIssuers: [issuer.url], waits: { everyMs: 50 } })
+const second = await startIssuer()
+const on = await installation({ privateIssuers: [issuer.url, second.url], waits: { everyMs: 50 } })
 const { db, make } = on
 const { trust, job, exchange, attrsOf } = exchangeStand(on, issuer)
+const onSecond = exchangeStand(on, second)
 
 const issuerRights = ['add_trustedissuer', 'change_trustedissuer', 'delete_trustedissuer', 'view_trustedissuer']
 /** A user who may write trusted issuers, and has these rights. */
@@ -53,7 +55,7 @@ beforeEach(async () => {
 })
 
 /** Why a caller lacks what a rule gives. @param right `the permission x` */
-const lacks = (right: string) => `the user of a rule for tokens of this issuer has ${right}, and the caller has not`
+const lacks = (right: string) => `the user of one of its rules has ${right}, and the caller has not`
 const lacking = (permission: string) => lacks(`the permission ${permission}`)
 
 describe('who writes an issuer has all that its rules give', () => {
@@ -127,22 +129,17 @@ describe('who writes an issuer has all that its rules give', () => {
     await applied((await maker('view_application', 'add_application')).apply([entry]))
   })
 
-  test('to take jobs of other rows with its URL: by a new row, by one that gets the URL, and by one that gives it up', async () => {
+  test('no other row takes its jobs: each URL has one', async () => {
     const name = fresh()
     await applied(write(on.admin, name, attrsOf([ruleFor(user.username)])))
-    const by = await maker()
-    const mine = attrsOf([ruleFor(by.username, { claims: { repository: 'acme/shop' } })])
-    await denied(write(by, '0-mine', mine), lacking('add_application'))
+    const by = await maker('view_application', 'add_application')
+    const mine = attrsOf([ruleFor(by.username)])
+    for (const asked of [() => write(by, '0-mine', mine), () => write(on.admin, '0-mine', mine)]) {
+      const { text } = await answered(400, asked())
+      expect(text).toContain(`is taken by trusted issuer \\"${name}\\"`)
+    }
     await applied(write(by, '0-mine', { ...mine, issuer: 'https://mine.example' }))
-    await denied(write(by, '0-mine', { issuer: issuer.url }), lacking('add_application'))
-    const me = async () => Object((await answered(200, (await job()).get(exchangePath))).json).user
-    expect(await me()).toBe(user.username)
-    await applied(write(on.admin, '0-mine', { issuer: issuer.url }))
-    expect(await me()).toBe(by.username)
-    await denied(write(by, '0-mine', { issuer: 'https://mine.example' }), lacking('add_application'))
-    await denied(write(by, '0-mine', { rules: [] }), lacking('add_application'))
-    await denied(remove(by, '0-mine'), lacking('add_application'))
-    await applied(remove(await maker('view_application', 'add_application'), '0-mine'))
+    await answered(400, write(by, '0-mine', { issuer: issuer.url }))
   })
 
   test('what stays as it is needs nothing', async () => {
@@ -218,7 +215,34 @@ describe('the ceiling', () => {
     expect(await permissionsOf(await job())).toEqual(['add_application', 'view_application'])
     await denied(write(by, name, { clock_skew: 61 }), 'view_group')
     await applied(write(on.admin, name, { clock_skew: 61 }))
+    expect(await permissionsOf(await job())).toEqual(['add_application', 'view_application'])
+    await applied(write(on.admin, name, attrsOf([ruleFor(user.username)], { clock_skew: 62 })))
     expect(await permissionsOf(await job())).toEqual(['add_application', 'view_application', 'view_group'])
+  })
+
+  test('keys that a weaker user left sign for no right that this user had not', async () => {
+    const [own, name, member] = [await startIssuer(), fresh(), await make.user({ permissions: ['view_group'] })]
+    await db.trustedIssuer.deleteMany()
+    const jwks = {
+      keys: [...(await issuer.jwks()).keys, ...(await own.jwks()).keys.map((key) => ({ ...key, kid: 'own' }))],
+    }
+    await applied(write(await maker('view_application'), name, attrsOf([], { jwks })))
+    await applied(write(on.admin, name, attrsOf([ruleFor(member.username)])))
+    expect(await permissionsOf(await job())).toEqual([])
+    await applied(write(on.admin, name, attrsOf([ruleFor(member.username)], { jwks: null })))
+    expect(await permissionsOf(await job())).toEqual(['view_group'])
+  })
+
+  test('rules for an issuer that others wrote carry what all of these writers had', async () => {
+    const [one, other, name] = [await maker('view_application'), await maker('view_application', 'view_flow'), fresh()]
+    await db.trustedIssuer.deleteMany()
+    await applied(write(one, name, attrsOf([])))
+    const rule = ruleFor(user.username, { name: 'added' })
+    await grant(user, ['view_flow'])
+    await db.membership.deleteMany({ where: { userPk: user.pk } })
+    await applied(write(other, name, { rules: [rule] }))
+    await grant(user, ['view_application', 'view_flow'])
+    expect(await permissionsOf(await job())).toEqual(['view_application'])
   })
 })
 
@@ -277,10 +301,10 @@ describe('a job', () => {
       write(
         await maker(...strong, 'view_application', 'add_application'),
         name,
-        attrsOf([ruleFor(who.username, { claims: { repository: 'acme/other' } })]),
+        onSecond.attrsOf([ruleFor(who.username)]),
       ),
     )
-    const limited = await job({ repository: 'acme/other' })
+    const limited = await onSecond.job()
     expect(await db.trustedIssuer.count({ where: { pk } })).toBe(1)
     return [
       ['free', free],
@@ -436,6 +460,25 @@ describe('a job', () => {
     await answered(204, (await job()).delete(`${tokens}${identifier}/`))
   })
 
+  test('gives its own user no other name and no device, by which it would outlast its rule', async () => {
+    for (const who of [
+      await make.user({ superuser: true }),
+      await make.user({
+        permissions: ['change_user', 'rename_user', 'view_user', 'add_totpdevice', 'view_totpdevice'],
+      }),
+    ]) {
+      await trust([ruleFor(who.username)])
+      const it = await job()
+      const identifiers = { username: who.username }
+      const renamed = { model: 'service_core.user', state: 'present', identifiers: { username: `x-${who.username}` } }
+      await denied(it.apply([{ ...renamed, was: who.username }]), 'is for no other name of its own user')
+      await applied(it.apply([{ model: 'service_core.user', identifiers, attrs: { name: 'Shop' } }]))
+      const attrs = { user: who.pk, confirmed: true }
+      const device = { model: 'service_stages_totp.totpdevice', identifiers: { name: randomUUID() }, attrs }
+      await denied(it.apply([device]), 'is for no device of its own user')
+    }
+  })
+
   test('opens no session of the dashboard, and the page says why', async () => {
     const root = await make.user({ superuser: true })
     await trust([ruleFor(root.username)])
@@ -503,6 +546,18 @@ describe('it ends', () => {
       () => db.$executeRaw(sql`UPDATE exchanged_tokens SET expires = now() WHERE user_pk = ${user.pk}`),
     ],
   ])('when %s', (_, end) => ends(end))
+
+  test.each<[string, (name: string) => Promise<unknown>, object | undefined]>([
+    ['rule', (name) => applied(write(on.admin, name, { rules: [] })), undefined],
+    ['keys', async (name) => applied(write(on.admin, name, { jwks: await issuer.jwks() })), { jwks: null }],
+  ])('for good: not when its %s is put back', async (_, change, back) => {
+    const name = await trust([ruleFor(user.username)])
+    const it = await job()
+    await change(name)
+    await applied(write(on.admin, name, back ?? { rules: [ruleFor(user.username)] }))
+    expect(await isIn(it)).toBe(401)
+    expect(await isIn(await job())).toBe(200)
+  })
 
   test('and not when other rules, their order or the claims’ order change', async () => {
     const other = ruleFor(user.username, { name: 'other' })
@@ -574,9 +629,10 @@ describe('it ends', () => {
 })
 
 test('a document is applied twice and in another order without a change', async () => {
+  await db.trustedIssuer.deleteMany()
   const name = fresh()
   const rules = [
-    ruleFor(user.username, { owners: ['team-a', 'team-b'] }),
+    ruleFor(user.username, { owners: ['team-a', 'team-b'], claims: { project_path: 'acme/shop', ref: 'main' } }),
     ruleFor(user.username, { name: 'other', claims: { sub: 'x', ref: 'refs/heads/*' } }),
   ]
   const attrs = { ...attrsOf(rules), audience, algorithms: ['RS256', 'EdDSA'], jwks: await issuer.jwks() }
@@ -602,6 +658,7 @@ test('a document is applied twice and in another order without a change', async 
 })
 
 test('doubts are in plans and applies, and keep nothing from being written', async () => {
+  await db.trustedIssuer.deleteMany()
   const name = fresh()
   const rules = [ruleFor(user.username, { claims: { repository: 'acme/shop' } })]
   const warning = `warning: trusted issuer "${name}": rule "main" takes jobs of pull requests, too: add their ref, environment or event`

@@ -8,7 +8,7 @@ CREATE TABLE "trusted_issuers" (
     "algorithms" TEXT[],
     "clock_skew" INTEGER NOT NULL,
     "rules" JSONB NOT NULL,
-    "ceiling" JSONB,
+    "ceilings" JSONB NOT NULL DEFAULT '[]',
     "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
 
     CONSTRAINT "trusted_issuers_pkey" PRIMARY KEY ("pk")
@@ -34,6 +34,9 @@ CREATE TABLE "exchanged_tokens" (
 -- CreateIndex
 CREATE UNIQUE INDEX "trusted_issuers_name_key" ON "trusted_issuers"("name");
 
+-- CreateIndex
+CREATE UNIQUE INDEX "trusted_issuers_issuer_key" ON "trusted_issuers"("issuer");
+
 -- Names of others are found as names compare.
 CREATE INDEX "trusted_issuers_name_compared" ON "trusted_issuers" (compared_name("name"));
 
@@ -57,7 +60,7 @@ ALTER TABLE "exchanged_tokens" ADD CONSTRAINT "exchanged_tokens_issuer_pk_fkey" 
 
 -- What the tokens of an issuer are trusted by, beside its rules.
 CREATE FUNCTION "trust_of"("of" "trusted_issuers") RETURNS text LANGUAGE sql IMMUTABLE
-  AS $$ SELECT md5(jsonb_build_array("of"."issuer", "of"."audience", "of"."jwks", "of"."algorithms", "of"."ceiling")::text) $$;
+  AS $$ SELECT md5(jsonb_build_array("of"."issuer", "of"."audience", "of"."jwks", "of"."algorithms", "of"."ceilings")::text) $$;
 
 -- All tokens that may be sent as bearer tokens, with what decides whether they authenticate. That of a job needs its issuer, its rule
 -- and the name of its user as they were.

@@ -52,7 +52,7 @@ async function issuersText(db: Db, actor: Actor): Promise<Html> {
 ${all.slice(0, most.issuers).map(
   ({ name, issuer, audience, jwks, algorithms, rules }) => html`<h3>${named(nameText(name))}</h3>
 <p>${named(nameText(issuer))} for the audience ${named(nameText(audience))}, signed by ${algorithms.join(' or ')} with ${jwks === null ? 'keys that are fetched' : 'the keys in its jwks'}.</p>
-${doubtsAbout({ rules }).map((each) => html`<p>${mark('warn', 'Warning')} ${sentenceText(sentence(each))}</p>`)}
+${doubtsAbout({ issuer, jwks, rules }).map((each) => html`<p>${mark('warn', 'Warning')} ${sentenceText(sentence(each))}</p>`)}
 ${
   rules.length === 0
     ? html`<p>It has no rule: its jobs get no access token.</p>`
