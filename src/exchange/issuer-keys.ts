@@ -1,4 +1,4 @@
-import { lookup } from 'node:dns/promises'
+import dns from 'node:dns/promises'
 import http, { type IncomingMessage } from 'node:http'
 import https from 'node:https'
 import type { LookupFunction } from 'node:net'
@@ -18,12 +18,13 @@ const failedMs = 5_000
  * Opens the memory of the keys of issuers. They are fetched again after ten minutes, and for a `kid` that they do not have.
  *
  * @param timeoutMs of discovery and keys together
+ * @param lookup the addresses of a host
  * @returns gives `jwtVerify` the keys of an issuer: its `jwks`, or when null by OpenID Connect Discovery
  * @throws {jose.errors.JWKSInvalid} (what is returned, too) with a message for operators, when there are no keys
  */
 export function openIssuerKeys(
   { privateIssuers }: { readonly privateIssuers: readonly string[] },
-  { timeoutMs = 5_000 } = {},
+  { timeoutMs = 5_000, lookup = addressesOf } = {},
 ): (source: { readonly issuer: string; readonly jwks: unknown }) => jose.JWTVerifyGetKey {
   const byDiscovery = (issuer: string): jose.JWTVerifyGetKey => {
     const isPrivate = privateIssuers.includes(issuer.toLowerCase())
@@ -34,7 +35,7 @@ export function openIssuerKeys(
       [jose.customFetch]: async (place, { signal }) => {
         if (failed !== undefined && Date.now() < failed.until) throw failed.error
         try {
-          return Response.json(await fetchKeys(issuer, new URL(place), isPrivate, signal))
+          return Response.json(await fetchKeys(issuer, new URL(place), isPrivate, signal, lookup))
         } catch (cause) {
           const late = `no whole answer came within ${timeoutMs} ms`
           const reason = signal.aborted ? late : (cause as Error).message || reasonOf(cause)
@@ -58,21 +59,25 @@ export function openIssuerKeys(
   }
 }
 
-async function fetchKeys(issuer: string, place: URL, isPrivate: boolean, signal: AbortSignal): Promise<object> {
-  const found = (await read(place, isPrivate, signal)) as { issuer?: unknown; jwks_uri?: unknown } | null
+const addressesOf = (host: string) => dns.lookup(host, { all: true })
+
+type How = [signal: AbortSignal, lookup: typeof addressesOf]
+
+async function fetchKeys(issuer: string, place: URL, isPrivate: boolean, ...how: How): Promise<object> {
+  const found = (await read(place, isPrivate, ...how)) as { issuer?: unknown; jwks_uri?: unknown } | null
   if (found?.issuer !== issuer) throw new Error(`${place} has another issuer than this one, compared as text`)
   const uri = URL.parse(`${found.jwks_uri}`)
   if (uri === null) throw new Error(`${place} has no jwks_uri`)
-  const keys = (await read(uri, isPrivate && uri.origin === place.origin, signal)) as jose.JSONWebKeySet
+  const keys = (await read(uri, isPrivate && uri.origin === place.origin, ...how)) as jose.JSONWebKeySet
   return jose.createLocalJWKSet(keys).jwks()
 }
 
 /** Reads JSON. Not by `fetch`, whose addresses cannot be judged. */
-async function read(url: URL, isPrivate: boolean, signal: AbortSignal): Promise<unknown> {
+async function read(url: URL, isPrivate: boolean, ...[signal, lookup]: How): Promise<unknown> {
   const isSecure = url.protocol === 'https:'
   if (!isSecure && !isPrivate) throw new Error(`${url} is not https; http is for loopback addresses of PRIVATE_ISSUERS`)
   const late = aborted(signal, url).then(() => Promise.reject(signal.reason))
-  const addresses = await Promise.race([lookup(url.hostname.replace(/^\[|\]$/g, ''), { all: true }), late])
+  const addresses = await Promise.race([lookup(url.hostname.replace(/^\[|\]$/g, '')), late])
   for (const { address } of addresses) {
     const range = ipaddr.parse(address).range()
     // Of IPv6, public addresses are in 2000::/3 alone. Elsewhere are forms such as ::10.0.0.1.

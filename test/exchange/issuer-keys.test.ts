@@ -46,6 +46,18 @@ function later(seconds: number): void {
   vi.useFakeTimers({ toFake: ['Date'], now })
 }
 
+/** Names with other addresses each time. */
+function addressesOf(...answers: string[][]) {
+  const names: string[] = []
+  return {
+    names,
+    async lookup(name: string) {
+      names.push(name)
+      return (answers[names.length - 1] ?? []).map((address) => ({ address, family: 4 }))
+    },
+  }
+}
+
 const reasonOf = async (work: Promise<unknown>): Promise<string> => {
   const error = await work.then(
     () => undefined,
@@ -281,6 +293,33 @@ describe('an issuer', () => {
     ['[2001:db8::1]', 'reserved'],
   ])('at %s (%s) is not asked', async (host, range) => {
     expect(await refusalOf(`https://${host}`)).toContain(` (${range}), which PRIVATE_ISSUERS alone allows, by https.`)
+  })
+
+  test('whose name has a public and a private address is not asked', async () => {
+    for (const addresses of [
+      ['8.8.8.8', '10.0.0.1'],
+      ['10.0.0.1', '8.8.8.8'],
+    ]) {
+      const { lookup, names } = addressesOf(addresses)
+      const keysOf = openIssuerKeys({ privateIssuers: [] }, { lookup })
+      const reason = await reasonOf(jwtVerify(await issuer.sign(), keysOf({ issuer: 'https://ci.test', jwks: null })))
+      expect(reason).toContain('ci.test has the address 10.0.0.1 (private), which PRIVATE_ISSUERS alone allows')
+      expect(names).toEqual(['ci.test'])
+    }
+  })
+
+  test('is connected to the addresses that were judged: each request asks once for its name', async () => {
+    const url = issuer.url.replace('127.0.0.1', 'ci.test')
+    await issuer.answer(discoveryPath, { json: { issuer: url, jwks_uri: `${url}/jwks` } })
+    const { lookup, names } = addressesOf(['127.0.0.1'], ['127.0.0.1'], ['10.0.0.1'])
+    const keysOf = openIssuerKeys({ privateIssuers: [url] }, { lookup })
+    const verified = async () => jwtVerify(await issuer.sign({ iss: url }), keysOf({ issuer: url, jwks: null }))
+    await verified()
+    expect(names).toEqual(['ci.test', 'ci.test'])
+    expect(await asked()).toEqual([1, 1])
+    later(601)
+    expect(await reasonOf(verified())).toContain(' has the address 10.0.0.1 (private)')
+    expect(await asked()).toEqual([1, 1])
   })
 
   test('without https is not asked, also when another one of its host may be private', async () => {

@@ -331,28 +331,28 @@ export const filesAreShort: Rule = (files) =>
  * needs it, with the reason.
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
-  src: 2366,
+  src: 2368,
   'src/api': 2155,
   'src/apply': 2823,
   'src/cli': 6249,
   'src/dashboard': 4553,
   'src/db': 2220,
-  'src/exchange': 355,
+  'src/exchange': 375,
   'src/document': 1823,
   'src/http': 2530,
   'src/lists': 1888,
-  'src/models': 2843,
+  'src/models': 2866,
   'src/openapi': 1324,
   'src/plan': 4542,
   'src/queue': 1200,
-  'src/rights': 1443,
+  'src/rights': 1456,
   'src/runs': 3159,
   'src/standalone': 1222,
   'src/submissions': 1498,
   'src/tracing': 177,
   'src/views': 2772,
   'src/waits': 541,
-  test: 77_634,
+  test: 77_708,
   workers: 105,
 }
 
