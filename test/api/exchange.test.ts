@@ -60,6 +60,15 @@ test('a job gets the rights of the user of its rule for 15 minutes, and no token
   expect(JSON.stringify(row)).not.toContain(answer.accessToken)
 })
 
+test('a rule without event_name takes pull_request_target, which runs with the ref of the main branch; one with it does not', async () => {
+  const event = { event_name: 'pull_request_target', base_ref: 'main', head_ref: 'fork', actor: 'mallory' }
+  await trust([main])
+  await answered(200, exchange(event))
+  await trust([{ ...main, claims: { ...main.claims, event_name: 'push' } }])
+  await answered(401, exchange(event))
+  await answered(200, exchange())
+})
+
 describe('what a run keeps of its job', () => {
   /** The claims of a token of another issuer, as the rules see them. */
   async function pipelineOf(iss: string, claims: Claims): Promise<Record<string, unknown>> {
