@@ -36,6 +36,9 @@ const redisUrl = z.string().superRefine((text, context) => {
   }
 })
 
+/** A token is sent in a header. An error of it would repeat it. */
+export const bearerToken = z.string().regex(/^[!-~]+$/, 'holds a character that no token has, such as a line break.')
+
 const secret = (min: number) => z.string().min(min, `is too short: it takes ${min} characters or more.`)
 
 const integer = (min: number, max: number) =>
@@ -185,7 +188,7 @@ export const serviceUrl = z
 const clientSettings = settings.pick({ host: true, port: true, dataDir: true }).extend({
   gatewrightUrl: serviceUrl.optional(),
   gatewrightEnv: z.string().optional(),
-  gatewrightToken: z.string().nullable().default(null),
+  gatewrightToken: bearerToken.nullable().default(null),
   gatewrightOwner: z.string().nullable().default(null),
   gatewrightRequestId: z
     .string()
@@ -196,10 +199,10 @@ const clientSettings = settings.pick({ host: true, port: true, dataDir: true }).
 
 /** What a CI system gives a job to prove its identity with. */
 const jobSettings = z.object({
-  gatewrightIdToken: z.string().nullable().default(null),
+  gatewrightIdToken: bearerToken.nullable().default(null),
   gatewrightAudience: z.string().nullable().default(null),
   actionsIdTokenRequestUrl: webUrl.nullable().default(null),
-  actionsIdTokenRequestToken: z.string().nullable().default(null),
+  actionsIdTokenRequestToken: bearerToken.nullable().default(null),
 })
 
 export type LogLevel = (typeof logLevels)[number]

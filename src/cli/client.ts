@@ -4,7 +4,7 @@ import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import { attempt } from '../attempt.ts'
-import { type ClientConfig, ConfigError, readClientConfig, readJobConfig } from '../config.ts'
+import { bearerToken, type ClientConfig, ConfigError, readClientConfig, readJobConfig } from '../config.ts'
 import { versionPath } from '../paths.ts'
 import { readTimeoutMs } from './arguments.ts'
 import { Unreachable, UsageError } from './exit.ts'
@@ -116,8 +116,8 @@ export async function openClient(
 
 type Ask = (address: URL, init: RequestInit, withinMs: number) => Promise<Answer | NoAnswer>
 
-/** @param url that of a server, which a proxy may stand in front of */
-async function askerOf(url: string): Promise<Ask> {
+/** @param url that of a server, which a proxy may stand in front of @param isService whether it is GATEWRIGHT_URL */
+async function askerOf(url: string, isService = true): Promise<Ask> {
   const proxy = proxyFor(url)
   const ask = proxy === null ? fetch : await fetchThrough(proxy)
   return async (address, init, withinMs) => {
@@ -126,7 +126,7 @@ async function askerOf(url: string): Promise<Ask> {
       const response = await ask(address, { ...init, redirect: 'error', signal })
       return { status: response.status, headers: response.headers, body: await readJson(response) }
     } catch (error) {
-      return noAnswer(url, error, proxy)
+      return noAnswer(url, error, proxy, isService)
     }
   }
 }
@@ -175,6 +175,7 @@ async function tokenFor({ url, token, dataDir }: ClientConfig, ask: Ask, note: O
   const stored = token ?? (isOwn ? (await readFile(file, 'utf8').catch(() => '')).trim() : '')
   const from = token === null ? file : 'GATEWRIGHT_TOKEN'
   if (stored !== '') {
+    if (!bearerToken.safeParse(stored).success) throw new UsageError(`${from} holds no access token.`)
     note(`token: ${from}`)
     return { from, isExchanged: false, get: async () => stored }
   }
@@ -190,9 +191,10 @@ async function tokenFor({ url, token, dataDir }: ClientConfig, ask: Ask, note: O
 }
 
 const granted = z.object({
-  access_token: z.string(),
+  access_token: bearerToken,
   token_type: z.string().regex(/^bearer$/i),
-  expires_in: z.number().positive(),
+  /** Seconds. */
+  expires_in: z.number().positive().max(86_400),
 })
 const urn = 'urn:ietf:params:oauth'
 

@@ -17,7 +17,8 @@ export type IdToken = {
 }
 
 type Got = { readonly status: number; readonly body: unknown } | NoAnswer
-type AskerOf = (url: string) => Promise<(address: URL, init: RequestInit, withinMs: number) => Promise<Got>>
+type Ask = (address: URL, init: RequestInit, withinMs: number) => Promise<Got>
+type AskerOf = (url: string, isService: boolean) => Promise<Ask>
 
 /** A projected volume with a token of the service account of the pod. */
 const projectedFile = '/var/run/secrets/gatewright/token'
@@ -38,7 +39,7 @@ export async function findIdToken(url: string, askerOf: AskerOf, projected = pro
   if (address.protocol !== 'https:' && !isLocal(address.href))
     throw new UsageError('ACTIONS_ID_TOKEN_REQUEST_URL does not start with https://.')
   address.searchParams.set('audience', job.gatewrightAudience ?? url.replace(/\/+$/, ''))
-  const ask = await askerOf(address.origin)
+  const ask = await askerOf(address.origin, false)
   const headers = { authorization: `Bearer ${job.actionsIdTokenRequestToken}` }
   return {
     from: 'the identity token of GitHub Actions (ACTIONS_ID_TOKEN_REQUEST_URL)',

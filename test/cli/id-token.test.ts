@@ -27,6 +27,7 @@ import {
 
 const folder = freshFolder()
 const issuer = await startIssuer()
+const other = await startIssuer()
 const on = await installation({ privateIssuers: [issuer.url] })
 const address = await on.app.listen({ port: 0, host: '127.0.0.1' })
 const member = await on.make.user({ permissions: ['add_group', 'view_group'] })
@@ -300,9 +301,70 @@ describe('no access token', () => {
     expect(await on.db.group.count({ where: { name: 'away' } })).toBe(0)
   })
 
+  test.each(['9e15', '86401', '0', '-1', '1e300'])('is sent that lasts for %s seconds', async (seconds) => {
+    const GATEWRIGHT_URL = await altering('"expires_in":900', `"expires_in":${seconds}`)
+    const { output } = await exited(3, check({ GATEWRIGHT_ID_TOKEN: await signed(), GATEWRIGHT_URL }))
+    expect(output).toMatch(/^\S+ answered 200 to the identity token .* is not one of Gatewright\.\n$/)
+  })
+
+  test('is sent that no header can have: it is not shown', async () => {
+    const GATEWRIGHT_URL = await altering('"access_token":"', '"access_token":"SECRET\\n')
+    const { output } = await exited(3, check({ GATEWRIGHT_ID_TOKEN: await signed(), GATEWRIGHT_URL }))
+    expect(output).toMatch(/^\S+ answered 200 to the identity token .* is not one of Gatewright\.\n$/)
+  })
+
+  test.each([
+    ['GATEWRIGHT_TOKEN', { GATEWRIGHT_TOKEN: 'SECRET\nx: y' }],
+    ['GATEWRIGHT_TOKEN', { GATEWRIGHT_TOKEN_FILE: file('two-lines', 'SECRET\nx\n') }],
+    ['GATEWRIGHT_ID_TOKEN', { GATEWRIGHT_ID_TOKEN: 'SECRET\nx' }],
+    ['ACTIONS_ID_TOKEN_REQUEST_TOKEN', { ...issuer.github, ACTIONS_ID_TOKEN_REQUEST_TOKEN: 'SECRET\u007fx' }],
+  ])('is got with a %s of several lines or other characters: it is not shown', async (setting, env: Env) => {
+    const { output } = await exited(1, check(env))
+    expect(output).toBe(
+      `The settings are not valid:\n  ${setting} holds a character that no token has, such as a line break.\n`,
+    )
+  })
+
+  test('is read from a file of this machine that has other text: it is not shown', async () => {
+    const own = freshFolder()
+    writeFileSync(join(own, 'admin-token'), 'SECRET\nx')
+    const { output } = await exited(1, check({ DATA_DIR: own }))
+    expect(output).toBe(`${join(own, 'admin-token')} holds no access token.\n`)
+  })
+
   test('is asked for on a connection that others may read', async () => {
     const env = { GATEWRIGHT_URL: 'http://gatewright.example', GATEWRIGHT_ID_TOKEN: await signed() }
     await exited(1, gatewright(['runs'], env), /unencrypted: use https/)
+  })
+})
+
+describe('a redirect is not followed, and no secret goes to the other host', () => {
+  const statuses = [301, 302, 303, 307, 308]
+  /** Expects that this path of the issuer, which redirects, is asked, and the other one never. */
+  async function redirected(path: string, status: number, env: Env): Promise<string> {
+    const [asked, place] = [await issuer.requests(path), `/stolen-${status}`]
+    await issuer.answer(path, { redirect: `${other.url}${place}`, status })
+    const { output } = await exited(3, check(env, '--timeout', '1'))
+    await issuer.answer(path)
+    expect(await issuer.requests(path)).toBe(asked + 1)
+    expect(await other.requests(place)).toBe(0)
+    expect(output.startsWith(`${issuer.url} cannot be used (unexpected redirect): it redirects`)).toBe(true)
+    return output
+  }
+  const advice = ': set GATEWRIGHT_URL to the address it redirects to.\n'
+
+  test.each(statuses)('%i of the service, for an identity token and a stored one', async (status) => {
+    const at = { GATEWRIGHT_URL: issuer.url }
+    const env = { ...at, GATEWRIGHT_ID_TOKEN: await signed() }
+    for (const [method, more] of [
+      ['exchange', env],
+      ['stored', { ...at, GATEWRIGHT_TOKEN: adminToken }],
+    ] as const)
+      expect(await redirected('/api/v3/auth/token/', status, more), method).toContain(advice)
+  })
+
+  test.each(statuses)('%i of the endpoint of GitHub, which has another address than the service', async (status) => {
+    expect(await redirected('/github/token', status, issuer.github)).not.toContain('GATEWRIGHT_URL')
   })
 })
 
