@@ -31,7 +31,7 @@ import { inOrder, sayMembershipsOnce } from './import/order.ts'
 import { type Skipped, type Source, sourcesIn } from './import/sources.ts'
 import type { Document } from './inputs.ts'
 import { compareFiles, joinFiles } from './joined.ts'
-import { shown } from './output.ts'
+import { oneLine } from './output.ts'
 import { problemLines } from './text-file.ts'
 
 /** Finds the entries of documents of this API family that can be applied here, and makes a document of them. */
@@ -80,7 +80,7 @@ export async function importFiles(
   const [joined] =
     documents.length === 1 ? documents : await joinFiles((await compareFiles(documents, given)).parts, given)
   if (joined === undefined || 'errors' in joined) throw new UsageError(`${joined?.file}: ${joined?.errors.join('\n')}`)
-  const above = warnings.map((warning) => `# WARNING: ${shown(warning).replace(/\s+/g, ' ')}\n`).join('')
+  const above = warnings.map((warning) => `# WARNING: ${oneLine(warning)}\n`).join('')
   return { judgements, skipped, warnings, document: `${above}${joined.body}` }
 }
 

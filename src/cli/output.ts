@@ -16,6 +16,9 @@ export const shown = (text: string): string =>
     each === '\n' || each === '\t' ? each : `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
 
+/** The same on one line. */
+export const oneLine = (text: string): string => shown(text).replace(/\s+/g, ' ')
+
 export type Output = {
   /** A text in a colour, on a terminal that shows colours. */
   paint(colour: Colour, text: string): string

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import { type Client, read, readAnswer, sendUntilAnswered } from './client.ts'
+import { oneLine } from './output.ts'
 
 /** Runs of the API. Other members, also of a newer service, are kept for `--json`. */
 
@@ -74,7 +75,8 @@ export const isFine = ({ state, mode, applied, reason }: Outcome): boolean =>
 type Outcome = Pick<Run, 'state' | 'mode' | 'applied' | 'reason'>
 
 /** `acme/shop refs/heads/main 1f494652e0` */
-export const placeOf = (job: Job) => [job?.repository, job?.ref, job?.commit?.slice(0, 10)].filter(Boolean).join(' ')
+export const placeOf = (job: Job) =>
+  oneLine([job?.repository, job?.ref, job?.commit?.slice(0, 10)].filter(Boolean).join(' '))
 
 /** `ada`; of a job: `pipeline, acme/shop refs/heads/main 1f494652e0` */
 export const submitterOf = ({ submitter_name: name, pipeline }: Pick<RunSummary, 'submitter_name' | 'pipeline'>) =>

@@ -368,6 +368,23 @@ describe('a redirect is not followed, and no secret goes to the other host', () 
   })
 })
 
+test('claims of several lines are one line each', async () => {
+  const lines = {
+    ref: '::error::x\n',
+    sha: '\u001b[31mX\n::set-output name=a::b\r',
+    actor: '\u202eeve\n::y',
+    sub: 'a\n::z',
+  }
+  const id = { GATEWRIGHT_ID_TOKEN: await signed(lines) }
+  await exited(0, gatewright(['apply', '--stack', 'of-lines', group('of-lines')], id))
+  const outputs = [check(id), gatewright(['runs', '--limit', '1'], id), gatewright(['stack', 'show', 'of-lines'], id)]
+  for (const { output } of await Promise.all(outputs)) {
+    expect(output).toContain('::error::x')
+    expect(output).not.toMatch(/^::/m)
+    for (const each of ['\r', '\u001b', '\u202e']) expect(output).not.toContain(each)
+  }
+})
+
 test('stack show has the commit of the last run', async () => {
   const id = { GATEWRIGHT_ID_TOKEN: await signed({ sha: 'e'.repeat(40) }) }
   await exited(0, gatewright(['apply', '--stack', 'of-a-job', group('in-a-stack')], id))

@@ -5,7 +5,7 @@ import { type ExitCode, exitCodes, UsageError } from '../exit.ts'
 import type { Skipped } from '../import/sources.ts'
 import { type Given, type Imported, importFiles, type Judgement } from '../importing.ts'
 import { filesOf, nameOf } from '../inputs.ts'
-import { type Output, openOutput, shown, writeOut } from '../output.ts'
+import { type Output, oneLine, openOutput, writeOut } from '../output.ts'
 import { readTextOf } from '../text-file.ts'
 
 export const usage = `gatewright import PATH... [OPTIONS]
@@ -85,8 +85,6 @@ function printReport(output: Output, imported: Imported, out: string | undefined
   if (document === null) output.note('No entry can be applied: there is no blueprint to write.')
   else if (out === undefined) output.line(document.trimEnd())
 }
-
-const oneLine = (text: string): string => shown(text).replace(/\s+/g, ' ')
 
 function summaryOf(judgements: readonly Judgement[]): string {
   const count = (asked: Judgement['outcome']) => judgements.filter(({ outcome }) => outcome === asked).length

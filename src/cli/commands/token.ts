@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { flag, readArguments, readCount, text, texts } from '../arguments.ts'
 import { isLost, open, read, readAnswer, sendUntilAnswered } from '../client.ts'
 import { exitCodes, Unreachable, UsageError } from '../exit.ts'
-import { shown } from '../output.ts'
+import { oneLine, shown } from '../output.ts'
 import { readAll } from '../read-all.ts'
 
 export const usage = `gatewright token create IDENTIFIER [OPTIONS]
@@ -121,7 +121,7 @@ async function check({ client, output }: Asking): Promise<number> {
   const { pipeline, bound_to: bound, ...own } = found
   const lines = { ...own, expires: own.expires ?? 'never', bound_to: bondsOf(bound) }
   for (const [name, value] of [...Object.entries(lines), ...claims.map((each) => [each, pipeline?.[each]] as const)])
-    if (value) output.line(shown(`${name.replace('_', ' ').padEnd(11)} ${value}`))
+    if (value) output.line(`${name.replace('_', ' ').padEnd(11)} ${oneLine(value)}`)
   return exitCodes.done
 }
 
