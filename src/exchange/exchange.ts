@@ -30,7 +30,7 @@ export type Exchange = {
 export const lifetimeS = 900
 
 /** The most access tokens that are valid at the same time: by one rule, and for one identity token. */
-const most = { ofRule: 1_000, ofIdentity: 20 } as const
+const most = { ofRule: 1_000, ofIdentity: 200 } as const
 
 /** Identity tokens that are older have been lying about. */
 const longestAge = '24h'

@@ -423,6 +423,16 @@ describe('what goes while a token is exchanged', () => {
     const change = () => db.trustedIssuer.updateMany({ where: { name }, data: { rules: [] } })
     await verified(meanwhile(locked, change), /or the issuer was changed meanwhile/)
   })
+  test.each([
+    { audience: 'other' },
+    { algorithms: ['ES512'] },
+    { jwks: { keys: [] } },
+    { issuer: 'https://other.example' },
+    { ceilings: [[]] },
+  ])('what its issuer is trusted by: %o', async (data) => {
+    const change = () => db.trustedIssuer.updateMany({ where: { name }, data })
+    await verified(meanwhile(sql`LOCK TABLE users IN EXCLUSIVE MODE`, change), /or the issuer was changed meanwhile/)
+  })
 })
 
 describe('again', () => {
@@ -443,6 +453,10 @@ describe('again', () => {
       'exchange',
       'exchange_again',
     ])
+    // The last character of a signature has bits that are not read.
+    const last = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'.indexOf(without.at(-1) ?? '')
+    const spelt = `${without.slice(0, -1)}${'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'[last ^ 1]}`
+    expect(await audited(await send(spelt))).toBe('exchange_again')
     expect(await audited(await exchange({ jti: null, run_id: '7' }))).toBe('exchange')
   })
   test('together, twenty times: all are answered', async () => {
@@ -462,7 +476,7 @@ describe('again', () => {
   })
 })
 
-test('one user has at most 1 000 access tokens of jobs at a time', async () => {
+test('the jobs of one rule have at most 1 000 access tokens at a time', async () => {
   await answered(200, exchange())
   await db.$executeRaw(sql`INSERT INTO exchanged_tokens (pk, key_hash, user_pk, issuer_pk, rule, ceiling, pipeline, identity, trust, expires)
     SELECT gen_random_uuid(), decode(md5(i::text), 'hex'), e.user_pk, e.issuer_pk, e.rule, e.ceiling, e.pipeline, i::text, e.trust, e.expires
@@ -480,6 +494,22 @@ test('one user has at most 1 000 access tokens of jobs at a time', async () => {
   const statuses = await Promise.all(jwts.map(async (jwt) => (await send(jwt)).status))
   expect(statuses.toSorted()).toEqual([200, ...Array(11).fill(429)])
   await answered(429, exchange())
+  // Another team has another rule, for the same user.
+  const claims = { repository: 'acme/other' }
+  await applied(
+    on.admin.apply([anIssuer(name, { rules: [rule, ruleFor(member.username, { name: 'other', claims })] })]),
+  )
+  await answered(200, exchange({ repository: 'acme/other' }))
+})
+
+test('one identity token has at most 200 access tokens at a time, and stops no other job', async () => {
+  const jwt = await sign()
+  await answered(200, send(jwt))
+  await db.$executeRaw(sql`INSERT INTO exchanged_tokens (pk, key_hash, user_pk, issuer_pk, rule, ceiling, pipeline, identity, trust, expires)
+    SELECT gen_random_uuid(), decode(md5(i::text), 'hex'), e.user_pk, e.issuer_pk, e.rule, e.ceiling, e.pipeline, e.identity, e.trust, e.expires
+    FROM exchanged_tokens e, generate_series(1, 199) i WHERE e.user_pk = ${member.pk}`)
+  await answered(429, send(jwt))
+  await answered(200, exchange())
 })
 
 describe('several rules', () => {
@@ -540,11 +570,18 @@ test('rules are read of tokens that are verified, alone', async () => {
   await answered(200, send(good))
 })
 
-test('a flood of refusals of one issuer hides no refusal of another', async () => {
+test('a flood of refusals of one project hides no refusal of another', async () => {
   const actions = async ({ id }: Exchanged) => (await db.auditRow.findMany({ where: { requestId: id } })).length
   await exchange({ repository: 'stranger/shop' })
   const flood = await Promise.all(Array.from({ length: 5 }, () => exchange({ repository: 'stranger/shop' })))
   expect((await Promise.all(flood.map(actions))).reduce((sum, each) => sum + each, 0)).toBeLessThan(5)
+  expect(await actions(await exchange({ repository: 'acme/shop', ref: 'refs/heads/typo' }))).toBe(1)
+  // What can be sent again and again is on the page of refusals alone.
+  for (const claims of [
+    { repository: 'x/late', exp: 1 },
+    { repository: 'x/aud', aud: 'other' },
+  ])
+    expect(await actions(await exchange(claims))).toBe(0)
   const more = { jwks: await rotating.jwks(), algorithms: ['RS256', 'EdDSA'] }
   await applied(on.admin.apply([anIssuer(`own-${randomUUID()}`, onRotating.attrsOf([rule], more))]))
   expect(await actions(await onRotating.exchange({ repository: 'acme/typo' }))).toBe(1)
