@@ -74,7 +74,7 @@ const rule = z.strictObject({
       .refine(saysWhose, {
         error: `Must say whose token it is, with all of or the first segments of one of: ${subjects.join(', ')}.`,
       }),
-    { repository: 'acme/shop', ref: 'refs/heads/main' },
+    { repository: 'acme/shop', ref: 'refs/heads/main', event_name: 'push' },
     'What the identity token must have. A * in place of the last or the first segments stands for any: refs/heads/*.',
   ),
   user: withExample(username(150), 'pipeline-shop', 'The username of the service account.'),
@@ -184,7 +184,7 @@ export default defineModel({
     clock_skew: int32(0).max(300, 'Must be at most 300.').meta({ description: 'Seconds.' }).default(60),
     rules: unordered(z.array(rule).max(mostRules)).default([]),
   }),
-  // The rules of one row decide, whichever row a team writes: no other takes its jobs.
+  // Another row with its URL could take its jobs.
   unique: ['name', 'issuer'],
   rules({ rules, jwks }, report) {
     const names = rulesOf(rules).map((each) => each.name)

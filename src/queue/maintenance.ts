@@ -48,6 +48,8 @@ export async function startMaintenance(queue: ApplyQueue, log: Logger): Promise<
   let round = 0
   async function maintain(): Promise<number> {
     await addProbe(queue)
+    // Version 0.1.0 let the queue add the probes.
+    if (round === 0) await answered(queue.removeJobScheduler(probeName))
     if (round % cleanUpEvery === 0) await cleanUp(queue)
     round += 1
     return probeEveryMs
