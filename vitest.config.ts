@@ -44,11 +44,11 @@ const random = [
   'test/rights/{gains,last-superuser,secrets}.test.ts',
 ]
 
-/** All rights by every kind of caller, very many rows, slow readers, all characters, attacks: minutes of requests that are alike. */
+/** All rights by every kind of caller, very many rows, slow readers, all characters, attacks, waits: minutes of requests that are alike. */
 const wide = [
   'test/api/authorization/{blueprints,dashboard,groups,objects,owners,tokens}.test.ts',
   'test/api/lists/{many,slow-reader,values}.test.ts',
-  'test/api/{exchange-attacks,jobs-of-runs,one-callers-load}.test.ts',
+  'test/api/{exchange-attacks,jobs-of-runs,one-callers-load,why}.test.ts',
   'test/dashboard/sizes.test.ts',
   'test/exchange/issuer-keys.test.ts',
   'test/models/all-names.test.ts',

@@ -29,8 +29,9 @@ const exchangeOf = 'auth_token_create'
 const isOfUsers = ({ operationId }: Operation) => operationId !== exchangeOf
 
 async function newIssuer(): Promise<string> {
-  const name = `issuer ${randomUUID()}`
-  const attrs = { issuer: 'https://ci.example.com', audience: 'gatewright' }
+  const [id, audience] = [randomUUID(), 'gatewright']
+  const name = `issuer ${id}`
+  const attrs = { issuer: `https://ci.example.com/${id}`, audience }
   const rules = [{ name: 'main', claims: { sub: 'repo:acme/shop:ref:refs/heads/main' }, user: 'admin' }]
   const entry = { model: 'service_rbac.trustedissuer', identifiers: { name }, attrs: { ...attrs, rules } }
   await applied(service.admin.apply([entry]))

@@ -15,7 +15,7 @@ const plain: Readonly<Record<string, (user: number) => readonly [identifiers: Va
   'service_rbac.role': () => [{ name: randomUUID() }, { permissions: [] }],
   'service_rbac.trustedissuer': () => [
     { name: randomUUID() },
-    { issuer: 'https://ci.example.com', audience: 'gatewright' },
+    { issuer: `https://ci.example.com/${randomUUID()}`, audience: 'gatewright' },
   ],
   'service_flows.flow': () => [{ slug: slug() }, { name: 'Flow', designation: 'recovery' }],
   'service_mappings.propertymapping': () => [{ name: randomUUID(), kind: 'saml' }, { expression: 'return {}' }],

@@ -57,7 +57,8 @@ class Configuration {
     this.#times(5, () => this.#addNamed('service_core.group', { users: this.#draw(fc.subarray(['admin'])) }))
     this.#times(2, () =>
       this.#addNamed('service_rbac.trustedissuer', {
-        issuer: this.#draw(
+        issuer: this.#unique(
+          'issuers',
           fc.constantFrom('https://ci.example.com', 'https://ci.example.com/', 'http://localhost:80/a'),
         ),
         audience: this.#draw(name),

@@ -211,7 +211,7 @@ async function shipped(): Promise<void> {
 async function jobs(): Promise<void> {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const { user } = await must(client.GET('/api/v3/core/users/me/'))
-  const [name, issuer, audience] = [`ci ${suffix}`, 'https://ci.example.com', 'https://iam.example.com']
+  const [name, issuer, audience] = [`ci ${suffix}`, `https://ci.example.com/${suffix}`, 'https://iam.example.com']
   const rules = [{ name: 'shop', claims: { repository: 'acme/shop', ref: 'refs/heads/main' }, user: user.username }]
   const attrs = { issuer, audience, jwks: { keys: [{ ...publicKey.export({ format: 'jwk' }) }] }, rules }
   const model = 'service_rbac.trustedissuer' as const
