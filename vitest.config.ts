@@ -54,7 +54,6 @@ const wide = [
   'test/models/all-names.test.ts',
   'test/rights/trusted-issuers.test.ts',
   'test/simulation/simulation.test.ts',
-  'test/waits/consumers.test.ts',
 ]
 
 /** Where the product's own limit on answers of the database would measure the machine. */

@@ -37,12 +37,7 @@ const longestAge = '24h'
 
 const issuerRow = z.object({
   ...{ pk: z.guid(), name: z.string(), issuer: z.string(), audience: z.string(), jwks: z.unknown() },
-  ...{
-    algorithms: z.array(z.string()),
-    clockSkew: z.int(),
-    trust: z.string(),
-    now: z.date(),
-  },
+  ...{ algorithms: z.array(z.string()), clockSkew: z.int(), trust: z.string(), now: z.date() },
 })
 type Issuer = z.output<typeof issuerRow>
 
@@ -93,7 +88,7 @@ export function openExchange(on: Exchange): ExchangeToken {
       if (!(error instanceof Unaccepted)) throw error
       const { message: reason, of } = error
       // What is not signed, or not for this service, is on the page of refusals alone: anyone can send it, again and again.
-      if (of !== undefined && isNew(`${of.issuer.pk} ${projectOf(of.claims) ?? of.claims.sub}`))
+      if (of !== undefined && isNew(`${of.issuer.pk} ${projectOf(of.claims) ?? textOf(of.claims.sub)}`))
         await db.auditRow.create({ data: auditOf(system, 'refuse_exchange', of.issuer, reason, requestId) })
       const detail = 'This identity token gets no access token. Operators see why at /admin/refusals/.'
       throw new Problem('not_authenticated', detail, { reason })

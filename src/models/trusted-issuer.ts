@@ -24,8 +24,17 @@ import { httpUrl } from './urls.ts'
 
 /** Signatures with a private key: a secret that both sides know would let each of them make tokens. */
 const algorithms = [
-  ...(['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'] as const),
-  ...(['ES256', 'ES384', 'ES512', 'Ed25519', 'EdDSA'] as const),
+  'RS256',
+  'RS384',
+  'RS512',
+  'PS256',
+  'PS384',
+  'PS512',
+  'ES256',
+  'ES384',
+  'ES512',
+  'Ed25519',
+  'EdDSA',
 ] as const
 
 /** The fields that say, beside the rules, which jobs get the rights. */

@@ -161,7 +161,7 @@ beforeAll(async () => {
     db,
     sql`WITH made AS (
         INSERT INTO trusted_issuers (pk, name, issuer, audience, algorithms, clock_skew, rules)
-        SELECT gen_random_uuid(), i || ${hostile(200)}, ${hostile(200)}, ${hostile(200)}, ARRAY['RS256'], 0,
+        SELECT gen_random_uuid(), i || ${hostile(200)}, i || ${hostile(200)}, ${hostile(200)}, ARRAY['RS256'], 0,
           ${JSON.stringify(rules)}::jsonb FROM generate_series(1, 2) i RETURNING pk, trust_of(trusted_issuers) AS trust
       )
       INSERT INTO exchanged_tokens (pk, key_hash, user_pk, issuer_pk, rule, pipeline, identity, trust, expires)
