@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import '../support/patient.ts'
 import { applied, installation, name, recordStatements, until } from '../support/kit.ts'
 
 const count = 1_000
