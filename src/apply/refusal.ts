@@ -84,6 +84,7 @@ function merged(objections: readonly Objection[]): readonly Objection[] {
 /** Another transaction took a value, or a row that this one refers to, since the row was judged. Another try finds which. */
 export class Overtaken extends Refusal {}
 
+/** @throws {Refusal} when there is any objection */
 export function refuseIfAny(objections: readonly Objection[]): void {
   if (objections.length > 0) throw new Refusal(objections)
 }

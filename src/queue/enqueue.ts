@@ -33,6 +33,7 @@ export const runQueue = (
       return answered(queue.add(run.title, { run: run.id, ...(trace && { trace }) }, options))
     })
   },
+  /** Whether the job of this attempt still waits: no worker took it, it has not ended, and the queue has it. */
   isQueued: async (run, attempt) => untaken.has(await answered(queue.getJobState(jobId(run.id, attempt)))),
   /** Makes a delayed job ready. One that has vanished, or is not delayed, is left to the reconciler. */
   wake: async (run, attempt) => {

@@ -152,6 +152,7 @@ export type WorkerRun = z.output<typeof workerRow>
 /** The longest wait of a run for locks while another run of its submitter may wait longer: waiting holds a slot. */
 const shortWait = '300ms'
 
+/** Locks the row for the rest of the transaction, so that only one worker works on the run. */
 export async function lockRun(tx: EngineTx, id: string): Promise<WorkerRun | undefined> {
   const [run] = await tx.query(workerRow, {
     text: `WITH runs AS (SELECT * FROM runs WHERE id = $1::uuid FOR UPDATE)

@@ -29,6 +29,7 @@ const planRow = z.object({
   stack: z.string().nullable(),
 })
 
+/** Reads a plan by its tag; undefined when there is none, or none any more. */
 export async function readPlan(reader: EngineReader, tag: string): Promise<z.output<typeof planRow> | undefined> {
   const [plan] = await reader.query(planRow, {
     text: `SELECT entry_digests AS digests, document, created_at AS at,

@@ -23,6 +23,7 @@ export type ReconcilerLedger = {
   save(runs: readonly Decided[]): Promise<ReadonlySet<string>>
   /** Runs that waited for their turn, and have it now: their jobs are to be taken again. */
   due(): Promise<Pick<Overdue, 'id' | 'attempts'>[]>
+  /** Notifies the clients that wait for a run, in the background. */
   notifyEnded(id: string): void
 }
 

@@ -49,6 +49,7 @@ export type WorkerLedger = {
   read(id: string): Promise<AwaitedRun | null>
   /** Records that an attempt of a queued run failed, or was not given a lock, if the database takes it. Never fails. */
   attemptFailed(id: string, cause: string, interruption: Interruption): Promise<void>
+  /** Notifies the clients that wait for a run, in the background. */
   notifyEnded(id: string): void
 }
 
