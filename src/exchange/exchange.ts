@@ -5,6 +5,7 @@ import { attempt } from '../attempt.ts'
 import { type Db, type Tx, transaction } from '../db/client.ts'
 import { query } from '../db/raw.ts'
 import { Problem } from '../errors.ts'
+import { forgetOldest } from '../forget-oldest.ts'
 import { sha256, uuid7 } from '../ids.ts'
 import { permissionNames } from '../models/registry.ts'
 import { ceilingOf } from '../models/token.ts'
@@ -76,8 +77,8 @@ export function openExchange(on: Exchange): ExchangeToken {
     const now = performance.now()
     if (now - (refused.get(project) ?? -refusalsEveryMs) < refusalsEveryMs) return false
     refused.delete(project)
-    const [oldest = ''] = refused.set(project, now).keys()
-    if (refused.size > maxRefused) refused.delete(oldest)
+    refused.set(project, now)
+    forgetOldest(refused, maxRefused)
     return true
   }
   return async (jwt, requestId) => {

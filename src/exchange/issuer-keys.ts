@@ -5,6 +5,7 @@ import type { LookupFunction } from 'node:net'
 import { aborted } from 'node:util'
 import ipaddr from 'ipaddr.js'
 import * as jose from 'jose'
+import { forgetOldest } from '../forget-oldest.ts'
 import { reasonOf } from '../start-error.ts'
 
 /** Of an answer. GitHub's key set has 7 KiB. */
@@ -53,8 +54,8 @@ export function openIssuerKeys(
     const keys = known.getOrInsertComputed(id, open)
     // The first is the one that was not used for longest: to forget one that is used would forget when it was last fetched.
     known.delete(id)
-    const [unused = ''] = known.set(id, keys).keys()
-    if (known.size > maxIssuers) known.delete(unused)
+    known.set(id, keys)
+    forgetOldest(known, maxIssuers)
     return keys
   }
 }

@@ -1,3 +1,4 @@
+import { forgetOldest } from '../forget-oldest.ts'
 import { openRedis, type RedisClient } from '../queue/redis.ts'
 import { readRedisUrl } from '../redis-url.ts'
 
@@ -22,8 +23,7 @@ export class ProcessStore {
     }
     const current = (this.#counts.get(key) ?? 0) + 1
     this.#counts.set(key, current)
-    if (this.#counts.size > remembered)
-      for (const [oldest] of this.#counts.entries().take(1)) this.#counts.delete(oldest)
+    forgetOldest(this.#counts, remembered)
     counted(null, { current, ttl: this.#endsAt - now })
   }
 

@@ -101,14 +101,15 @@ export const ruleFor = (rules: readonly Rule[], claims: JsonObject): Rule | unde
     .toSorted((one, other) => (one.name < other.name ? -1 : 1))
     .find((each) => Object.entries(each.claims).every(([name, wanted]) => fits(wanted, own(claims, name))))
 
+const gitHub = { by: /^repository/, subject: 'repo:' }
+const pullRequest = 'jobs of pull requests, too: add their ref, environment or event'
 const inBranch = { ref_protected: /^false$/, ref_type: /^branch$/ }
 
 /** Which patterns the tokens of pull requests may fit, by the claims that tell the system. Other claims do not tell. */
 const pullRequests = [
   {
-    by: /^repository/,
-    subject: 'repo:',
-    takes: 'jobs of pull requests, too: add their ref, environment or event',
+    ...gitHub,
+    takes: pullRequest,
     fitting: {
       ...inBranch,
       sub: /:pull_request$|^repo:[^:]*:?\*$/,
@@ -120,7 +121,7 @@ const pullRequests = [
   {
     by: /^project_/,
     subject: 'project_path:',
-    takes: 'jobs of pull requests, too: add their ref, environment or event',
+    takes: pullRequest,
     // A merge request of the project itself has the code of its branch, as a push has.
     fitting: {
       ...inBranch,
@@ -131,8 +132,7 @@ const pullRequests = [
     },
   },
   {
-    by: /^repository/,
-    subject: 'repo:',
+    ...gitHub,
     // It may run code of a fork, with the ref of the branch that the fork wants to change.
     takes: 'jobs of pull_request_target, too: add event_name or environment',
     fitting: {

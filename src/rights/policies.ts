@@ -190,13 +190,16 @@ const user: Policy = {
     yield holdsAll(facts.user(change.pk), 'that user')
     // Documents give rights to users by name: a user who takes the name of another would be given them.
     if (isChanged('username', change)) yield may('rename_user')
-    // A rule for the new name would outlast the rule of the job.
-    if (isChanged('username', change) && numbers(change.pk).some((pk) => pk === change.caller.ofJob?.pk))
-      yield 'the access token of a job is for no other name of its own user'
+    if (isChanged('username', change) && isOfJob(change, numbers(change.pk))) yield notOfOwnUser('other name')
     if (groups.length > 0) yield may('add_user_to_group')
     for (const each of groups) yield holdsAll(facts.group(each), 'the group')
   },
 }
+
+/** Why the access token of a job may not write something of its own user: the job would outlast its rule. */
+const notOfOwnUser = (what: string) => `the access token of a job is for no ${what} of its own user`
+const isOfJob = ({ caller }: RightsChange, users: readonly number[]): boolean =>
+  users.some((user) => user === caller.ofJob?.pk)
 
 /** The permissions of a role, before and after. Those with errors count as unchanged. */
 function rightsMoved(change: RightsChange): { added: Right[]; removed: Right[] } {
@@ -265,9 +268,7 @@ const token: Policy = {
   *denials(change, { facts, holdsAll, superuser }, { report, instead }) {
     const { action, after, caller, tokenMaxDays } = change
     const { intent, expires, expiring } = after
-    // The job would outlast its end.
-    if (action !== 'delete' && tokenOwner(change).some((owner) => owner === caller.ofJob?.pk))
-      yield 'the access token of a job is for no token of its own user'
+    if (action !== 'delete' && isOfJob(change, tokenOwner(change))) yield notOfOwnUser('token')
     for (const owner of tokenOwner(change)) if (!isSelf(caller, [owner])) yield holdsAll(facts.user(owner), 'its user')
     if (action === 'delete') return
     if (action === 'create' && (intent === 'verification' || intent === 'recovery'))
@@ -305,10 +306,9 @@ const device: Policy = {
     return isFree && caller.ofJob === null ? null : { users: owners }
   },
   *denials(change, { facts, holdsAll }) {
-    for (const owner of deviceOwners(change)) {
-      yield holdsAll(facts.user(owner), 'its user')
-      if (owner === change.caller.ofJob?.pk) yield 'the access token of a job is for no device of its own user'
-    }
+    const owners = deviceOwners(change)
+    for (const owner of owners) yield holdsAll(facts.user(owner), 'its user')
+    if (isOfJob(change, owners)) yield notOfOwnUser('device')
   },
 }
 
@@ -330,9 +330,8 @@ const trustedIssuer: Policy = {
     const { was, is } = sidesOf('rules', change)
     const [had, has] = [was, is].map((rules) => rulesOf(rules).filter((rule) => rule.user === user))
     const isMoved = trustFields.some((name) => isChanged(name, change))
-    // The job would outlast its own rule.
     if (has?.some((rule) => isMoved || !had?.some((other) => isDeepStrictEqual(rule, other))))
-      yield 'the access token of a job is for no rule of its own user'
+      yield notOfOwnUser('rule')
   },
 }
 

@@ -23,9 +23,8 @@ export function recordWriter(tx: Sender, actor: Actor, effect: Effect, key: Key 
 const ceilingsText = `UPDATE trusted_issuers SET ceilings = CASE WHEN $3 THEN $2::jsonb
   WHEN EXISTS (SELECT FROM jsonb_array_elements(ceilings) c WHERE c = $2::jsonb->0) THEN ceilings ELSE ceilings || $2::jsonb END WHERE pk = $1::uuid`
 
-const endOfTokens = `UPDATE exchanged_tokens e SET expires = now() FROM trusted_issuers i
-  WHERE i.pk = $1::uuid AND e.issuer_pk = i.pk AND e.expires > now()
-    AND (trust_of(i) <> e.trust OR NOT EXISTS (SELECT FROM jsonb_array_elements(i.rules) r WHERE r = e.rule))`
+const endOfTokens = `UPDATE exchanged_tokens e SET expires = now()
+  WHERE e.issuer_pk = $1::uuid AND e.expires > now() AND NOT EXISTS (SELECT FROM bearer_tokens t WHERE t.pk = e.pk)`
 
 /**
  * Tokens by the rules of an issuer carry no more than its writer held (docs/adr/0031-tokens-carry-a-ceiling.md). Where an entry leaves

@@ -454,8 +454,8 @@ describe('again', () => {
       'exchange_again',
     ])
     // The last character of a signature has bits that are not read.
-    const last = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'.indexOf(without.at(-1) ?? '')
-    const spelt = `${without.slice(0, -1)}${'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'[last ^ 1]}`
+    const digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+    const spelt = `${without.slice(0, -1)}${digits[digits.indexOf(without.at(-1) ?? '') ^ 1]}`
     expect(await audited(await send(spelt))).toBe('exchange_again')
     expect(await audited(await exchange({ jti: null, run_id: '7' }))).toBe('exchange')
   })
@@ -476,11 +476,15 @@ describe('again', () => {
   })
 })
 
+/** Copies the access tokens of the member. @param identity of each copy, in SQL */
+const multiply = (count: number, identity: ReturnType<typeof sql>) =>
+  db.$executeRaw(sql`INSERT INTO exchanged_tokens (pk, key_hash, user_pk, issuer_pk, rule, ceiling, pipeline, identity, trust, expires)
+    SELECT gen_random_uuid(), decode(md5(i::text), 'hex'), e.user_pk, e.issuer_pk, e.rule, e.ceiling, e.pipeline, ${identity}, e.trust, e.expires
+    FROM exchanged_tokens e, generate_series(1, ${count}::integer) i WHERE e.user_pk = ${member.pk}`)
+
 test('the jobs of one rule have at most 1 000 access tokens at a time', async () => {
   await answered(200, exchange())
-  await db.$executeRaw(sql`INSERT INTO exchanged_tokens (pk, key_hash, user_pk, issuer_pk, rule, ceiling, pipeline, identity, trust, expires)
-    SELECT gen_random_uuid(), decode(md5(i::text), 'hex'), e.user_pk, e.issuer_pk, e.rule, e.ceiling, e.pipeline, i::text, e.trust, e.expires
-    FROM exchanged_tokens e, generate_series(1, 999) i WHERE e.user_pk = ${member.pk}`)
+  await multiply(999, sql`i::text`)
   const answer = await answered(429, exchange())
   expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0)
   // Others have their own, and an expired one does not count.
@@ -505,9 +509,7 @@ test('the jobs of one rule have at most 1 000 access tokens at a time', async ()
 test('one identity token has at most 200 access tokens at a time, and stops no other job', async () => {
   const jwt = await sign()
   await answered(200, send(jwt))
-  await db.$executeRaw(sql`INSERT INTO exchanged_tokens (pk, key_hash, user_pk, issuer_pk, rule, ceiling, pipeline, identity, trust, expires)
-    SELECT gen_random_uuid(), decode(md5(i::text), 'hex'), e.user_pk, e.issuer_pk, e.rule, e.ceiling, e.pipeline, e.identity, e.trust, e.expires
-    FROM exchanged_tokens e, generate_series(1, 199) i WHERE e.user_pk = ${member.pk}`)
+  await multiply(199, sql`e.identity`)
   await answered(429, send(jwt))
   await answered(200, exchange())
 })

@@ -35,7 +35,7 @@ const edges = (files: Files, folder: RegExp) =>
 /** The lowest is first; a file imports its own layer and lower ones. */
 const layers = [
   [
-    /^src\/(attempt|config|error-codes|errors|example|hidden|ids|json-object|log|messages|names|numbers|paths|permissions|pipeline|process|process-metrics|redis-url|secret-file|series|sides|start-error|time-limit|token-secret|tracing|turns|without-reader)\.ts$/,
+    /^src\/(attempt|config|error-codes|errors|example|forget-oldest|hidden|ids|json-object|log|messages|names|numbers|paths|permissions|pipeline|process|process-metrics|redis-url|secret-file|series|sides|start-error|time-limit|token-secret|tracing|turns|without-reader)\.ts$/,
   ],
   ...[
     'tracing',
@@ -331,28 +331,28 @@ export const filesAreShort: Rule = (files) =>
  * needs it, with the reason.
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
-  src: 2371,
+  src: 2375,
   'src/api': 2155,
-  'src/apply': 2823,
+  'src/apply': 2824,
   'src/cli': 6259,
   'src/dashboard': 4553,
   'src/db': 2220,
-  'src/exchange': 370,
+  'src/exchange': 372,
   'src/document': 1823,
   'src/http': 2530,
   'src/lists': 1888,
   'src/models': 2875,
   'src/openapi': 1324,
   'src/plan': 4542,
-  'src/queue': 1202,
-  'src/rights': 1456,
-  'src/runs': 3159,
+  'src/queue': 1203,
+  'src/rights': 1454,
+  'src/runs': 3163,
   'src/standalone': 1222,
   'src/submissions': 1498,
   'src/tracing': 177,
-  'src/views': 2772,
+  'src/views': 2773,
   'src/waits': 541,
-  test: 77_864,
+  test: 77_866,
   workers: 105,
 }
 
