@@ -18,20 +18,23 @@ function yardstick(): void {
   for (let round = 0; round < 12; round += 1) JSON.parse(JSON.stringify(sample))
 }
 
+/** How often the yardstick is laid on: a single time is exact to a tenth at best. */
+const times = 4
+
 /** What `yardstick` costs here and now: a slow or busy machine slows it as everything else. */
 function unitMs(): number {
-  return Math.max(1, (cpuMsOf(yardstick) + cpuMsOf(yardstick)) / 2)
+  return Math.max(1, cpuMsOf(() => Array.from({ length: times }, yardstick)) / times)
 }
 
 /**
- * CPU time of `work` in units of `yardstick`. The least of several rounds: compilation and garbage collection take time too.
+ * CPU time of `work` in units of `yardstick`. The least of several rounds, each with a unit of its own: compilation and garbage
+ * collection take time too, and a machine that others share has slow minutes.
  *
  * @param enough no more rounds once one costs less than this
  */
 export function costOf(work: () => unknown, { rounds = 4, enough = 0 } = {}): number {
-  const unit = unitMs()
   let least = Number.POSITIVE_INFINITY
-  for (let round = 0; round < rounds && least >= enough; round += 1) least = Math.min(least, cpuMsOf(work) / unit)
+  for (let round = 0; round < rounds && least >= enough; round += 1) least = Math.min(least, cpuMsOf(work) / unitMs())
   return least
 }
 
