@@ -51,8 +51,8 @@ export type OnProgress = (progress: Progress) => void
 type Options = {
   /** The digests of the plan that was reviewed: a difference is refused. */
   readonly reviewed?: readonly string[] | undefined
-  /** Objections that the caller has found already. Nothing is written then, and they are reported with those of the judge. */
-  readonly objections?: readonly Objection[]
+  /** Looks for more objections, behind the locks of the names and before the judge. They are reported with those of the judge. */
+  readonly objecting?: () => Promise<readonly Objection[]>
   readonly onProgress?: OnProgress | undefined
 }
 
@@ -71,13 +71,13 @@ export async function apply(
   plan: Plan,
   submitter: Actor | ActorKeys,
   conditions: Conditions,
-  { reviewed, objections: earlier = [], onProgress = () => {} }: Options = {},
+  { reviewed, objecting = async () => [], onProgress = () => {} }: Options = {},
 ): Promise<ApplyResult> {
   const { mode } = conditions
   const permissions = permissionNames(engine.registry)
   const writes = new Writes(tx, engine.registry)
   const takeTurns = turns()
-  const objections: Objection[] = [...earlier]
+  const objections: Objection[] = []
   if (plan.errors.any) objections.push({ is: 'invalid', errors: plan.errors })
   const findings: Finding[] = []
   /** Sentences, with their findings: names are read for all at once. */
@@ -91,6 +91,7 @@ export async function apply(
   const review = mode === 'plan' || reviewed !== undefined ? new Review(engine.keyring, reviewed) : undefined
 
   await lock(tx, plan.steps, conditions)
+  objections.push(...(await objecting()))
   const reading = currentActor(tx, submitter).then(orGone)
   let hadSuperuser: boolean | undefined
   let written = 0

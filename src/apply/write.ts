@@ -13,7 +13,6 @@ import { columnOf, quoted } from '../plan/statements.ts'
 import { actorOfUser } from '../rights/actor.ts'
 import { apply } from './apply.ts'
 import { audit } from './audit.ts'
-import { lock } from './execute.ts'
 import type { Objection } from './finding.ts'
 import { Overtaken, Refusal } from './refusal.ts'
 
@@ -63,9 +62,14 @@ export async function write<Answer>(
     transaction(
       db,
       async (tx) => {
-        const objections = precondition === undefined ? [] : await judgePrecondition(tx, plan, precondition)
         const key = await withEngine(tx, async (engineTx) => {
-          const applying = apply(engineTx, engine, plan, caller, conditions, { objections })
+          const objecting = async (): Promise<Objection[]> => {
+            // The judge reports a missing row.
+            const isThere = !('create' in request.mode) && (await lockRow(engineTx, plan))
+            const text = isThere && precondition !== undefined ? await precondition(tx) : null
+            return text === null ? [] : [{ is: 'stated', reason: 'precondition_failed', text }]
+          }
+          const applying = apply(engineTx, engine, plan, caller, conditions, { objecting })
           const { audited, actor, key } = await applying.catch((error) => explainGone(engineTx, caller, error))
           const [first] = audited
           if (first !== undefined) audit(engineTx, { actor, action: first.action, changes: audited, requestId })
@@ -106,25 +110,17 @@ const tries = { max: 5, stepMs: 5 }
 /** Whether another transaction took the name or a referenced row since it was judged, or collided: a retry reports the field. */
 const canRetry = (error: unknown) => error instanceof Overtaken || isCollision(error)
 
-/** Locks the row, after the lock of its name, in the order of all who write it. */
-async function judgePrecondition(tx: Tx, { steps }: Plan, precondition: Precondition): Promise<Objection[]> {
-  const isThere = await withEngine(tx, (engineTx) => lockNamed(engineTx, steps))
-  // A missing row is reported by the judge.
-  const text = isThere ? await precondition(tx) : null
-  return text === null ? [] : [{ is: 'stated', reason: 'precondition_failed', text }]
-}
-
-/** @returns whether there is such a row */
-async function lockNamed(tx: EngineTx, steps: Plan['steps']): Promise<boolean> {
-  await lock(tx, steps)
-  let isThere = true
-  for (const { model, identifiers } of steps) {
-    const where = [...identifiers.keys()].map((name, index) => `${quoted(columnOf(model, name))} = $${index + 1}`)
-    const text = `SELECT pk FROM ${quoted(model.table)} WHERE ${where.join(' AND ')} FOR UPDATE`
-    const rows = await tx.query(z.object({}), { text, values: [...identifiers.values()] })
-    isThere &&= rows.length > 0
-  }
-  return isThere
+/**
+ * Locks the row to change or delete. A document may delete it by another name, and holds no lock of this one.
+ *
+ * @returns whether there is such a row
+ */
+async function lockRow(tx: EngineTx, { steps: [step] }: Plan): Promise<boolean> {
+  if (step === undefined) return false
+  const { model, identifiers } = step
+  const where = [...identifiers.keys()].map((name, index) => `${quoted(columnOf(model, name))} = $${index + 1}`)
+  const text = `SELECT pk FROM ${quoted(model.table)} WHERE ${where.join(' AND ')} FOR UPDATE`
+  return (await tx.query(z.object({}), { text, values: [...identifiers.values()] })).length > 0
 }
 
 /** The actor with the rights of this moment. A caller whose rights are gone is not authenticated any more. */

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { type Asker, type AskOptions, installation, rows, name as slug, sql, until } from '../support/kit.ts'
+import { held } from '../runs/stand.ts'
+import { type Asker, type AskOptions, answered, installation, rows, name as slug, sql, until } from '../support/kit.ts'
 
 /** DELETE /api/v3/core/applications/{slug}/ */
 
@@ -132,10 +133,20 @@ describe('it is refused', () => {
   })
 })
 
+const waiting = sql`SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+const isWaiting = async () => (await rows(there.db, waiting)).length > 0
+
+test('a deletion that waits for another finds nothing, and is not audited', async () => {
+  await there.admin.submit('oauth2', slug)
+  const release = await held(there, (tx) => tx.application.delete({ where: { slug } }))
+  const answer = remove(slug, { headers: { 'x-request-id': `second-${slug}` } })
+  await until('the deletion to wait for the row', isWaiting)
+  await release()
+  await answered(404, answer)
+  expect(await there.db.auditRow.count({ where: { requestId: `second-${slug}` } })).toBe(0)
+})
+
 describe('If-Match', () => {
-  const waiting = sql`SELECT pid FROM pg_stat_activity
-    WHERE datname = current_database() AND wait_event_type = 'Lock'`
-  const isWaiting = async () => (await rows(there.db, waiting)).length > 0
   const read = () => there.admin.get(`${path}${slug}/`)
 
   test('deletes the application as it was read', async () => {

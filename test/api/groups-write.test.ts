@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, inject, test } from 'vitest'
-import { answered, installation, name } from '../support/kit.ts'
+import { held } from '../runs/stand.ts'
+import { answered, installation, name, rows, sql, until } from '../support/kit.ts'
 
 const there = await installation({ workers: 'none' })
 const { make } = there
@@ -155,6 +156,16 @@ test('an impersonated change is recorded with both users', async () => {
   expect(rows).toMatchObject([
     { action: 'create', actorPk: bea.pk, actorName: bea.username, realPk: root.pk, realName: root.username },
   ])
+})
+
+test('a change that waits for the deletion of its group finds none', async () => {
+  const { pk } = await make.group()
+  const release = await held(there, (tx) => tx.group.delete({ where: { pk } }))
+  const change = there.admin.patch(`${path}${pk}/`, { attributes: { a: 1 } })
+  const waiting = sql`SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+  await until('the change to wait', async () => (await rows(there.db, waiting)).length > 0)
+  await release()
+  await answered(404, change)
 })
 
 test('concurrent moves never close a circle', async () => {
