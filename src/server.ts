@@ -9,7 +9,6 @@ import { migrate } from './db/migrate.ts'
 import { findPooler, sessionUrl } from './db/pooler.ts'
 import { registerProcess } from './db/presence.ts'
 import type { Keyring } from './db/seal.ts'
-import { requireSecretKey } from './db/sealed-check.ts'
 import { openSums } from './db/sums.ts'
 import { acceptOften, listenOptions } from './http/accept.ts'
 import { checkPorts } from './http/port.ts'
@@ -59,11 +58,10 @@ export async function startServer(config: ServiceConfig, write?: (line: string) 
   const connections = { applicationName: 'gatewright-api', max: poolSizes.api, lockMs: apiLockMs, pooler }
   const { db } = connect(databaseUrl, connections)
   const engine = await openEngine(config)
-  await requireSecretKey(db, engine.keyring)
-  const tooFew = pooler === null ? await tooFewConnections(db, backend.kind, { concurrency: null }) : null
-  if (tooFew !== null) log.warn(tooFew)
   const tokenFile = join(config.dataDir, 'admin-token')
   const isFirst = await bootstrap(db, engine, () => config.bootstrapToken ?? keptToken(tokenFile, engine.keyring))
+  const tooFew = pooler === null ? await tooFewConnections(db, backend.kind, { concurrency: null }) : null
+  if (tooFew !== null) log.warn(tooFew)
   const queue = await backend.openQueue()
   const runs = followRuns(db, direct, log)
   const rateStore = openRateStore(redisUrl)

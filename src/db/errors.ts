@@ -70,7 +70,7 @@ export function isConnectionLost(error: unknown): boolean {
 export const isLockTimeout = (error: unknown): boolean => failureCode(error) === '55P03'
 
 /** A lock timed out (55P03), or a statement (57014). */
-const isBusy = (error: unknown): boolean => ['55P03', '57014'].includes(failureCode(error) ?? '')
+export const isBusy = (error: unknown): boolean => ['55P03', '57014'].includes(failureCode(error) ?? '')
 
 /**
  * Whether the server runs, but cannot write: it is read-only (25006), has no disk or memory left (class 53), or cannot use its

@@ -1,5 +1,5 @@
 import { StartError } from '../start-error.ts'
-import type { Db } from './client.ts'
+import type { Db, Tx } from './client.ts'
 import { throwProblem } from './errors.ts'
 import type { Keyring, SealedPlace } from './seal.ts'
 
@@ -15,7 +15,7 @@ export const sealedCheck = (keyring: Keyring, installation: string): string =>
   keyring.seal(checkText, placeOf(installation))
 
 /** @returns null when SECRET_KEY, or SECRET_KEY_PREVIOUS, is the key of this database; else why not */
-export async function judgeSecretKey(db: Db, keyring: Keyring): Promise<string | null> {
+export async function judgeSecretKey(db: Db | Tx, keyring: Keyring): Promise<string | null> {
   const [installation] = await db.installation.findMany({ select: { id: true, sealedCheck: true } })
   if (installation === undefined || installation.sealedCheck === null) return null
   try {
@@ -27,7 +27,7 @@ export async function judgeSecretKey(db: Db, keyring: Keyring): Promise<string |
 }
 
 /** Refuses to start under another SECRET_KEY. @throws {StartError} */
-export async function requireSecretKey(db: Db, keyring: Keyring): Promise<void> {
+export async function requireSecretKey(db: Db | Tx, keyring: Keyring): Promise<void> {
   const why = await judgeSecretKey(db, keyring).catch(throwProblem)
   if (why !== null)
     throw new StartError(

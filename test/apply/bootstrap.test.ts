@@ -1,9 +1,13 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { bootstrap } from '../../src/apply/bootstrap.ts'
-import { type Db, transaction } from '../../src/db/client.ts'
+import { type Db, patient, transaction } from '../../src/db/client.ts'
 import { reader } from '../../src/db/engine-tx.ts'
+import { locks } from '../../src/db/locks.ts'
+import { keyring } from '../../src/db/seal.ts'
 import { actorOfToken } from '../../src/rights/actor.ts'
-import { counts, freshDatabase, loadEngine, rows, sql, versions } from '../support/kit.ts'
+import { StartError } from '../../src/start-error.ts'
+import { counts, freshDatabase, loadEngine, rows, sql, versions, within } from '../support/kit.ts'
 
 const engine = await loadEngine()
 const start = (db: Db, token = 'the first token') => bootstrap(db, engine, () => token)
@@ -55,6 +59,29 @@ test('of five processes that start at the same time, one bootstraps', async () =
   const { db } = await freshDatabase()
   const first = await Promise.all(Array.from({ length: 5 }, () => start(db)))
   expect(first.filter((isFirst) => isFirst)).toHaveLength(1)
+  expect(await counts(db)).toMatchObject({ users: 1, tokens: 1, installation: 1, audit_rows: 1 })
+})
+
+test('a start waits for another that takes longer than a statement may wait for a lock', async () => {
+  const { db, url } = await freshDatabase()
+  const starts = await within(url, async (client) => {
+    await client.query('SELECT pg_advisory_lock($1)', [locks.bootstrap])
+    const both = [start(db), start(db)]
+    // No start may end before the lock is free.
+    expect(await Promise.race([delay(patient.timeouts.lockMs + 700, 'waiting'), ...both])).toBe('waiting')
+    return both
+  })
+  expect((await Promise.all(starts)).sort()).toEqual([false, true])
+  expect(await counts(db)).toMatchObject({ users: 1, tokens: 1, installation: 1, audit_rows: 1 })
+})
+
+test('of two starts at the same time under different keys, one is refused', async () => {
+  const { db } = await freshDatabase()
+  const other = { ...engine, keyring: keyring('another secret key for tests, 32 or more', null) }
+  const ended = await Promise.allSettled([start(db), bootstrap(db, other, () => 'another token')])
+  const refused = ended.filter((each) => each.status === 'rejected')
+  expect(refused).toHaveLength(1)
+  expect(refused[0]?.reason).toBeInstanceOf(StartError)
   expect(await counts(db)).toMatchObject({ users: 1, tokens: 1, installation: 1, audit_rows: 1 })
 })
 

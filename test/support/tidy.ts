@@ -331,9 +331,9 @@ export const filesAreShort: Rule = (files) =>
  * needs it, with the reason.
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
-  src: 2375,
+  src: 2373,
   'src/api': 2155,
-  'src/apply': 2821,
+  'src/apply': 2842,
   'src/cli': 6259,
   'src/dashboard': 4553,
   'src/db': 2220,
@@ -352,7 +352,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/tracing': 177,
   'src/views': 2773,
   'src/waits': 541,
-  test: 77_888,
+  test: 77_915,
   workers: 105,
 }
 
