@@ -11,6 +11,8 @@ export const locks = {
   seed: 7_201_455_304,
   /** One process at a time changes BullMQ's functions. */
   queue: 7_201_455_305,
+  /** One process at a time changes the logins and their rights. */
+  logins: 7_201_455_306,
 } as const
 
 /** The first numbers of pairs: the second one is a submitter, or one of the slots. */

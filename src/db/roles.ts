@@ -1,5 +1,6 @@
 import pg from 'pg'
 import { StartError } from '../start-error.ts'
+import { locks } from './locks.ts'
 import { inSessionTransaction } from './session.ts'
 
 /**
@@ -15,7 +16,12 @@ export type Logins = { readonly owner: Login; readonly service: Login }
 export const withLogin = (url: string, { user, password }: Login): string =>
   Object.assign(new URL(url), { username: user, password }).href
 
-const program = 'gatewright-logins'
+/** Runs `work` in one transaction. Others wait for it: PostgreSQL fails what changes the same login or rights at the same time. */
+const oneAtATime = <Result>(url: string, work: (client: pg.Client) => Promise<Result>): Promise<Result> =>
+  inSessionTransaction(url, 'gatewright-logins', async (client) => {
+    await client.query('SELECT pg_advisory_xact_lock($1)', [locks.logins])
+    return work(client)
+  })
 
 /** The schemas of Gatewright and of BullMQ. */
 const schemas = ['public', 'bullmq']
@@ -27,7 +33,7 @@ const schemas = ['public', 'bullmq']
  * @throws {StartError} when one of them is a superuser
  */
 export function prepareLogins(adminUrl: string, { owner, service }: Logins): Promise<void> {
-  return inSessionTransaction(adminUrl, program, async (client) => {
+  return oneAtATime(adminUrl, async (client) => {
     for (const login of [owner, service]) await makeLogin(client, login)
     const name = pg.escapeIdentifier(owner.user)
     // An administrator without superuser rights gives only to a role that it is a member of.
@@ -45,7 +51,7 @@ export function prepareLogins(adminUrl: string, { owner, service }: Logins): Pro
  * @param service the name of the login of API and worker
  */
 export const letSeeSessions = (adminUrl: string, service: string): Promise<void> =>
-  inSessionTransaction(adminUrl, program, async (client) => {
+  oneAtATime(adminUrl, async (client) => {
     await client.query(`GRANT pg_read_all_stats TO ${pg.escapeIdentifier(service)}`)
   })
 
@@ -90,7 +96,7 @@ const othersObjects = `
  * @param service the name of the login of API and worker
  */
 export function grantToService(ownerUrl: string, service: string): Promise<void> {
-  return inSessionTransaction(ownerUrl, program, async (client) => {
+  return oneAtATime(ownerUrl, async (client) => {
     const { rows } = await client.query<{ nspname: string }>(
       'SELECT nspname FROM pg_namespace WHERE nspname = ANY($1::text[])',
       [schemas],
