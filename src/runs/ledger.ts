@@ -134,7 +134,7 @@ const workerRow = z.object({
   blueprint: z.string().nullable(),
   isStale: z.boolean(),
   format: z.int(),
-  options: z.record(z.string(), z.unknown()),
+  options: z.unknown(),
   applied: z.boolean().nullable(),
   reason: z.string().nullable(),
   /** Milliseconds since it was recorded. */
@@ -234,7 +234,7 @@ export const isAtSet = `EXISTS (SELECT FROM pg_locks l WHERE l.locktype = 'advis
  * begun. The locks end with the transaction, also when the worker dies.
  */
 export async function takeTurn(tx: EngineTx, { id, options }: WorkerRun): Promise<boolean> {
-  if (Number(options.lane ?? 0) < priorityOfSets) return true
+  if (Number(Object(options).lane ?? 0) < priorityOfSets) return true
   const [row] = await tx.query(z.object({ isTurn: z.boolean() }), {
     text: `SELECT CASE WHEN r.options->'entries' IS NULL THEN older.sets = 0 OR (older.sets = 1 AND ${isAtSet})
         ELSE older.sets = 0 AND pg_try_advisory_xact_lock(${pairLocks.sets}, coalesce(r.submitter_pk, 0)) AND EXISTS (

@@ -34,14 +34,23 @@ type Stored = { readonly options: unknown }
 export const optionsOf = ({ options }: Stored): z.output<typeof optionsSchema> | null =>
   optionsSchema.safeParse(options).data ?? null
 
-export const conditionsOf = ({ options }: Stored): Conditions => conditionsForm.parse(options)
+/** @throws {Problem} which names the fields of options that cannot be read: the run is not executed under others */
+function parsed<Output>(form: z.ZodType<Output>, options: unknown): Output {
+  const { data, error } = form.safeParse(options)
+  if (error === undefined) return data
+  const fields = new Set(error.issues.map(({ path: [field = 'options'] }) => String(field)))
+  const why = `the stored options of the run cannot be read (${[...fields].join(', ')}): submit its document again`
+  throw new Problem('server_error', why)
+}
+
+export const conditionsOf = ({ options }: Stored): Conditions => parsed(conditionsForm, options)
 
 /**
  * The submitter of a run: the real user, if it was impersonated; the only permissions of its token; the job that had the token;
  * the submitters of a former document.
  */
 export function submitterOf({ options }: Stored) {
-  const { impersonator, ceiling, authors, pipeline } = optionsSchema.parse(options)
+  const { impersonator, ceiling, authors, pipeline } = parsed(optionsSchema, options)
   return { impersonator, ceiling, authors, pipeline: pipeline ?? undefined }
 }
 

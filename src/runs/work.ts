@@ -11,7 +11,7 @@ import type { RunResult } from './finish.ts'
 import { NewerRun, runFormat } from './format.ts'
 import type { WorkerRun } from './ledger.ts'
 import { afterLockMs, isFinished, NotYet, notItsTurnMs, type RunState } from './life.ts'
-import { optionsOf, submitterOf } from './options.ts'
+import { optionsOf } from './options.ts'
 import { outcomeOf } from './outcome.ts'
 import type { Tally } from './tally.ts'
 import { notItsTurn, stale } from './why.ts'
@@ -176,7 +176,7 @@ const fieldsOf = (run: WorkerRun): SubmissionFields => ({
   run: run.id,
   title: run.title,
   user: run.submitterName,
-  real_user: submitterOf(run).impersonator?.username ?? null,
+  real_user: optionsOf(run)?.impersonator?.username ?? null,
   code: null,
 })
 

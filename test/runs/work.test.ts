@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { CommitUnknown } from '../../src/db/client.ts'
+import { CommitUnknown, transaction } from '../../src/db/client.ts'
 import { nameLock, pairLocks } from '../../src/db/locks.ts'
 import { uuid7 } from '../../src/ids.ts'
 import { notifiedRun, readRuns, runChannel } from '../../src/runs/ended.ts'
@@ -155,6 +155,28 @@ describe('a refusal is not a failure', () => {
       },
     ])
   })
+})
+
+test.each([
+  ['{"allow": 5}', 'allow'],
+  ['{"owner": [], "stack": 1}', 'stack, owner'],
+  ['{"ceiling": "view_run"}', 'ceiling'],
+  ['[]', 'options'],
+  ['null', 'options'],
+])('a run whose stored options cannot be read fails at its first attempt: %s', async (options, fields) => {
+  const { id, name } = await there.recorded()
+  await transaction(there.db, (tx) => execute(tx, sql`UPDATE runs SET options = ${options}::jsonb WHERE id = ${id}`))
+  const logs = [
+    `rolled back: the stored options of the run cannot be read (${fields}): submit its document again; nothing was changed. The service's log has the details of run ${id}.`,
+  ]
+  expect(await there.work(id)).toEqual({ state: 'failed', applied: false, reason: 'server_error', logs })
+  expect(await there.run(id)).toMatchObject({
+    state: 'failed',
+    attempts: 1,
+    logs,
+    cause: expect.stringContaining(fields),
+  })
+  expect([await providers(name), await audits(id)]).toEqual([0, 0])
 })
 
 describe('a lock is waited for, and a lost connection is tried again', () => {
