@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { buildApp } from './app.ts'
 import { bootstrap } from './apply/bootstrap.ts'
 import { minLengths, readServiceConfig, type ServiceConfig } from './config.ts'
-import { connect } from './db/client.ts'
+import { connect, openFirst } from './db/client.ts'
 import { poolSizes, tooFewConnections } from './db/connections.ts'
 import { migrate } from './db/migrate.ts'
 import { findPooler, sessionUrl } from './db/pooler.ts'
@@ -57,6 +57,7 @@ export async function startServer(config: ServiceConfig, write?: (line: string) 
   for (const warning of await backend.check()) log.warn(warning)
   const connections = { applicationName: 'gatewright-api', max: poolSizes.api, lockMs: apiLockMs, pooler }
   const { db } = connect(databaseUrl, connections)
+  await openFirst(db)
   const engine = await openEngine(config)
   const tokenFile = join(config.dataDir, 'admin-token')
   const isFirst = await bootstrap(db, engine, () => config.bootstrapToken ?? keptToken(tokenFile, engine.keyring))

@@ -1,5 +1,5 @@
 import { readServiceConfig } from '../src/config.ts'
-import { type Connected, connect } from '../src/db/client.ts'
+import { type Connected, connect, openFirst } from '../src/db/client.ts'
 import { poolSizes, tooFewConnections } from '../src/db/connections.ts'
 import type { EngineTransaction } from '../src/db/engine-tx.ts'
 import { pipelinedTransaction } from '../src/db/pipeline.ts'
@@ -44,6 +44,7 @@ export async function runWorker(transactionsOf: (connected: Connected) => Engine
     pooler,
   })
   const { db } = connected
+  await openFirst(db)
   const backend = await openBackend({ redisUrl, databaseUrl: sessionUrl(config) })
   for (const warning of await backend.check()) log.warn(warning)
   await untilMigrated(db, log)

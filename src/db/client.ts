@@ -1,7 +1,8 @@
 import pg from 'pg'
 import type { PoolUse } from '../process-metrics.ts'
 import { Adapter } from './adapter.ts'
-import { databaseProblem, isConnectionLost } from './errors.ts'
+import { retrying } from './backoff.ts'
+import { databaseProblem, isConnectionLost, throwProblem } from './errors.ts'
 import { type Prisma, PrismaClient } from './generated/client.ts'
 import { patience } from './in-time.ts'
 import { pooledClient } from './pooled-client.ts'
@@ -100,6 +101,15 @@ export function poolUse(db: Db): PoolUse {
 
 /** Whether the database answers at all. @throws when it does not */
 export const ping = (db: Db): Promise<unknown> => db.$queryRawUnsafe('SELECT 1')
+
+/**
+ * Opens the first connection of a process that starts: on a busy machine that takes longer than an answer may take.
+ *
+ * @throws {Problem} `unavailable` after five tries
+ */
+export async function openFirst(db: Db): Promise<void> {
+  await retrying(() => ping(db), { max: 5, stepMs: 20, canRetry: isConnectionLost }).catch(throwProblem)
+}
 
 /** The connection was lost while committing: the transaction may be committed or not. */
 export class CommitUnknown extends Error {

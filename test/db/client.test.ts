@@ -1,8 +1,10 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
-import { CommitUnknown, connect, type Db, type Tx, transaction } from '../../src/db/client.ts'
+import { CommitUnknown, connect, type Db, openFirst, type Tx, transaction } from '../../src/db/client.ts'
 import { databaseProblem, failureCode, isTransient } from '../../src/db/errors.ts'
+import { bePatient, patience, quickMs } from '../../src/db/in-time.ts'
 import { pipelinedTransaction } from '../../src/db/pipeline.ts'
 import { query, unprepared } from '../../src/db/raw.ts'
 import { execute, freshDatabase, proxyTo, rows, sql, until } from '../support/kit.ts'
@@ -29,6 +31,20 @@ async function expectPoolAtRest() {
   const open = sql`SELECT count(*) AS count FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in transaction%'`
   expect(await rows(db, open)).toEqual([{ count: 0 }])
 }
+
+test('the first connection may take longer than an answer', async () => {
+  const usual = patience()
+  bePatient(quickMs)
+  onTestFinished(() => bePatient(usual))
+  const proxy = await proxyTo(url)
+  const { db: slow } = connect(proxy.url, { applicationName: 'gatewright-test', max: 1 })
+  onTestFinished(() => slow.$disconnect())
+  proxy.freeze(true)
+  const opening = openFirst(slow)
+  const late = delay(quickMs + 300).then(() => proxy.freeze(false))
+  await Promise.all([opening, late])
+  expect(await answers(slow)).toBe(true)
+})
 
 describe('a transaction', () => {
   test('that ends is committed, and returns the result of its work', async () => {

@@ -331,12 +331,12 @@ export const filesAreShort: Rule = (files) =>
  * needs it, with the reason.
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
-  src: 2373,
+  src: 2374,
   'src/api': 2155,
   'src/apply': 2842,
   'src/cli': 6259,
   'src/dashboard': 4553,
-  'src/db': 2228,
+  'src/db': 2238,
   'src/exchange': 372,
   'src/document': 1823,
   'src/http': 2530,
@@ -352,8 +352,8 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/tracing': 177,
   'src/views': 2773,
   'src/waits': 541,
-  test: 77_958,
-  workers: 105,
+  test: 77_974,
+  workers: 106,
 }
 
 export const roomsKeepTheirSize: Rule = (files) => {
