@@ -35,13 +35,14 @@ describe.each(programs)('%s', (program) => {
   })
 
   test('reports that the database is away', async () => {
-    const env = { DATABASE_URL: `postgresql://127.0.0.1:${await freePort()}/gatewright`, SECRET_KEY }
+    const DATABASE_URL = `postgresql://127.0.0.1:${await freePort()}/gatewright`
+    const env = { DATABASE_URL, SECRET_KEY, PORT: String(await freePort()) }
     expect(await refusal(program, env)).toBe('The database is away. Try again shortly. (ECONNREFUSED)\n')
   })
 
   test('reports that the database refuses it', async () => {
     const { url } = await freshDatabase()
-    const env = { DATABASE_URL: new URL('nowhere', url).href, SECRET_KEY }
+    const env = { DATABASE_URL: new URL('nowhere', url).href, SECRET_KEY, PORT: String(await freePort()) }
     expect(await refusal(program, env)).toBe(
       'The database of DATABASE_URL refuses: database "nowhere" does not exist.\n',
     )
@@ -111,7 +112,8 @@ describe.runIf(needs('redis-server')).each(programs)('%s with Redis', (program) 
   test('reports that Redis evicts keys', async () => {
     const redis = await ownRedis({ flags: ['--maxmemory-policy', 'allkeys-lru'] })
     const { url } = await freshDatabase()
-    expect(await refusal(program, { DATABASE_URL: url, SECRET_KEY, REDIS_URL: redis.url })).toBe(
+    const PORT = String(await freePort())
+    expect(await refusal(program, { DATABASE_URL: url, SECRET_KEY, REDIS_URL: redis.url, PORT })).toBe(
       'Redis evicts keys (maxmemory-policy allkeys-lru): set it to noeviction, or jobs get lost.\n',
     )
   })
