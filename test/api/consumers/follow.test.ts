@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { deleteOldChanges } from '../../../src/runs/retention.ts'
 import {
@@ -432,4 +433,18 @@ test.each([
   const { json: byKey } = await there.admin.get(`${of}?${key}=${encodeURIComponent(String(found?.[key]))}`)
   expect((byKey as Page).results).toContainEqual(found)
   expect((await there.admin.get(`${of}?${key}=other`)).json).toMatchObject({ results: [], reset: true, next: 0 })
+})
+
+test('after a restore on a server with fewer transactions, as the page says: a wait lasts, and no change is missed', async () => {
+  await put(name)
+  const later = sql`pg_snapshot_xmax(pg_current_snapshot())::text::bigint + 1000000`
+  await execute(there.db, sql`INSERT INTO consumer_changes (changed_in, kind) VALUES (${later}, 'oauth2')`)
+  await execute(there.db, sql`UPDATE installation SET changes_since = ${later}`)
+  const page = readFileSync('docs/recovery.md', 'utf8')
+  const [, commands = ''] = /```sql\n( *UPDATE runs SET changed_in[^`]*)```/.exec(page) ?? []
+  for (const each of commands.split(';').filter((text) => text.trim() !== '')) await there.db.$executeRawUnsafe(each)
+  const revision = await quietRevision()
+  expect(await isSame(revision)).toBe(true)
+  await put(name, { client_id: `restored-${name}` })
+  expect(await changed(revision)).toMatchObject({ reset: false, results: [{ name }] })
 })
