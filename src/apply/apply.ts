@@ -19,7 +19,7 @@ import { judge } from './judge.ts'
 import { ReferenceNames } from './reference-names.ts'
 import { Refusal, refuseIfAny } from './refusal.ts'
 import { Review } from './review.ts'
-import { deletesLeft, type Stack, stackLines, writeMembers } from './stack.ts'
+import { type OfStack, stackLines, writeMembers } from './stack.ts'
 import { announcementLines, emptyLines, gainsLine, linesOf, orphanLines, rowName } from './words.ts'
 import { Writes } from './writes.ts'
 
@@ -95,7 +95,7 @@ export async function apply(
   const reading = currentActor(tx, submitter).then(orGone)
   let hadSuperuser: boolean | undefined
   let written = 0
-  let stack: Stack | undefined
+  let ofStack: OfStack | undefined
   /** Writes the findings so far; nothing behind an objection, which ends in a refusal. */
   const write = async () => {
     if (objections.length > 0) return
@@ -134,9 +134,9 @@ export async function apply(
       continue
     }
     if (finding.cause === 'stack') {
-      stack = finding.stack
+      ofStack = finding
       objections.push(...finding.objections)
-      const taken = stack.taken.map(({ finding: { row, step }, from }) => [from, step.model.name, row?.pk])
+      const taken = finding.taken.map(({ finding: { row, step }, from }) => [from, step.model.name, row?.pk])
       if (taken.length > 0) review?.compareFollowing('stacks', JSON.stringify(taken))
       continue
     }
@@ -172,14 +172,14 @@ export async function apply(
     const owner = ownerFor(finding.step, conditions)
     if (written !== undefined) audited.push({ ...written, object: objectOf(named, changes.length - 1, owner) })
   }
-  if (stack !== undefined) logs.push(...stackLines(stack, actor, conditions))
+  if (ofStack !== undefined) logs.push(...stackLines(ofStack, actor, conditions))
   logs.push(...orphanLines(await orphansOf(loader, findings), actor, conditions))
   const left = leftEmpty(loader.world, findings)
   logs.push(...emptyLines(left, actor, mode))
   audited.push(...changesOfLosses(left, names))
   const errors = await superuserErrors(tx, engine, actor, findings, hadSuperuser ?? true)
   refuseIfAny([...(review?.objections ?? []), ...(errors.any ? [{ is: 'invalid', errors } as const] : [])])
-  const isRestacked = stack !== undefined && writeMembers(writes, stack, deletesLeft(stack, conditions))
+  const isRestacked = ofStack !== undefined && writeMembers(writes, ofStack, conditions)
   const [first] = findings
   const key = first && keyOf(first)
   return {

@@ -25,7 +25,7 @@ import { describeChange, givenBy, lookedAt } from './changes.ts'
 import { type Finding, type Given, type Objection, type Refused, reasonOf, type Skipped } from './finding.ts'
 import { removal, replacedBy } from './follow.ts'
 import { claimedWithout, ownersConcerned, ownershipOf } from './ownership.ts'
-import { deletesLeft, type OfStack, objectionsOf, otherNumber, readStack } from './stack.ts'
+import { deletesLeft, type OfStack, objectionsOf, otherNumber, readStack, readTaken, type Stack } from './stack.ts'
 import { rowName } from './words.ts'
 
 type Cause = Finding['cause']
@@ -98,8 +98,8 @@ export async function* judge(
     const identity = action === 'create' ? await loader.identify(step.model, effect.pk) : undefined
     const key = isForeign ? identity?.pk : (row?.pk ?? identity?.pk)
     if (cause === 'entry' && !isForeign && key !== undefined) said.addEffect(effect, key, entry, conditions)
-    // A takeover is for rows that the document names. A plan shows it.
-    const takeover = (conditions.allow.takeover || isReviewed) && cause !== 'left'
+    // A plan shows it.
+    const takeover = conditions.allow.takeover || isReviewed
     const ownership = ownershipOf(effect, actor, { ...conditions, allow: { ...conditions.allow, takeover } })
     const { table } = step.model
     const given = isForeign || row === undefined ? undefined : world.givenTo(table, row.pk)
@@ -226,11 +226,14 @@ export async function* judge(
     const isLocked = new Set(found.map(placeOf))
     return (await find()).filter((row) => isLocked.has(placeOf(row)))
   }
+  let stack: Stack | undefined
   if (name !== null) {
     const asked = { actor, conditions, findings: [...findings], skipped }
-    const stack = await readStack(loader, name, asked)
-    yield { cause: 'stack', stack, objections: objectionsOf(stack, conditions, actor) }
-    const findLeft = async () => (await readStack(loader, name, asked)).left
+    stack = await readStack(loader, name, asked)
+    const findLeft = async () => {
+      stack = await readStack(loader, name, asked)
+      return stack.left
+    }
     const isDeleted = deletesLeft(stack, conditions)
     const left = isDeleted ? await locked(stack.left, findLeft) : stack.left
     const other = otherNumber(left, conditions, actor)
@@ -244,6 +247,10 @@ export async function* judge(
   const findReplaced = () => replacedBy(loader, findings, conditions)
   const replaced = await locked(await findReplaced(), findReplaced)
   for (const row of replaced) yield* judgeStep(removal(row), 'replaced')
+  if (stack !== undefined) {
+    const taken = await readTaken(loader, stack.name, findings)
+    yield { cause: 'stack', stack, taken, objections: objectionsOf(stack, taken, conditions, actor) }
+  }
   // The worker reads the gains of these documents: a check would not use them.
   if (writing === undefined && (isReviewed || conditions.allow.grants)) return
   if (plan.errors.any || findings.some(({ objections }) => objections.some((each) => reasonOf(each) !== 'conflict')))

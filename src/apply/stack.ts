@@ -6,7 +6,7 @@ import { type Actor, allowsRow, stacksOf } from '../permissions.ts'
 import { type LabelledRow, labelledRow, placeOf } from '../plan/claims.ts'
 import { dependenciesFirst } from '../plan/dependencies-first.ts'
 import { mayKnow } from '../plan/effect.ts'
-import { type Conditions, isReviewed } from '../plan/engine.ts'
+import { type Conditions, isReviewed, ownerFor } from '../plan/engine.ts'
 import type { Loader } from '../plan/load.ts'
 import { byKey, keyIn, type Look } from '../plan/look.ts'
 import { isSame } from '../plan/same-value.ts'
@@ -52,14 +52,20 @@ export type Stack = {
   readonly denied: readonly LabelledRow[]
   /** Others that no entry names, of entries with `retain`: they stay without the stack. */
   readonly retained: readonly LabelledRow[]
-  /** The named rows that other stacks have. */
-  readonly taken: readonly { readonly finding: Finding; readonly from: string }[]
   /** By model and key, the members of entries whose conditions are false. */
   readonly skipped: ReadonlySet<string>
 }
 
-/** The stack of the document, once all entries are judged. */
-export type OfStack = { readonly cause: 'stack'; readonly stack: Stack; readonly objections: readonly Objection[] }
+/** A row that the document changes, and that another stack has. */
+type Taken = { readonly finding: Finding; readonly from: string }
+
+/** The stack of the document, once all rows are judged. */
+export type OfStack = {
+  readonly cause: 'stack'
+  readonly stack: Stack
+  readonly taken: readonly Taken[]
+  readonly objections: readonly Objection[]
+}
 
 const memberKey = (model: string, key: unknown): string => `${model} ${key}`
 
@@ -91,7 +97,7 @@ type Asked = {
   readonly skipped: readonly Look[]
 }
 
-/** Reads the members of a stack, and of other stacks those that the document names. */
+/** Reads the members of a stack. */
 export async function readStack(
   loader: Loader,
   name: string,
@@ -100,25 +106,9 @@ export async function readStack(
   const { world, reader } = loader
   const { registry } = world
   const named = namedBy(name, findings)
-  // An entry also names what it deletes.
-  const there = new Map(
-    findings.flatMap((each) =>
-      each.cause === 'entry' && !each.isForeign && each.row !== undefined ? [[placeIn(each), each] as const] : [],
-    ),
-  )
-  const places = [...there.values()]
-  const rows = await reader.query(memberRow, {
-    text: `SELECT ${columns} FROM stack_members m WHERE m.stack = $1
-      UNION ALL SELECT ${columns} FROM unnest($2::text[], $3::text[]) n(model, key) JOIN stack_members m USING (model, key)
-      WHERE m.stack <> $1 ORDER BY model, key`,
-    values: [name, places.map(({ step }) => step.model.name), places.map((each) => String(keyOf(each)))],
-  })
-  const own = rows.filter(({ stack }) => stack === name)
+  const text = `SELECT ${columns} FROM stack_members m WHERE m.stack = $1 ORDER BY m.model, m.key`
+  const own = await reader.query(memberRow, { text, values: [name] })
   const members = new Map(own.map((each) => [memberKey(each.model, each.key), each]))
-  const taken = rows.flatMap(({ stack, model, key }) => {
-    const finding = there.get(memberKey(model, key))
-    return stack === name || finding === undefined ? [] : [{ finding, from: stack }]
-  })
   const gone = [...members].flatMap(([place, member]) => {
     const model = registry.byName(member.model)
     return named.has(place) || model === undefined ? [] : [{ place, member, model, look: byKey(model, member.key) }]
@@ -144,18 +134,45 @@ export async function readStack(
         : storedKeys(field, row).flatMap((key) => left.get(`${world.tableOf(field.reference)} ${key}`) ?? []),
     ),
   ).reverse()
+  const owners = new Set([null, conditions.owner, ...findings.map(({ step }) => ownerFor(step, conditions))])
   const labelled = (of: 'denied' | 'retained' | 'stood') => (rowsOf.get(of) ?? []).map((each) => each.labelled)
   return {
     name,
     named,
     members,
-    taken,
     skipped,
-    left: ordered.map(({ labelled }) => ({ ...labelled, under: labelled.owner })),
+    // A row that another owner has taken over meanwhile is that owner's.
+    left: ordered.map(({ labelled: row }) => ({ ...row, under: owners.has(row.owner) ? row.owner : conditions.owner })),
     stood: labelled('stood'),
     denied: labelled('denied'),
     retained: labelled('retained'),
   }
+}
+
+const takenRow = z.object({ place: z.string(), from: z.string() })
+
+/** The rows that other stacks have: of those that entries name or relabel, and of those that follow from the document. */
+export async function readTaken(
+  { reader }: Pick<Loader, 'reader'>,
+  stack: string,
+  findings: readonly Finding[],
+): Promise<readonly Taken[]> {
+  const changed = findings.filter(
+    ({ cause, isForeign, row, ownership }) =>
+      !isForeign && row !== undefined && (cause !== 'taken' || ownership?.becomes !== undefined),
+  )
+  const there = new Map(changed.map((each) => [placeIn(each), each] as const))
+  const places = [...there.values()]
+  const rows = await reader.query(takenRow, {
+    text: `SELECT m.model || ' ' || m.key AS place, m.stack AS from
+      FROM unnest($2::text[], $3::text[]) n(model, key) JOIN stack_members m USING (model, key)
+      WHERE m.stack <> $1 ORDER BY m.model, m.key`,
+    values: [stack, places.map(({ step }) => step.model.name), places.map((each) => String(keyOf(each)))],
+  })
+  return rows.flatMap(({ place, from }) => {
+    const finding = there.get(place)
+    return finding === undefined ? [] : [{ finding, from }]
+  })
 }
 
 const placeRow = z.object({ place: z.string() })
@@ -197,19 +214,19 @@ function withoutRight({ denied, name }: Stack, actor: Actor): Objection[] {
 }
 
 /** A token that is bound to stacks takes nothing over from others. */
-function outOfBonds({ taken }: Stack, actor: Actor): Objection[] {
+function outOfBonds(taken: readonly Taken[], actor: Actor): Objection[] {
   const stacks = stacksOf(actor)
   if (stacks === null || taken.every(({ from }) => stacks.has(from))) return []
   return [{ is: 'unstacked', actor, stacks: [...stacks].sort() }]
 }
 
 /** What stands against the document as a whole. */
-export function objectionsOf(stack: Stack, conditions: Conditions, actor: Actor): Objection[] {
-  const { left, taken, name } = stack
+export function objectionsOf(stack: Stack, taken: readonly Taken[], conditions: Conditions, actor: Actor): Objection[] {
+  const { left, name } = stack
   const { deletes, takeover } = conditions.allow
   const isDeleted = deletesLeft(stack, conditions)
   return [
-    ...outOfBonds(stack, actor),
+    ...outOfBonds(taken, actor),
     ...(deletes === null || isReviewed(conditions) ? [] : withoutRight(stack, actor)),
     ...(isDeleted && left.length > documentLimits.entries
       ? [{ is: 'left', rows: left, acknowledged: deletes, actor } as const]
@@ -221,12 +238,14 @@ export function objectionsOf(stack: Stack, conditions: Conditions, actor: Actor)
 }
 
 /** The lines of the log about a stack, beside those of its entries and deletions. */
-export function stackLines(stack: Stack, actor: Actor, conditions: Conditions): string[] {
-  const { name, retained, taken, stood, denied } = stack
+export function stackLines({ stack, taken }: OfStack, actor: Actor, conditions: Conditions): string[] {
+  const { name, retained, stood, denied } = stack
   const [leaves, stays] = conditions.mode === 'plan' ? ['would leave', 'would stay'] : ['left', 'stays']
   const text = `stack ${JSON.stringify(name)}`
   return limited([
-    ...taken.map(({ finding, from }) => `${rowName(finding)} ${leaves} stack ${JSON.stringify(from)}`),
+    ...taken.flatMap(({ finding, from }) =>
+      finding.cause === 'taken' ? [] : `${rowName(finding)} ${leaves} stack ${JSON.stringify(from)}`,
+    ),
     ...noLongerManaged(stack),
     ...leftLines(stack, actor, conditions),
     ...knownTo(actor, stood).map(
@@ -276,10 +295,9 @@ function noLongerManaged({ members, named }: Stack): string[] {
 /**
  * Records the members of the stack behind the document, as far as they differ.
  *
- * @param isDeleted whether the rows that are left over were deleted
  * @returns whether anything differs
  */
-export function writeMembers(writes: Writes, stack: Stack, isDeleted: boolean): boolean {
+export function writeMembers(writes: Writes, { stack }: OfStack, conditions: Conditions): boolean {
   const { name, named, members, skipped, left, stood, denied } = stack
   const changed = [...named].flatMap(([place, { member }]) =>
     isDeepStrictEqual(member, members.get(place)) ? [] : [member],
@@ -288,7 +306,7 @@ export function writeMembers(writes: Writes, stack: Stack, isDeleted: boolean): 
   changed.push(...[...skipped].flatMap((place) => members.get(place) ?? []).filter(({ left }) => left))
   const membersOf = (rows: readonly LabelledRow[]) =>
     rows.flatMap(({ model, pk }) => members.get(memberKey(model.name, pk)) ?? [])
-  const unnamed = membersOf(isDeleted ? stood : [...left, ...stood])
+  const unnamed = membersOf(deletesLeft(stack, conditions) ? stood : [...left, ...stood])
   const marked = unnamed.filter((member) => !member.left)
   const stay = new Set([...unnamed, ...membersOf(denied)])
   const gone = [...members].flatMap(([place, member]) =>

@@ -145,6 +145,8 @@ function ofAnother(objection: Extract<Objection, { is: 'owned' }>): string {
   const { owner } = objection.ownership
   const conflict = anothers(objection)
   if (owner === null) return unless('takeover', conflict)
+  if (objection.effect.step.isHeld === true)
+    return unless('takeover', `${conflict}. Let it stay without its stack (gatewright stack forget)`)
   const label = JSON.stringify(owner)
   const advice = `Send it as owner ${label}: \`owner: ${label}\` in the file, or Gatewright-Owner`
   return `${conflict}. ${advice}. Gatewright-Allow: takeover takes it from that owner`
@@ -154,7 +156,7 @@ function anothers({ effect, ownership, label }: Extract<Objection, { is: 'owned'
   const { owner, made } = ownership
   const what = rowName(effect)
   if (owner === null) return `${what} has no owner, and was made ${made}`
-  const asking = effect.step.owner === undefined ? 'the request' : 'the entry'
+  const asking = effect.step.owner === undefined || effect.step.isHeld === true ? 'the request' : 'the entry'
   const asked = `${asking} names ${label === null ? 'no owner' : `owner ${JSON.stringify(label)}`}`
   return `${what} belongs to owner ${JSON.stringify(owner)} (made ${made}), and ${asked}`
 }

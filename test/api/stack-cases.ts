@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { anApplication, answered, type Entry, type installation } from '../support/kit.ts'
+import { anApplication, answered, aProvider, type Entry, type installation } from '../support/kit.ts'
 
 /** Entries and answers that the tests of stacks share. */
 
@@ -11,6 +11,8 @@ export const group = (name: string, attrs: object = {}): Entry => ({
   attrs,
 })
 export const role = (name: string): Entry => ({ model: 'service_rbac.role', identifiers: { name }, attrs: {} })
+
+export const scim = (name: string): Entry => aProvider('scim', name, { url: 'https://scim.example', token: name })
 
 export type Member = { model: string; name: string; fields: string[]; left_at: string | null }
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { answered, applied, type Entry, installation } from '../support/kit.ts'
-import { application, fresh, group, readerOf, role } from './stack-cases.ts'
+import { application, fresh, group, readerOf, role, scim } from './stack-cases.ts'
 
 /** Plans and roll backs of stacks, and rows that another stack has. */
 
@@ -150,6 +150,52 @@ test('what another stack has is deleted by an entry only when that is acknowledg
   expect((await plan([gone], { stack: two })).logs).toContain(`group "${name}" would leave stack "${one}"`)
   await applied(apply([gone], { stack: two, allow: 'takeover' }))
   expect(await namesIn(one)).toEqual([])
+})
+
+test('what another stack has follows from no document of this one until that is acknowledged, or reviewed', async () => {
+  const [one, two, slug, before, after] = [fresh(), fresh(), fresh('app'), fresh('before'), fresh('after')]
+  const query = 'replace_provider=true'
+  await applied(apply([scim(before)]))
+  await applied(apply([application(slug, { name: 'A', provider: before })], { stack: two }))
+  const document = [scim(after), application(slug, { name: 'A', provider: after })]
+  const early = await plan(document, { stack: two, query })
+  await applied(apply([scim(before)], { stack: one }))
+  const late = await answered(412, apply(document, { stack: two, query, ifMatch: early.etag }))
+  expect(late.detail).toContain('what other stacks lose changed after the plan')
+  const refused = await on.refused(409, () => apply(document, { stack: two, query }))
+  expect(refused.detail).toContain(`provider scim "${before}" belongs to stack "${one}"`)
+  const planned = await plan(document, { stack: two, query })
+  expect(planned.logs).toContain(`provider scim "${before}" would leave stack "${one}"`)
+  await applied(apply(document, { stack: two, query, ifMatch: planned.etag }))
+  expect(await namesIn(one)).toEqual([])
+})
+
+test('an entry gives its owner to a provider of another stack only when that is acknowledged', async () => {
+  const [one, two, slug, name] = [fresh(), fresh(), fresh('app'), fresh('provider')]
+  await applied(apply([scim(name)], { stack: one }))
+  const document = [application(slug, { name: 'A', provider: name })]
+  const refused = await on.refused(409, () => apply(document, { stack: two, owner: 'team-a' }))
+  expect(refused.detail).toContain(`provider scim "${name}" belongs to stack "${one}"`)
+  const { logs } = await applied(apply(document, { stack: two, owner: 'team-a', allow: 'takeover' }))
+  // It stays in its stack.
+  expect(logs.join()).not.toContain('left stack')
+  expect([await namesIn(one), await namesIn(two)]).toEqual([[name], [slug]])
+})
+
+test('what is left over and another owner has taken is deleted only when that is acknowledged, or reviewed', async () => {
+  const [stack, slug, kept] = [fresh(), fresh('app'), fresh('group')]
+  const options = { stack, owner: 'team-a' }
+  const document = [group(kept)]
+  await applied(apply([application(slug), ...document], options))
+  await applied(apply([application(slug)], { owner: 'team-b', allow: 'takeover' }))
+  const refused = await on.refused(409, () => apply(document, { ...options, allow: 'deletes=1' }))
+  expect(refused.detail).toMatch(
+    /^application .* belongs to owner "team-b" \(made .*\), and the request names owner "team-a"\. Let it stay/,
+  )
+  const planned = await plan(document, options)
+  expect(planned.logs.join()).toContain(`application "${slug}" belonged to owner "team-b"`)
+  await applied(apply(document, { ...options, allow: 'deletes=1,takeover' }))
+  expect(await on.db.application.count({ where: { slug } })).toBe(0)
 })
 
 test('takeovers of several rows are applied as planned, in any order of the entries', async () => {

@@ -1,12 +1,19 @@
 import { expect, test } from 'vitest'
-import { answered, applied, askAs, installation } from '../support/kit.ts'
-import { application, fresh, group, type Member, readerOf, role } from './stack-cases.ts'
+import { held } from '../runs/stand.ts'
+import { answered, applied, askAs, type Entry, installation, rows, sql, until } from '../support/kit.ts'
+import { application, fresh, group, type Member, readerOf, role, scim } from './stack-cases.ts'
 
 /** Who sees stacks and writes by their documents. */
 
 const on = await installation()
 const { apply, get } = on.admin
 const { stackOf, namesIn } = readerOf(on)
+
+async function boundTo(stack: string, identifier = fresh('token')) {
+  await answered(201, on.admin.post('/api/v3/core/tokens/', { identifier, stacks: [stack] }))
+  const { key } = (await answered(200, get(`/api/v3/core/tokens/${identifier}/view_key/`))).json as { key: string }
+  return askAs(on.app, key)
+}
 
 test('a list of stacks has pages, orders and a search, and counts what the caller may know', async () => {
   const word = fresh('listed')
@@ -41,14 +48,8 @@ test('callers see the objects that they may know, and let nothing go that they m
 })
 
 test('a token that is bound to a stack writes by its documents only, and makes no token without the bond', async () => {
-  const [stack, name] = [fresh(), fresh('group')]
-  const made = await answered(
-    201,
-    on.admin.post('/api/v3/core/tokens/', { identifier: fresh('token'), stacks: [stack] }),
-  )
-  const { identifier } = made.json as { identifier: string }
-  const { key } = (await answered(200, get(`/api/v3/core/tokens/${identifier}/view_key/`))).json as { key: string }
-  const bound = askAs(on.app, key)
+  const [stack, name, identifier] = [fresh(), fresh('group'), fresh('token')]
+  const bound = await boundTo(stack, identifier)
   await applied(bound.apply([group(name)], { stack }))
   for (const refused of [
     bound.apply([group(name)]),
@@ -65,6 +66,38 @@ test('a token that is bound to a stack writes by its documents only, and makes n
   const inner = fresh('inner')
   await answered(201, bound.post('/api/v3/core/tokens/', { identifier: inner }))
   expect((await on.db.token.findFirstOrThrow({ where: { identifier: inner } })).ceiling).toContain(`stack:${stack}`)
+})
+
+test('a token that is bound to a stack deletes and relabels nothing of another one by what follows from its document', async () => {
+  const [stack, other, slug, name] = [fresh(), fresh(), fresh('app'), fresh('provider')]
+  const bound = await boundTo(stack)
+  await applied(apply([scim(name)], { stack: other, owner: 'team-a' }))
+  const document = [application(slug, { name: 'A', provider: name })]
+  const relabelling = bound.apply(document, { stack, owner: 'team-b', allow: 'takeover' })
+  expect((await answered(403, relabelling)).detail).toContain(`documents of stack "${stack}" only`)
+  await applied(bound.apply(document, { stack, owner: 'team-a' }))
+  const gone: Entry = { ...application(slug), state: 'absent', attrs: {} }
+  const options = { stack, owner: 'team-a', query: 'replace_provider=true', allow: 'takeover' }
+  expect((await answered(403, bound.apply([gone], options))).detail).toContain(`documents of stack "${stack}" only`)
+  expect(await on.db.provider.findUnique({ where: { name } })).toMatchObject({ owner: 'team-a' })
+})
+
+test('a row whose owner changes while an apply waits to delete it is neither deleted nor forgotten', async () => {
+  const [stack, slug, kept] = [fresh(), fresh('app'), fresh('kept')]
+  const permissions = ['apply_blueprint', 'change_group', 'view_application', 'delete_application'] as const
+  const caller = await on.make.user({ permissions: [...permissions], owners: ['team-a'] })
+  await applied(apply([application(slug), group(kept)], { stack, owner: 'team-a' }))
+  const release = await held(on, (tx) => tx.application.update({ where: { slug }, data: { owner: 'team-b' } }))
+  const answer = caller.apply([group(kept)], { stack, owner: 'team-a', allow: 'deletes=1' })
+  const waiting = sql`SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+  await until('the apply to wait', async () => (await rows(on.db, waiting)).length > 0)
+  await release()
+  const { json, logs } = await answer
+  expect([json, logs.join()]).toEqual([
+    expect.objectContaining({ applied: false }),
+    expect.stringContaining('that the submitter may not delete'),
+  ])
+  expect((await namesIn(stack)).sort()).toEqual([slug, kept].sort())
 })
 
 test('a token shows to what it is bound, by itself or by the one that made it; it makes none for another stack', async () => {

@@ -333,7 +333,7 @@ export const filesAreShort: Rule = (files) =>
 const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2374,
   'src/api': 2155,
-  'src/apply': 2842,
+  'src/apply': 2869,
   'src/cli': 6259,
   'src/dashboard': 4553,
   'src/db': 2238,
@@ -352,7 +352,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/tracing': 177,
   'src/views': 2773,
   'src/waits': 541,
-  test: 77_991,
+  test: 78_072,
   workers: 106,
 }
 
