@@ -147,6 +147,11 @@ describe('the strip of the parts', () => {
     expect(saidOf({ workers })).toBe('Nothing is wrong.')
   })
 
+  test('say why no worker takes jobs behind those that are silent', () => {
+    const shown = lines({ workers: [process(60)], checks: noWorker })
+    expect(shown).toMatch(/>0 workers<.* jobs; host-60\.example, 7: not heard for 60 s\. It does not answer\.<\/li>/)
+  })
+
   test('say since when the queue is paused, in the zone of the caller', () => {
     expect(lines({ pause, checks: paused })).toMatch(/Pause<.*Queue paused by alice <time datetime="2026-11-23T12:00/s)
   })

@@ -133,7 +133,7 @@ function processes(what: 'worker' | 'server', all: readonly KnownProcess[] | nul
   const sum = (of: (each: KnownProcess) => number) => number(heard.reduce((total, each) => total + of(each), 0))
   const load = what === 'worker' && html`, ${sum(({ busy }) => busy)} of ${sum(({ slots }) => slots)} jobs`
   const look = heard.length === 0 || check?.ok === false ? 'bad' : missing(all).length > 0 ? 'warn' : 'good'
-  return html`<li id="part-${what}"${(silent.length > 0 || check?.ok === false) && html` class="wide"`}>${mark(look, count(heard.length, what))} <a href="${workersPath}">heard</a>${load}${check?.ok === false && `; ${check.detail}`}${silent.slice(0, mostSilent).map((each) => lostText(each, all))}${silent.length > mostSilent && html`; ${count(silent.length - mostSilent, 'other')} not heard`}</li>`
+  return html`<li id="part-${what}"${(silent.length > 0 || check?.ok === false) && html` class="wide"`}>${mark(look, count(heard.length, what))} <a href="${workersPath}">heard</a>${load}${silent.slice(0, mostSilent).map((each) => lostText(each, all))}${silent.length > mostSilent && html`; ${count(silent.length - mostSilent, 'other')} not heard`}${check?.ok === false && `. ${check.detail}`}</li>`
 }
 
 const mostSilent = 5
