@@ -285,7 +285,8 @@ const backoffMs = { first: 250, longest: 3_000 } as const
 export async function backOff(tries: number, leftMs: number, answer?: Answer): Promise<void> {
   const asked = Number(answer?.headers.get('retry-after') ?? 0) * 1_000
   const own = Math.min(backoffMs.longest, backoffMs.first * 2 ** Math.min(tries, 8)) * (0.75 + Math.random() / 2)
-  await delay(Math.max(0, Math.min(Math.max(asked > 0 ? Math.min(asked, 30_000) : 0, own), leftMs)))
+  // A timer may end a millisecond early.
+  await delay(1 + Math.max(0, Math.min(Math.max(asked > 0 ? Math.min(asked, 30_000) : 0, own), leftMs)))
 }
 
 /** Whether an answer is about the state of the service: another try may succeed later. */
@@ -312,14 +313,16 @@ export async function sendUntilAnswered(
 ): Promise<Answer> {
   const endsAt = performance.now() + client.timeoutMs
   for (let tries = 0; ; tries += 1) {
-    const leftMs = endsAt - performance.now()
-    const answer = await client.send(method, path, { withinMs: leftMs, headers })
+    const answer = await client.send(method, path, { withinMs: endsAt - performance.now(), headers })
     const isAway = isLost(answer)
     if (!isAway && !isLater(answer.status)) return answer
     const why = isAway ? answer.message : refusalOf(answer).join(' ')
-    if (leftMs <= 0 || (isAway && answer.isFinal)) throw new Unreachable(isAway ? `${why}.` : why)
+    const reason = new Unreachable(isAway ? `${why}.` : why)
+    if (isAway && answer.isFinal) throw reason
     client.waiting(why)
-    await backOff(tries, leftMs, isAway ? undefined : answer)
+    await backOff(tries, endsAt - performance.now(), isAway ? undefined : answer)
+    // A try without time left would hide the reason behind its own time-out.
+    if (performance.now() >= endsAt) throw reason
   }
 }
 

@@ -1,7 +1,11 @@
+import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
+import { atEnd } from '../support/at-end.ts'
 import { exited, type Listening, listening } from '../support/gatewright.ts'
 import { adminToken, freePort, freshFolder, type Installation, named, until } from '../support/kit.ts'
 
@@ -148,6 +152,17 @@ test('an unreachable service is a 3', async () => {
   const away = { GATEWRIGHT_URL: `http://127.0.0.1:${await freePort()}` }
   expect(await gatewright(['logs', '-f', '--timeout', '1'], away)).toMatchObject({ code: 3 })
   await exited(3, gatewright(['token', 'create', 'never'], away), /ECONNREFUSED.*Nothing was created/)
+})
+
+test('what a service answered last is the reason, not that no time is left to ask again', async () => {
+  const proxy = createServer((_, reply) => reply.writeHead(503).end()).listen(0, '127.0.0.1')
+  atEnd(() => void proxy.close())
+  await once(proxy, 'listening')
+  const { port } = proxy.address() as AddressInfo
+  const env = { GATEWRIGHT_URL: `http://127.0.0.1:${port}` }
+  const { output } = await exited(3, gatewright(['runs', '--timeout', '1'], env))
+  expect(output).toMatch(/^The answer \(503\) is not one of Gatewright\.$/m)
+  expect(output).not.toContain('no answer in time')
 })
 
 test('token create prints a key that works, token list has it, and token revoke ends it', async () => {
