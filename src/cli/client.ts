@@ -1,20 +1,13 @@
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
-import { z } from 'zod'
-import { attempt } from '../attempt.ts'
-import { bearerToken, type ClientConfig, ConfigError, readClientConfig, readJobConfig } from '../config.ts'
-import { versionPath } from '../paths.ts'
+import type { z } from 'zod'
+import { type ClientConfig, readClientConfig } from '../config.ts'
+import { tokenFor } from './access-token.ts'
 import { readTimeoutMs } from './arguments.ts'
+import { type Answer, addressOf, askerOf, codeOf, isLater, isLost, type NoAnswer, refusalOf } from './ask.ts'
 import { Unreachable, UsageError } from './exit.ts'
-import type { IdToken } from './id-token.ts'
-import { type NoAnswer, noAnswer } from './no-answer.ts'
 import { inOptions } from './options-for-headers.ts'
 import { type Output, openOutput } from './output.ts'
 import type { Project } from './project.ts'
-import { fetchThrough, isLocal, proxyFor } from './proxy.ts'
-import { readUpTo } from './read-up-to.ts'
 
 /** A running Gatewright, by its HTTP API. */
 export type Client = {
@@ -42,32 +35,8 @@ export type Request = {
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
   readonly isYaml?: boolean
-  /** The time limit until the answer is whole. */
+  /** The time limit until the answer is whole; at most that of one try. */
   readonly withinMs?: number
-}
-
-export type Answer = {
-  readonly status: number
-  /** The parsed JSON; null when it is not JSON. */
-  readonly body: unknown
-  readonly headers: Headers
-}
-
-/** Whether no answer came. */
-export const isLost = (answer: Answer | NoAnswer): answer is NoAnswer => 'isSent' in answer
-
-/** A server that takes longer is asked again, under the same key. */
-const longestTryMs = 60_000
-const maxAnswerBytes = 33_554_432
-
-/**
- * @param url the URL of the service, which may stand below a path
- * @param path a path of the API, or a whole one from an answer
- */
-function addressOf(url: string, path: string): URL {
-  const base = new URL(url).pathname.replace(/\/+$/, '')
-  if (path.startsWith(`${base}${versionPath}/`)) return new URL(path, url)
-  return new URL(path.startsWith(`${versionPath}/`) ? `${base}${path}` : `${base}${versionPath}${path}`, url)
 }
 
 /** `env`: the environment; `verbose`: whether a line says which token is used. */
@@ -95,7 +64,7 @@ export async function openClient(
     tokenFrom: token.from,
     timeoutMs,
     waiting,
-    async send(method, path, { headers = {}, body, isYaml = false, withinMs = longestTryMs } = {}) {
+    async send(method, path, { headers = {}, body, isYaml = false, withinMs = Number.POSITIVE_INFINITY } = {}) {
       const endsAt = performance.now() + withinMs
       const common = {
         ...headers,
@@ -111,23 +80,6 @@ export async function openClient(
         refused = secret
       }
     },
-  }
-}
-
-type Ask = (address: URL, init: RequestInit, withinMs: number) => Promise<Answer | NoAnswer>
-
-/** @param url that of a server, which a proxy may stand in front of @param isService whether it is GATEWRIGHT_URL */
-async function askerOf(url: string, isService = true): Promise<Ask> {
-  const proxy = proxyFor(url)
-  const ask = proxy === null ? fetch : await fetchThrough(proxy)
-  return async (address, init, withinMs) => {
-    const signal = AbortSignal.timeout(Math.max(1, Math.ceil(Math.min(withinMs, longestTryMs))))
-    try {
-      const response = await ask(address, { ...init, redirect: 'error', signal })
-      return { status: response.status, headers: response.headers, body: await readJson(response) }
-    } catch (error) {
-      return noAnswer(url, error, proxy, isService)
-    }
   }
 }
 
@@ -150,135 +102,6 @@ async function urlOf({ url, isUrlSet }: ClientConfig, name: string | undefined, 
   )
 }
 
-async function readJson(response: Response): Promise<unknown> {
-  const tooLong = () => new Error(`an answer longer than ${maxAnswerBytes} bytes`)
-  const bytes = await readUpTo(response.body ?? Readable.from([]), maxAnswerBytes, tooLong)
-  return attempt(() => JSON.parse(bytes.toString('utf8'))) ?? null
-}
-
-/** The access tokens of a client. */
-type Token = {
-  /** Where it comes from: `GATEWRIGHT_TOKEN`. */
-  readonly from: string
-  readonly isExchanged: boolean
-  /** @param refused by the service @returns the reason when there is none, and the request was not sent, or is refused */
-  get(withinMs: number, refused?: string): Promise<string | Answer | NoAnswer>
-}
-
-/** @throws {UsageError} without a token, and where it could be read on the network; @throws {ConfigError} */
-async function tokenFor({ url, token, dataDir }: ClientConfig, ask: Ask, note: Output['note']): Promise<Token> {
-  if (!isLocal(url) && new URL(url).protocol === 'http:')
-    throw new UsageError(`${url} would send the access token unencrypted: use https://.`)
-  // Its token is for this machine only.
-  const file = join(dataDir, 'admin-token')
-  const isOwn = token === null && isLocal(url) && readJobConfig().gatewrightIdToken === null
-  const stored = token ?? (isOwn ? (await readFile(file, 'utf8').catch(() => '')).trim() : '')
-  const from = token === null ? file : 'GATEWRIGHT_TOKEN'
-  if (stored !== '') {
-    if (!bearerToken.safeParse(stored).success) throw new UsageError(`${from} holds no access token.`)
-    note(`token: ${from}`)
-    return { from, isExchanged: false, get: async () => stored }
-  }
-  const { findIdToken } = await import('./id-token.ts')
-  const found = await findIdToken(url, askerOf)
-  if (found !== null) return exchanged(found, url, ask, note)
-  const others = isLocal(url)
-    ? `, or DATA_DIR to where ${file} is.`
-    : ` for ${url}. The one in DATA_DIR is for this machine only.`
-  throw new UsageError(
-    `No access token: set GATEWRIGHT_TOKEN or GATEWRIGHT_TOKEN_FILE${others} A job of a CI system needs none with an identity token: "permissions: { id-token: write }" on GitHub, "id_tokens: { GATEWRIGHT_ID_TOKEN: { aud: ${url} } }" on GitLab.`,
-  )
-}
-
-const granted = z.object({
-  access_token: bearerToken,
-  token_type: z.string().regex(/^bearer$/i),
-  /** Seconds. */
-  expires_in: z.number().positive().max(86_400),
-})
-const urn = 'urn:ietf:params:oauth'
-
-/** Exchanges an identity token (RFC 8693), and again before the access token ends. */
-function exchanged({ from, read }: IdToken, url: string, ask: Ask, note: Output['note']): Token {
-  let current: { readonly secret: string; readonly endsAt: number; renewsAt: number } | null = null
-  let pending: Promise<string | Answer | NoAnswer> | null = null
-
-  async function exchange(withinMs: number): Promise<string | Answer | NoAnswer> {
-    const startedAt = performance.now()
-    const idToken = await read(withinMs)
-    if (typeof idToken !== 'string') return { ...idToken, isSent: false }
-    const form = { grant_type: `${urn}:grant-type:token-exchange`, subject_token_type: `${urn}:token-type:jwt` }
-    const body = new URLSearchParams({ ...form, subject_token: idToken }).toString()
-    const init = { method: 'POST', headers: { 'content-type': 'application/x-www-form-urlencoded' }, body }
-    const answer = await ask(addressOf(url, '/auth/token/'), init, withinMs + startedAt - performance.now())
-    // What is asked for was not sent.
-    if (isLost(answer)) return { ...answer, isSent: false }
-    const { data } = granted.safeParse(answer.body)
-    if (answer.status === 200 && data !== undefined) {
-      const lastsMs = 1_000 * data.expires_in
-      const endsAt = startedAt + lastsMs
-      current = { secret: data.access_token, endsAt, renewsAt: endsAt - Math.min(120_000, lastsMs / 8) }
-      note(`token: ${from}, exchanged; expires ${new Date(Date.now() + lastsMs).toISOString()}`)
-      return current.secret
-    }
-    const message = `${url} answered ${answer.status} to ${from}: ${refusalOf(answer).join(' ')}`
-    const mayCome = isLater(answer.status) || answer.status >= 500
-    if (mayCome || codeOf(answer) === null)
-      return { message: message.replace(/\.$/, ''), isSent: false, isFinal: !mayCome }
-    if (answer.status === 404)
-      throw new UsageError(`${url} exchanges no identity tokens: it is older than this program. Set GATEWRIGHT_TOKEN.`)
-    const { claimsOf } = await import('./id-token.ts')
-    throw new UsageError(
-      `${message} It says ${claimsOf(idToken)}, which a rule of a trusted issuer has to match. Operators see the reason at ${url.replace(/\/+$/, '')}/admin/refusals/.`,
-    )
-  }
-
-  return {
-    from: `${from}, exchanged`,
-    isExchanged: true,
-    async get(withinMs, refused) {
-      if (current?.secret === refused) current = null
-      if (current !== null && performance.now() < current.renewsAt) return current.secret
-      pending ??= exchange(withinMs).catch(asRefusal)
-      const found = await pending
-      pending = null
-      if (typeof found === 'string' || current === null || performance.now() >= current.endsAt) return found
-      // The one before goes on to work for a while.
-      current.renewsAt = current.endsAt
-      return current.secret
-    },
-  }
-}
-
-/** Like the answer to a wrong token: what was sent before may have been applied. */
-function asRefusal(error: unknown): Answer {
-  if (!(error instanceof UsageError || error instanceof ConfigError)) throw error
-  return { status: 401, body: { code: 'not_authenticated', detail: error.message }, headers: new Headers() }
-}
-
-/** The code in an answer of Gatewright; null for an answer of another program, such as a proxy. */
-export const codeOf = ({ body }: Answer): string | null =>
-  z.object({ code: z.string() }).safeParse(body).data?.code ?? null
-
-/** The reasons of a refusal: one line for each error. */
-export function refusalOf(answer: Answer): string[] {
-  const { data } = z.object({ detail: z.string() }).safeParse(answer.body)
-  if (data !== undefined) return [data.detail]
-  const lines = answer.status === 400 ? errorLines(answer.body) : []
-  return lines.length > 0 ? lines : [`The answer (${answer.status}) is not one of Gatewright.`]
-}
-
-/** `entries.3.name: This field is required.` */
-function errorLines(body: unknown, path = ''): string[] {
-  if (Array.isArray(body)) return body.map((message) => (path === '' ? String(message) : `${path}: ${message}`))
-  if (typeof body !== 'object' || body === null) return []
-  return Object.entries(body)
-    .filter(([name]) => path !== '' || (name !== 'code' && name !== 'errors'))
-    .flatMap(([name, value]) =>
-      errorLines(value, name === 'non_field_errors' ? path : [path, name].filter(Boolean).join('.')),
-    )
-}
-
 const backoffMs = { first: 250, longest: 3_000 } as const
 
 /** Waits before another try: longer each time, or for the time that the answer names. */
@@ -288,9 +111,6 @@ export async function backOff(tries: number, leftMs: number, answer?: Answer): P
   // A timer may end a millisecond early.
   await delay(1 + Math.max(0, Math.min(Math.max(asked > 0 ? Math.min(asked, 30_000) : 0, own), leftMs)))
 }
-
-/** Whether an answer is about the state of the service: another try may succeed later. */
-export const isLater = (status: number): boolean => [429, 502, 503, 504].includes(status)
 
 /**
  * Sends a GET, and tries again while the service is away.

@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs'
 import { z } from 'zod'
 import { attempt } from '../attempt.ts'
 import { readJobConfig, readVariable } from '../config.ts'
+import { type Ask, isLost, type NoAnswer } from './ask.ts'
 import { UsageError } from './exit.ts'
-import type { NoAnswer } from './no-answer.ts'
 import { shown } from './output.ts'
 import { isLocal } from './proxy.ts'
 
@@ -16,8 +16,6 @@ export type IdToken = {
   read(withinMs: number): Promise<string | NoAnswer>
 }
 
-type Got = { readonly status: number; readonly body: unknown } | NoAnswer
-type Ask = (address: URL, init: RequestInit, withinMs: number) => Promise<Got>
 type AskerOf = (url: string, isService: boolean) => Promise<Ask>
 
 /** A projected volume with a token of the service account of the pod. */
@@ -45,7 +43,7 @@ export async function findIdToken(url: string, askerOf: AskerOf, projected = pro
     from: 'the identity token of GitHub Actions (ACTIONS_ID_TOKEN_REQUEST_URL)',
     async read(withinMs) {
       const answer = await ask(address, { headers }, withinMs)
-      if ('isSent' in answer) return answer
+      if (isLost(answer)) return answer
       const { data } = z.object({ value: z.string() }).safeParse(answer.body)
       if (answer.status === 200 && data !== undefined) return data.value
       const message = `${address.origin} gives no identity token (${answer.status})`

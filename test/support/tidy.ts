@@ -334,7 +334,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2374,
   'src/api': 2155,
   'src/apply': 2869,
-  'src/cli': 6262,
+  'src/cli': 6269,
   'src/dashboard': 4553,
   'src/db': 2238,
   'src/exchange': 372,

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { flag, readArguments, readCount, text, texts } from '../arguments.ts'
-import { isLost, open, read, readAnswer, sendUntilAnswered } from '../client.ts'
+import { isLost } from '../ask.ts'
+import { open, read, readAnswer, sendUntilAnswered } from '../client.ts'
 import { exitCodes, Unreachable, UsageError } from '../exit.ts'
 import { oneLine, shown } from '../output.ts'
 import { readAll } from '../read-all.ts'
