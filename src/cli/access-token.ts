@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { bearerToken, type ClientConfig, ConfigError, readJobConfig } from '../config.ts'
+import { bearerToken, type ClientConfig, ConfigError, readJobConfig, readVariable } from '../config.ts'
 import { type Answer, type Ask, addressOf, askerOf, codeOf, isLater, isLost, type NoAnswer, refusalOf } from './ask.ts'
 import { UsageError } from './exit.ts'
 import type { IdToken } from './id-token.ts'
@@ -25,7 +25,8 @@ export async function tokenFor({ url, token, dataDir }: ClientConfig, ask: Ask, 
   const file = join(dataDir, 'admin-token')
   const isOwn = token === null && isLocal(url) && readJobConfig().gatewrightIdToken === null
   const stored = token ?? (isOwn ? (await readFile(file, 'utf8').catch(() => '')).trim() : '')
-  const from = token === null ? file : 'GATEWRIGHT_TOKEN'
+  const variable = readVariable('GATEWRIGHT_TOKEN') ? 'GATEWRIGHT_TOKEN' : 'GATEWRIGHT_TOKEN_FILE'
+  const from = token === null ? file : variable
   if (stored !== '') {
     if (!bearerToken.safeParse(stored).success) throw new UsageError(`${from} holds no access token.`)
     note(`token: ${from}`)

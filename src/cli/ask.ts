@@ -13,6 +13,8 @@ export type Answer = {
   /** The parsed JSON; null when it is not JSON. */
   readonly body: unknown
   readonly headers: Headers
+  /** Where the token comes from that was refused: `GATEWRIGHT_TOKEN`. */
+  readonly tokenFrom?: string
 }
 
 export type NoAnswer = {
@@ -70,7 +72,8 @@ export const codeOf = ({ body }: Answer): string | null =>
 /** The reasons of a refusal: one line for each error. */
 export function refusalOf(answer: Answer): string[] {
   const { data } = z.object({ detail: z.string() }).safeParse(answer.body)
-  if (data !== undefined) return [data.detail]
+  const { tokenFrom } = answer
+  if (data !== undefined) return [`${data.detail}${tokenFrom === undefined ? '' : ` Refused: ${tokenFrom}.`}`]
   const lines = answer.status === 400 ? errorLines(answer.body) : []
   return lines.length > 0 ? lines : [`The answer (${answer.status}) is not one of Gatewright.`]
 }

@@ -76,7 +76,8 @@ export async function openClient(
         if (typeof secret !== 'string') return secret
         const init = { method, headers: { ...common, authorization: `Bearer ${secret}` }, body: body ?? null }
         const answer = await ask(addressOf(url, path), init, endsAt - performance.now())
-        if (refused !== undefined || !token.isExchanged || isLost(answer) || answer.status !== 401) return answer
+        if (isLost(answer) || answer.status !== 401) return answer
+        if (refused !== undefined || !token.isExchanged) return { ...answer, tokenFrom: token.from }
         refused = secret
       }
     },

@@ -4,6 +4,7 @@ const options: readonly (readonly [RegExp, string])[] = [
   [/Gatewright-Allow: (takeover|grants)\b/g, '--allow-$1'],
   [/Gatewright-Allow: deletes=(\d+)/g, '--allow-deletes $1'],
   [/`?Gatewright-Allow`?/g, '--allow-takeover, --allow-grants or --allow-deletes'],
+  [/: Authorization: Bearer <ACCESS_TOKEN>/g, ''],
   [/`?Gatewright-Owner`?/g, '--owner'],
   [/`?Gatewright-Stack`?/g, '--stack'],
   [/`?Gatewright-Message`?/g, '--message'],

@@ -275,7 +275,16 @@ test('what is missing is a 1: a command, files, a token, a permission', async ()
       { GATEWRIGHT_TOKEN: user.token },
       /\(403\)\n +\S+usage\.yaml:4:5 You may not write group "cli-usage": the permission add_group, change_group or delete_group is missing\.\n/,
     ],
-    [['apply', path], { GATEWRIGHT_TOKEN: 'wrong' }, /^refused .* \(401\)/],
+    [
+      ['apply', path],
+      { GATEWRIGHT_TOKEN: 'wrong' },
+      /^refused .* \(401\)\n +Send a valid access token\. Refused: GATEWRIGHT_TOKEN\.\n$/,
+    ],
+    [
+      ['runs'],
+      { GATEWRIGHT_TOKEN: '', GATEWRIGHT_TOKEN_FILE: file('wrong-token', 'wrong') },
+      /^Send a valid access token\. Refused: GATEWRIGHT_TOKEN_FILE\.\n$/,
+    ],
     [['apply', join(folder, 'none.yaml')], {}, /Cannot be read \(ENOENT\)\./],
   ] as const) {
     const answer = await gatewright([...args], env)
