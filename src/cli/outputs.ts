@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { readWritten } from '../document/yaml.ts'
 import type { Field } from '../models/define.ts'
 import { loadRegistry } from '../models/registry.ts'
+import { type Permission, toReadSecrets } from '../permissions.ts'
 import { type Client, read, readAnswer, sendUntilAnswered } from './client.ts'
 import { UsageError } from './exit.ts'
 import { entriesOf } from './places.ts'
@@ -88,7 +89,8 @@ async function neededBy(client: Client, slug: string, of: Provider, opens: boole
     const id = changes.find(({ fields }) => fields === null || fields[name] === 'changed')?.run ?? null
     const run = id === null ? null : await runOf(id)
     const value = (run && generatedFor(run, of)[name]) ?? null
-    return { name: variable(name), value, secret: true, readable: value !== null, why: whyOf(run, value !== null) }
+    const why = whyOf(run, value !== null, toReadSecrets(model.resource))
+    return { name: variable(name), value, secret: true, readable: value !== null, why }
   })
   return [...plain, ...(await Promise.all(secrets))]
 }
@@ -116,10 +118,12 @@ async function readOpened(client: Client, kind: string, pk: number): Promise<Rec
 const isOfApplication = ({ secret, reference }: Field): boolean =>
   !secret && (reference === undefined || reference.target === 'certificatekeypair')
 
-function whyOf(run: Run | null, isReadable: boolean): string {
-  if (run === null) return 'no run that you may see set it last'
+/** @param opens the permission to read the secret, which `show` does not use */
+function whyOf(run: Run | null, isReadable: boolean, opens: Permission): string {
+  const remedy = `with ${opens}, gatewright env prints it`
+  if (run === null) return `no run that you may see set it last; ${remedy}`
   if (isReadable) return `run ${run.id} generated it; it can be read until ${run.generated_until ?? 'that run is gone'}`
-  return `run ${run.id} set it: it was sent, or the time to read it is over, or the run is of another user`
+  return `run ${run.id} set it: it was sent, or the time to read it is over, or the run is of another user; ${remedy}`
 }
 
 /** The generated values of one provider. The run has them by the id of the entry, or by the name of its row. */

@@ -111,6 +111,9 @@ test('show has no secret; what is over, or was sent, cannot be read any more', a
   const over = await streams('env shown')
   expect(over.output).toMatch(/^SHOWN_CLIENT_ID='\w+'\n$/)
   expect(over.errors).toMatch(/^SHOWN_CLIENT_SECRET cannot be read: run \S+ set it: .* the time to read it is over/)
+  const opens = 'with read_oauth2provider_secrets, gatewright env prints it'
+  await exited(0, gatewright(['show', 'shown'], asAdmin), `or the run is of another user; ${opens})\n`)
+  await exited(0, gatewright(['env', 'shown'], asAdmin), `SHOWN_CLIENT_SECRET='${secret}'\n`)
   // The newest run that set the secret decides: what an older one generated is another.
   await exited(0, gatewright(['apply', files('sent')]))
   await exited(0, gatewright(['apply', files('sent', ', client_secret: a secret of the caller itself')]))
@@ -124,7 +127,7 @@ test('a secret that another user set last is none of the own run that generated 
   await exited(
     0,
     gatewright(['env', 'twice']),
-    /^TWICE_CLIENT_SECRET cannot be read: no run that you may see set it last\.$/m,
+    /^TWICE_CLIENT_SECRET cannot be read: no run that you may see set it last; with read_oauth2provider_secrets, gatewright env prints it\.$/m,
   )
 })
 
