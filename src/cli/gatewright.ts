@@ -61,10 +61,10 @@ const usage = () => `gatewright COMMAND [OPTIONS]
 ${listed()}
 gatewright help COMMAND describes a command, gatewright --version prints the version.
 ${environmentHelp}
-Environment: GATEWRIGHT_URL (default http://127.0.0.1:9000), GATEWRIGHT_TOKEN or GATEWRIGHT_TOKEN_FILE, else an
-identity token that is exchanged: GATEWRIGHT_ID_TOKEN or GATEWRIGHT_ID_TOKEN_FILE, that of GitHub Actions (GATEWRIGHT_AUDIENCE),
-or of a pod (default, for a service on this machine: the token that its first start wrote to DATA_DIR), GATEWRIGHT_OWNER,
-GATEWRIGHT_REQUEST_ID, HTTPS_PROXY, NO_PROXY, NODE_EXTRA_CA_CERTS, NO_COLOR.
+Environment: GATEWRIGHT_URL (default http://127.0.0.1:9000), GATEWRIGHT_OWNER, GATEWRIGHT_REQUEST_ID, HTTPS_PROXY, NO_PROXY,
+NODE_EXTRA_CA_CERTS, NO_COLOR.
+The token is the first of: GATEWRIGHT_TOKEN(_FILE); GATEWRIGHT_ID_TOKEN(_FILE), which is exchanged; for a service on this
+machine, what its first start wrote to DATA_DIR; the identity token of GitHub Actions (GATEWRIGHT_AUDIENCE), or of a pod.
 
 ${exitCodeHelp}`
 

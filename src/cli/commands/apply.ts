@@ -9,7 +9,7 @@ own; it stops at the first that is not applied. A service that restarts meanwhil
 ${sendHelp}  --allow-deletes N    delete the N objects that left the files, without a plan
   --message TEXT       why: a line of at most 300 characters, kept with each run; write no secret
   --no-wait            end as soon as each file is recorded: the outcome is not known then (exit code 0)
-  --plan-file FILE     apply the files exactly as the plan said that "plan --out FILE" kept, or refuse it
+  --plan-file FILE     apply exactly the plan that "plan --out FILE" kept, or nothing
 `
 
 export async function run(args: readonly string[]): Promise<number> {
