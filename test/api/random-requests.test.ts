@@ -7,7 +7,7 @@ import { type Operation, readDescription } from '../support/openapi.ts'
 import { randomRequests, type Tokens } from '../support/random-request.ts'
 
 /** The least requests of each operation, and how many at a time. */
-const requests = onCi ? 500 : 300
+const requests = onCi ? 200 : 500
 const atOnce = 12
 
 /** A property mapping, a key pair and a role that every installation has, and a trusted issuer. */
