@@ -162,6 +162,7 @@ const pingTimeoutMs = 3_000
 function listen(url: string, log: Logger, onPayload: (payload: string) => void): { close(): Promise<void> } {
   let client: pg.Client | undefined
   let isClosed = false
+  let isLost = false
 
   /** Listens. @throws when the connection is lost */
   async function session(): Promise<never> {
@@ -180,6 +181,8 @@ function listen(url: string, log: Logger, onPayload: (payload: string) => void):
     try {
       await Promise.race([client.connect(), lost])
       await client.query(`LISTEN ${runChannel}`)
+      if (isLost) log.info('listening for the ends of runs again')
+      isLost = false
       // A connection that died silently gets nothing, and reports nothing.
       pinging = setInterval((each: pg.Client) => void each.query('SELECT 1').catch(reject), pingEveryMs, client).unref()
       return await lost
@@ -190,8 +193,13 @@ function listen(url: string, log: Logger, onPayload: (payload: string) => void):
   }
 
   const sessions = repeat(session, (error) => {
-    if (!isClosed && error !== undefined)
-      log.warn({ err: error }, 'listening again shortly: until then runs are polled')
+    // One line for an outage.
+    if (!isClosed && !isLost && error !== undefined)
+      log.warn(
+        { err: error },
+        'the connection that hears of the ends of runs is lost: runs are polled until it is back',
+      )
+    isLost = true
     return 300
   })
   return {

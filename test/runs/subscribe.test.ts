@@ -14,6 +14,7 @@ type Watched = Runs & {
   reads(id: string): number
   /** Lets no read end any more, until the returned function is called. */
   holdReads(): () => void
+  readonly log: readonly string[]
 }
 
 /** @param listens false: its listening connection is refused */
@@ -31,9 +32,11 @@ function following({ listens }: { listens: boolean }): Watched {
       },
     },
   })
-  const runs = followRuns(counting as unknown as Db, url, pino({ level: 'silent' }))
+  const log: string[] = []
+  const runs = followRuns(counting as unknown as Db, url, pino({}, { write: (line) => void log.push(line) }))
   atEnd(() => runs.close())
   return Object.assign(runs, {
+    log,
     reads: (id: string) => read.filter((each) => each === id).length,
     holdReads: () => {
       const { promise, resolve } = Promise.withResolvers<void>()
@@ -108,6 +111,7 @@ describe('the end of a run is reported', () => {
   test.concurrent('because of a poll, when that is lost', async () => {
     const runs = following({ listens: false })
     for (const reads of await readsUntilEnd(runs)) expect(reads).toBeLessThanOrEqual(3)
+    expect(runs.log).toEqual([expect.stringContaining('runs are polled until it is back')])
   })
 
   // Not beside another that listens: it ends every listening connection.
@@ -119,6 +123,7 @@ describe('the end of a run is reported', () => {
     )
     await until('it to listen again', async () => (await listeners()).some((pid) => !before.includes(pid)))
     await endWithoutReads(runs)
+    expect(runs.log).toEqual(['is lost', 'again'].map((text) => expect.stringContaining(text)))
   })
 })
 
