@@ -42,9 +42,11 @@ export type Changes = z.output<typeof row>
 export const mayConcern = ({ isKnown, areMany, changes }: Changes, concerns: (change: Change) => boolean): boolean =>
   !isKnown || areMany || changes.some(concerns)
 
+/** The owner of now is one more: a transaction does not see the one that another, which is open, gives to a provider. */
 const text = `WITH since AS MATERIALIZED (SELECT $1::text::pg_snapshot AS at),
     changed AS MATERIALIZED (
-      SELECT d.kind, d.owners FROM consumer_changes d, since WHERE ${isSince('since.at')} LIMIT ${mostChanges + 1}),
+      SELECT d.kind, d.owners || ARRAY(SELECT p.owner::text FROM providers p WHERE p.pk = d.provider_pk AND p.owner IS NOT NULL) AS owners
+      FROM consumer_changes d, since WHERE ${isSince('since.at')} LIMIT ${mostChanges + 1}),
     kept AS MATERIALIZED (SELECT coalesce((SELECT changes_since FROM installation), 0) AS since),
     last AS MATERIALIZED (SELECT greatest((SELECT max(changed_in) FROM consumer_changes), since) AS it FROM kept),
     open AS MATERIALIZED (SELECT array_agg(x::text::bigint ORDER BY x) AS them

@@ -72,3 +72,58 @@ CREATE VIEW "bearer_tokens" AS
     FROM "exchanged_tokens" e JOIN "trusted_issuers" i ON i."pk" = e."issuer_pk" AND "trust_of"(i) = e."trust"
     JOIN "users" u ON u."pk" = e."user_pk" AND u."username" = e."rule"->>'user'
     WHERE EXISTS (SELECT FROM jsonb_array_elements(i."rules") r WHERE r = e."rule");
+
+-- A provider that gets a target in a transaction which is still open is not visible yet. But that transaction holds the target FOR KEY
+-- SHARE, for the foreign key: FOR UPDATE waits for it, lets no other one begin, and the next statement sees what it wrote.
+CREATE OR REPLACE FUNCTION "keep_target_changes"() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  "changed" uuid[] := ARRAY(SELECT a."pk" FROM "after" a JOIN "before" b USING ("pk") WHERE (a.*) IS DISTINCT FROM (b.*));
+  "users" integer[];
+BEGIN
+  IF "changed" = '{}' THEN
+    RETURN NULL;
+  END IF;
+  IF TG_TABLE_NAME = 'flows' THEN
+    PERFORM FROM public."flows" WHERE "pk" = ANY ("changed") ORDER BY "pk" FOR UPDATE;
+  ELSIF TG_TABLE_NAME = 'property_mappings' THEN
+    PERFORM FROM public."property_mappings" WHERE "pk" = ANY ("changed") ORDER BY "pk" FOR UPDATE;
+  ELSE
+    PERFORM FROM public."certificate_key_pairs" WHERE "pk" = ANY ("changed") ORDER BY "pk" FOR UPDATE;
+  END IF;
+  "users" := ARRAY(SELECT "pk" FROM public."providers" WHERE TG_TABLE_NAME = 'flows'
+      AND ("authentication_flow" = ANY ("changed") OR "authorization_flow" = ANY ("changed") OR "invalidation_flow" = ANY ("changed"))
+    UNION SELECT "provider_pk" FROM public."provider_references"
+      WHERE "flow_pk" = ANY ("changed") OR "property_mapping_pk" = ANY ("changed") OR "certificate_key_pair_pk" = ANY ("changed")
+    LIMIT 1001);
+  IF cardinality("users") > 1000 THEN
+    INSERT INTO public."consumer_changes" DEFAULT VALUES;
+  ELSE
+    PERFORM public."record_consumer_changes"("users");
+  END IF;
+  RETURN NULL;
+END $$;
+
+-- The same of an application that a provider gets in the backchannel: here the provider's transaction waits, which is rare, and no
+-- change of an application has another lock.
+CREATE OR REPLACE FUNCTION "keep_application_changes"() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF TG_TABLE_NAME = 'backchannel_providers' AND TG_OP <> 'DELETE' THEN
+    PERFORM FROM public."applications" WHERE "pk" IN (SELECT "application_pk" FROM "after") ORDER BY "pk" FOR SHARE;
+  END IF;
+  IF TG_OP = 'INSERT' THEN
+    PERFORM public."record_consumer_changes"(ARRAY(SELECT "provider_pk" FROM "after"));
+  ELSIF TG_OP = 'DELETE' THEN
+    PERFORM public."record_consumer_changes"(ARRAY(SELECT "provider_pk" FROM "before"));
+  ELSIF TG_TABLE_NAME = 'backchannel_providers' THEN
+    PERFORM public."record_consumer_changes"(ARRAY(SELECT "provider_pk" FROM "after" UNION SELECT "provider_pk" FROM "before"));
+  ELSE
+    PERFORM public."record_consumer_changes"(ARRAY(
+      WITH "changed" AS (SELECT a."pk", a."provider_pk" AS "is", b."provider_pk" AS "was"
+        FROM "after" a JOIN "before" b USING ("pk") WHERE (a.*) IS DISTINCT FROM (b.*))
+      SELECT "is" FROM "changed" UNION SELECT "was" FROM "changed"
+      UNION SELECT s."provider_pk" FROM "changed" c JOIN public."backchannel_providers" s ON s."application_pk" = c."pk"));
+  END IF;
+  RETURN NULL;
+END $$;
