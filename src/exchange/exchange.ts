@@ -2,7 +2,9 @@ import { decodeJwt, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } f
 import { z } from 'zod'
 import { type AuditEntry, auditRow } from '../apply/audit.ts'
 import { attempt } from '../attempt.ts'
+import { retrying } from '../db/backoff.ts'
 import { type Db, type Tx, transaction } from '../db/client.ts'
+import { isCollision } from '../db/errors.ts'
 import { query } from '../db/raw.ts'
 import { Problem } from '../errors.ts'
 import { forgetOldest } from '../forget-oldest.ts'
@@ -84,7 +86,8 @@ export function openExchange(on: Exchange): ExchangeToken {
   return async (jwt, requestId) => {
     try {
       const accepted = await accept(on, jwt)
-      return await transaction(db, (tx) => give(tx, engine, accepted, jwt, requestId))
+      const giving = () => transaction(db, (tx) => give(tx, engine, accepted, jwt, requestId))
+      return await retrying(giving, { max: 3, stepMs: 5, canRetry: isCollision })
     } catch (error) {
       if (!(error instanceof Unaccepted)) throw error
       const { message: reason, of } = error
@@ -246,11 +249,15 @@ async function give(tx: Tx, engine: Engine, accepted: Accepted, jwt: string, req
 
 const holderRow = z.object({ pk: z.int(), username: z.string(), ceilings: z.array(z.array(z.string())) })
 
-/** The user's row is locked: two exchanges of one identity token are one after the other. */
+/**
+ * Two exchanges of one identity token are one after the other: the user's row is locked. A change of the issuer waits for those in
+ * progress, to end their tokens, too: its row is shared. A transaction that changes the issuer first and then the user may deadlock
+ * with an exchange: PostgreSQL ends one after a second, and it is tried again.
+ */
 const holderText = `SELECT u.pk, u.username, i.ceilings
   FROM trusted_issuers i JOIN users u ON u.username = $2::jsonb->>'user' AND u.is_active
   WHERE i.pk = $1::uuid AND trust_of(i) = $3 AND EXISTS (SELECT FROM jsonb_array_elements(i.rules) r WHERE r = $2::jsonb)
-  FOR NO KEY UPDATE OF u FOR KEY SHARE OF i`
+  FOR NO KEY UPDATE OF u FOR SHARE OF i`
 
 const writtenRow = z.object({ isReplay: z.boolean() })
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { anIssuer, audience, exchangePath, exchangeStand, type Rule, ruleFor } from '../api/exchange-stand.ts'
+import { held } from '../runs/stand.ts'
 import {
   type Answer,
   type Asker,
@@ -12,6 +13,7 @@ import {
   dashboardOf,
   installation,
   type Made,
+  rows,
   sql,
   startIssuer,
   textOf,
@@ -24,7 +26,7 @@ const issuer = await startIssuer()
 const second = await startIssuer()
 const on = await installation({ privateIssuers: [issuer.url, second.url], waits: { everyMs: 50 } })
 const { db, make } = on
-const { trust, job, exchange, attrsOf } = exchangeStand(on, issuer)
+const { trust, job, exchange, post, sign, fieldsOf, attrsOf } = exchangeStand(on, issuer)
 const onSecond = exchangeStand(on, second)
 
 const issuerRights = ['add_trustedissuer', 'change_trustedissuer', 'delete_trustedissuer', 'view_trustedissuer']
@@ -557,6 +559,43 @@ describe('it ends', () => {
     await applied(write(on.admin, name, back ?? { rules: [ruleFor(user.username)] }))
     expect(await isIn(it)).toBe(401)
     expect(await isIn(await job())).toBe(200)
+  })
+
+  test('for good, where it was given while its rule was removed', async () => {
+    const name = await trust([ruleFor(user.username)])
+    const jwt = await sign()
+    const release = await held(on, (tx) => tx.$executeRaw(sql`LOCK TABLE audit_rows IN SHARE MODE`))
+    const locks = sql`SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`
+    const wait = (count: number) => until(`${count} to wait`, async () => (await rows(db, locks)).length >= count)
+    const giving = post(fieldsOf(jwt))
+    await wait(1)
+    const removing = write(on.admin, name, { rules: [] })
+    await wait(2)
+    await release()
+    const { accessToken } = await giving
+    await applied(removing)
+    await applied(write(on.admin, name, { rules: [ruleFor(user.username)] }))
+    expect(await isIn(on.as(accessToken))).toBe(401)
+    expect(await isIn(await job())).toBe(200)
+  })
+
+  test('an exchange that deadlocks with a change of its issuer and its user is tried again', async () => {
+    const name = await trust([ruleFor(user.username)])
+    const changed = Promise.withResolvers<void>()
+    const changing = db.$transaction(async (tx) => {
+      await tx.$executeRaw(sql`UPDATE trusted_issuers SET clock_skew = 61 WHERE name = ${name}`)
+      changed.resolve()
+      await tx.$executeRawUnsafe(`DO $$ BEGIN
+        WHILE NOT EXISTS (SELECT FROM pg_locks WHERE transactionid = pg_current_xact_id()::xid AND NOT granted) LOOP
+          PERFORM pg_sleep(0.01);
+        END LOOP;
+        UPDATE users SET name = 'Changed' WHERE pk = ${user.pk};
+      END $$`)
+    })
+    await changed.promise
+    const [it] = await Promise.all([job(), changing])
+    expect(await isIn(it)).toBe(200)
+    expect((await db.user.findUniqueOrThrow({ where: { pk: user.pk } })).name).toBe('Changed')
   })
 
   test('and not when other rules, their order or the claims’ order change', async () => {
