@@ -3,10 +3,10 @@ import type { Db } from '../db/client.ts'
 import { inTime, noAnswer } from '../db/in-time.ts'
 import { Problem } from '../errors.ts'
 import { runPath } from '../paths.ts'
-import { type Actor, allows } from '../permissions.ts'
+import { type Actor, allows, stacksOf } from '../permissions.ts'
 import { notifyEnded } from './ended.ts'
 import { cancelRun } from './ledger.ts'
-import { isWithinCeiling, mayReadRun, noSuchRun } from './options.ts'
+import { isWithinCeiling, mayReadRun, noSuchRun, optionsOf } from './options.ts'
 import { cancelOrRead, type WaitResult } from './subscribe.ts'
 import type { Tally } from './tally.ts'
 import { cancelledBy } from './why.ts'
@@ -16,8 +16,8 @@ import { cancelledBy } from './why.ts'
 const select = { submitterPk: true, options: true, kind: true, mode: true } as const
 
 /**
- * Cancels a run for its submitter, or with `manage_queue` for a caller who may see it. The row keeps who it was; while
- * impersonating, the real user.
+ * Cancels a run for its submitter, or with `manage_queue` for a caller who may see it. A token that is bound to stacks cancels runs
+ * of these alone. The row keeps who it was; while impersonating, the real user.
  *
  * @throws {Problem} `not_found`, `permission_denied`, `unavailable`; `conflict` when a worker has it, and when it has ended
  */
@@ -44,6 +44,8 @@ export async function cancelForUser(
 }
 
 function requireCancel(run: { readonly submitterPk: number | null; readonly options: unknown }, actor: Actor): void {
+  if (stacksOf(actor)?.has(optionsOf(run)?.stack ?? '') === false)
+    throw new Problem('permission_denied', 'The token is bound to other stacks.')
   const isOwn = actor.pk !== null && run.submitterPk === actor.pk
   if ((isOwn && isWithinCeiling(run, actor.ceiling)) || allows(actor, 'manage_queue')) return
   const which = isOwn ? 'a run that had more rights than this token' : "another user's run"

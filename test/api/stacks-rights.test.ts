@@ -100,6 +100,28 @@ test('a row whose owner changes while an apply waits to delete it is neither del
   expect((await namesIn(stack)).sort()).toEqual([slug, kept].sort())
 })
 
+test('a token that is bound to a stack cancels and applies again runs of this stack alone', async () => {
+  const [stack, other] = [fresh(), fresh()]
+  const { pk } = await on.db.user.findFirstOrThrow({ where: { tokens: { some: {} } } })
+  const ceiling = ['view_run', 'manage_queue', 'roll_back_run', 'add_group', 'change_group', 'view_group']
+  const bound = on.as(await on.make.token(pk, { ceiling: [...ceiling, `stack:${stack}`] }))
+  const act = (id: string, name: string) => bound.post(`/api/v3/blueprints/runs/${id}/${name}/`)
+  const release = on.hold()
+  const [own, foreign, none] = [
+    await apply([group(fresh('group'))], { stack, prefer: 'respond-async' }),
+    await apply([group(fresh('group'))], { stack: other, prefer: 'respond-async' }),
+    await apply([group(fresh('group'))], { prefer: 'respond-async' }),
+  ]
+  const answers = [await act(foreign.runId, 'cancel'), await act(none.runId, 'cancel'), await act(own.runId, 'cancel')]
+  release()
+  expect(answers.map(({ status }) => status)).toEqual([403, 403, 200])
+  expect(answers[0]?.detail).toBe('The token is bound to other stacks.')
+  for (const options of [{ stack: other }, {}]) {
+    const { runId } = await applied(apply([group(fresh('group'))], options))
+    expect((await answered(403, act(runId, 'apply'))).detail).toContain(`documents of stack "${stack}" only`)
+  }
+})
+
 test('a token shows to what it is bound, by itself or by the one that made it; it makes none for another stack', async () => {
   const [stack, other, identifier, inner] = [fresh(), fresh(), fresh('token'), fresh('inner')]
   const path = '/api/v3/core/tokens/'
