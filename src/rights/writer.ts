@@ -14,17 +14,20 @@ type Sender = Pick<EngineTx, 'send'>
 
 /** Keeps it with the row that an entry writes. Call it after the row is written. @param key the key of the row */
 export function recordWriter(tx: Sender, actor: Actor, effect: Effect, key: Key | undefined): void {
-  const { step, action } = effect
+  const { step, action, changed } = effect
   if (action === 'leave' || action === 'delete') return
   if (step.model.name === 'service_core.group') recordSettings(tx, actor, effect, key)
   if (step.model.name === 'service_rbac.trustedissuer' && action !== 'unchanged') recordCeiling(tx, actor, effect, key)
+  if (step.model.name === 'service_core.user' && action === 'update' && changed.includes('username'))
+    tx.send({ text: endOfTokens('user_pk'), values: [key] })
 }
 
 const ceilingsText = `UPDATE trusted_issuers SET ceilings = CASE WHEN $3 THEN $2::jsonb
   WHEN EXISTS (SELECT FROM jsonb_array_elements(ceilings) c WHERE c = $2::jsonb->0) THEN ceilings ELSE ceilings || $2::jsonb END WHERE pk = $1::uuid`
 
-const endOfTokens = `UPDATE exchanged_tokens e SET expires = now()
-  WHERE e.issuer_pk = $1::uuid AND e.expires > now() AND NOT EXISTS (SELECT FROM bearer_tokens t WHERE t.pk = e.pk)`
+/** Ends those that do not authenticate any more. OFFSET keeps the plan from comparing each with all. */
+const endOfTokens = (of: 'issuer_pk' | 'user_pk') => `UPDATE exchanged_tokens e SET expires = now()
+  WHERE e.${of} = $1 AND e.expires > now() AND NOT EXISTS (SELECT FROM bearer_tokens t WHERE t.pk = e.pk OFFSET 0)`
 
 /**
  * Tokens by the rules of an issuer carry no more than its writer held (docs/adr/0031-tokens-carry-a-ceiling.md). Where an entry leaves
@@ -38,7 +41,7 @@ function recordCeiling(tx: Sender, actor: Actor, { step, action, values }: Effec
   const { permissions, stacks } = creatorOf(actor)
   const own = permissions === null ? [] : [[...permissions, ...[...(stacks ?? [])].map(rightOfStack)]]
   tx.send({ text: ceilingsText, values: [key, JSON.stringify(own), isWhole] })
-  tx.send({ text: endOfTokens, values: [key] })
+  tx.send({ text: endOfTokens('issuer_pk'), values: [key] })
 }
 
 /**

@@ -561,6 +561,18 @@ describe('it ends', () => {
     expect(await isIn(await job())).toBe(200)
   })
 
+  test('for good: not when its user gets the former name back', async () => {
+    await trust([ruleFor(user.username)])
+    const it = await job()
+    const [is, was] = [`x-${user.username}`, user.username]
+    const rename = (username: string, was: string) =>
+      applied(on.admin.apply([{ model: 'service_core.user', identifiers: { username }, was, state: 'present' }]))
+    await rename(is, was)
+    await rename(was, is)
+    expect(await isIn(it)).toBe(401)
+    expect(await isIn(await job())).toBe(200)
+  })
+
   test('for good, where it was given while its rule was removed', async () => {
     const name = await trust([ruleFor(user.username)])
     const jwt = await sign()
