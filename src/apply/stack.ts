@@ -14,6 +14,7 @@ import { storedKeys } from '../plan/storage.ts'
 import { asText, cutTo } from '../sides.ts'
 import { type Finding, keyOf, type Objection } from './finding.ts'
 import type { Following } from './follow.ts'
+import { ownerAfter } from './ownership.ts'
 import { limited, maxListed, nameOf, rowName } from './words.ts'
 import type { Writes } from './writes.ts'
 
@@ -27,11 +28,13 @@ const memberRow = z.object({
   model: z.string(),
   key: z.string(),
   fields: z.array(z.string()),
+  /** The owner under which the stack has it. */
+  label: z.string().nullable(),
   retain: z.boolean(),
   left: z.boolean(),
 })
 
-const columns = 'm.stack, m.model, m.key, m.fields, m.retain, m.left_at IS NOT NULL AS left'
+const columns = 'm.stack, m.model, m.key, m.fields, m.label, m.retain, m.left_at IS NOT NULL AS left'
 
 type Member = z.output<typeof memberRow>
 
@@ -71,10 +74,10 @@ const memberKey = (model: string, key: unknown): string => `${model} ${key}`
 
 const placeIn = (finding: Finding): string => memberKey(finding.step.model.name, keyOf(finding))
 
-function namedBy(stack: string, findings: readonly Finding[]): ReadonlyMap<string, Named> {
+function namedBy(stack: string, findings: readonly Finding[], conditions: Conditions): ReadonlyMap<string, Named> {
   const named = new Map<string, Named>()
   for (const finding of findings) {
-    const { cause, action, isForeign, step } = finding
+    const { cause, action, isForeign, step, ownership } = finding
     const key = keyOf(finding)
     if (cause !== 'entry' || isForeign || action === 'delete' || key === undefined) continue
     const place = placeIn(finding)
@@ -83,7 +86,8 @@ function namedBy(stack: string, findings: readonly Finding[]): ReadonlyMap<strin
     const sent = action === 'leave' ? [] : [...step.identifiers.keys(), ...step.attrs.keys()]
     const fields = [...new Set([...before, ...sent.filter((name) => step.reset?.has(name) !== true)])].sort()
     const isRetained = retain || step.retain === true
-    const member = { stack, model: step.model.name, key: String(key), fields, retain: isRetained, left: false }
+    const label = step.model.isLabelled === true ? ownerAfter(ownership, ownerFor(step, conditions)) : null
+    const member = { stack, model: step.model.name, key: String(key), fields, label, retain: isRetained, left: false }
     named.set(place, { finding, member })
   }
   return named
@@ -105,7 +109,7 @@ export async function readStack(
 ): Promise<Stack> {
   const { world, reader } = loader
   const { registry } = world
-  const named = namedBy(name, findings)
+  const named = namedBy(name, findings, conditions)
   const text = `SELECT ${columns} FROM stack_members m WHERE m.stack = $1 ORDER BY m.model, m.key`
   const own = await reader.query(memberRow, { text, values: [name] })
   const members = new Map(own.map((each) => [memberKey(each.model, each.key), each]))
@@ -134,15 +138,17 @@ export async function readStack(
         : storedKeys(field, row).flatMap((key) => left.get(`${world.tableOf(field.reference)} ${key}`) ?? []),
     ),
   ).reverse()
-  const owners = new Set([null, conditions.owner, ...findings.map(({ step }) => ownerFor(step, conditions))])
   const labelled = (of: 'denied' | 'retained' | 'stood') => (rowsOf.get(of) ?? []).map((each) => each.labelled)
   return {
     name,
     named,
     members,
     skipped,
-    // A row that another owner has taken over meanwhile is that owner's.
-    left: ordered.map(({ labelled: row }) => ({ ...row, under: owners.has(row.owner) ? row.owner : conditions.owner })),
+    left: ordered.map(({ member, labelled: { owner, ...row } }) => {
+      // What another owner has taken over meanwhile is not deleted as the stack's own.
+      const isOwn = owner === null || owner === member.label || owner === conditions.owner
+      return { ...row, owner, under: isOwn ? owner : member.label }
+    }),
     stood: labelled('stood'),
     denied: labelled('denied'),
     retained: labelled('retained'),
@@ -320,9 +326,10 @@ export function writeMembers(writes: Writes, { stack }: OfStack, conditions: Con
         DELETE FROM stack_members WHERE stack = $1 AND (model, key) IN (SELECT * FROM unnest($2::text[], $3::text[]))
       ), marked AS (
         UPDATE stack_members SET left_at = now() WHERE stack = $1 AND (model, key) IN (SELECT * FROM unnest($4::text[], $5::text[])))
-      INSERT INTO stack_members (stack, model, key, fields, retain)
-      SELECT $1, n.* FROM jsonb_to_recordset($6::jsonb) AS n(model text, key text, fields text[], retain boolean)
-      ON CONFLICT (model, key) DO UPDATE SET stack = excluded.stack, fields = excluded.fields, retain = excluded.retain, left_at = NULL`,
+      INSERT INTO stack_members (stack, model, key, fields, label, retain)
+      SELECT $1, n.* FROM jsonb_to_recordset($6::jsonb) AS n(model text, key text, fields text[], label text, retain boolean)
+      ON CONFLICT (model, key) DO UPDATE SET stack = excluded.stack, fields = excluded.fields, label = excluded.label,
+        retain = excluded.retain, left_at = NULL`,
     values: [name, ...keysIn(gone), ...keysIn(marked), JSON.stringify(changed)],
   })
   return true

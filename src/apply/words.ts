@@ -156,8 +156,9 @@ function anothers({ effect, ownership, label }: Extract<Objection, { is: 'owned'
   const { owner, made } = ownership
   const what = rowName(effect)
   if (owner === null) return `${what} has no owner, and was made ${made}`
-  const asking = effect.step.owner === undefined || effect.step.isHeld === true ? 'the request' : 'the entry'
-  const asked = `${asking} names ${label === null ? 'no owner' : `owner ${JSON.stringify(label)}`}`
+  const { owner: own, isHeld } = effect.step
+  const asking = isHeld === true ? 'its stack has it under' : `the ${own === undefined ? 'request' : 'entry'} names`
+  const asked = `${asking} ${label === null ? 'no owner' : `owner ${JSON.stringify(label)}`}`
   return `${what} belongs to owner ${JSON.stringify(owner)} (made ${made}), and ${asked}`
 }
 

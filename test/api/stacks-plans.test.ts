@@ -190,7 +190,7 @@ test('what is left over and another owner has taken is deleted only when that is
   await applied(apply([application(slug)], { owner: 'team-b', allow: 'takeover' }))
   const refused = await on.refused(409, () => apply(document, { ...options, allow: 'deletes=1' }))
   expect(refused.detail).toMatch(
-    /^application .* belongs to owner "team-b" \(made .*\), and the request names owner "team-a"\. Let it stay/,
+    /^application .* belongs to owner "team-b" \(made .*\), and its stack has it under owner "team-a"\. Let it stay/,
   )
   const planned = await plan(document, options)
   expect(planned.logs.join()).toContain(`application "${slug}" belonged to owner "team-b"`)

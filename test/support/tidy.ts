@@ -333,7 +333,7 @@ export const filesAreShort: Rule = (files) =>
 const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2374,
   'src/api': 2155,
-  'src/apply': 2869,
+  'src/apply': 2877,
   'src/cli': 6279,
   'src/dashboard': 4553,
   'src/db': 2238,

@@ -73,6 +73,9 @@ CREATE VIEW "bearer_tokens" AS
     JOIN "users" u ON u."pk" = e."user_pk" AND u."username" = e."rule"->>'user'
     WHERE EXISTS (SELECT FROM jsonb_array_elements(i."rules") r WHERE r = e."rule");
 
+-- AlterTable
+ALTER TABLE "stack_members" ADD COLUMN     "label" VARCHAR(100);
+
 -- A provider that gets a target in a transaction which is still open is not visible yet. But that transaction holds the target FOR KEY
 -- SHARE, for the foreign key: FOR UPDATE waits for it, lets no other one begin, and the next statement sees what it wrote.
 CREATE OR REPLACE FUNCTION "keep_target_changes"() RETURNS trigger
