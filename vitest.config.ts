@@ -44,7 +44,7 @@ const random = [
   'test/rights/{gains,last-superuser,secrets}.test.ts',
 ]
 
-/** All rights by every kind of caller, very many rows, slow readers, all characters, attacks, waits: minutes of requests that are alike. */
+/** All rights by every kind of caller, very many rows, slow readers, all characters, attacks, waits, what an apply costs: minutes. */
 const wide = [
   'test/api/authorization/{blueprints,dashboard,groups,objects,owners,tokens}.test.ts',
   'test/api/lists/{many,slow-reader,values}.test.ts',
@@ -53,6 +53,7 @@ const wide = [
   'test/exchange/issuer-keys.test.ts',
   'test/models/all-names.test.ts',
   'test/rights/trusted-issuers.test.ts',
+  'test/runs/cost-of-an-apply.test.ts',
   'test/simulation/simulation.test.ts',
 ]
 
