@@ -121,6 +121,9 @@ async function migratedData(): Promise<string> {
     await migrate(server.url('gatewright'))
     await server.stop()
     renameSync(join(server.folder, 'data'), data)
+  } catch (error) {
+    // Another file has made it meanwhile.
+    if (!existsSync(data)) throw error
   } finally {
     await server.remove()
   }
