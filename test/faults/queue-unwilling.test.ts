@@ -33,8 +33,8 @@ const faults: readonly Fault[] = [
   },
   {
     name: 'paused',
-    begin: (redis) => redis.client('PAUSE', endedAfterMs + faultMs, 'ALL'),
-    // It ends by itself.
+    // It ends by itself, after the last answer that is expected during it.
+    begin: (redis) => redis.client('PAUSE', endedAfterMs + faultMs + refusedWithinMs, 'ALL'),
     end: (redis) => redis.ping(),
     says: 'The queue does not answer: does its server run, and is REDIS_URL, or else DATABASE_URL, right?',
   },
