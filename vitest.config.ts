@@ -32,26 +32,27 @@ const e2e = [
 const onlyRandom = [
   'test/api/random-requests.test.ts',
   'test/cli/round-trip/random.test.ts',
-  'test/rights/random.test.ts',
+  'test/rights/{random,secrets}.test.ts',
+  'test/api/authorization/applies.test.ts',
 ]
 /** Random and concurrent calls, of which `npm test` plays a few rounds and `npm run random` twenty times as many. */
 const random = [
   ...onlyRandom,
-  'test/api/authorization/applies.test.ts',
   'test/api/{groups-write,plans,plans-again,transactional-random,writes-random}.test.ts',
   'test/apply/{sets,write}.test.ts',
   'test/document/yaml.test.ts',
-  'test/rights/{gains,last-superuser,secrets}.test.ts',
+  'test/rights/{gains,last-superuser}.test.ts',
 ]
 
 /** All rights by every kind of caller, very many rows, slow readers, all characters, attacks, waits, what an apply costs: minutes. */
 const wide = [
-  'test/api/authorization/{blueprints,dashboard,groups,objects,owners,tokens}.test.ts',
+  'test/api/authorization/{blueprints,dashboard,groups,objects,owners,reads,tokens}.test.ts',
   'test/api/lists/{many,slow-reader,values}.test.ts',
-  'test/api/{exchange-attacks,jobs-of-runs,one-callers-load,why}.test.ts',
+  'test/api/{exchange-attacks,jobs-of-runs,one-callers-load,operations-answers,operations-runs,why}.test.ts',
   'test/dashboard/sizes.test.ts',
   'test/exchange/issuer-keys.test.ts',
   'test/models/all-names.test.ts',
+  'test/queue/turns-of-sets.test.ts',
   'test/rights/trusted-issuers.test.ts',
   'test/runs/cost-of-an-apply.test.ts',
   'test/simulation/simulation.test.ts',
