@@ -99,6 +99,10 @@ export function stacksOf({
   return others.reduce((one, other) => one.intersection(other), first)
 }
 
+/** Whether the token of an actor is bound to stacks, and this is none of them. @param stack null: none at all */
+export const isOutOfBonds = (actor: Parameters<typeof stacksOf>[0], stack: string | null): boolean =>
+  stacksOf(actor)?.has(stack ?? '') === false
+
 /** The name of a right in messages. */
 export const rightName = (right: Right): string => {
   const owner = ownerOf(right)

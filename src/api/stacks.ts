@@ -9,7 +9,7 @@ import { ambiguous, listAndOne } from '../lists/one.ts'
 import { stackName } from '../lists/tables.ts'
 import type { Registry } from '../models/registry.ts'
 import { comparedName } from '../names.ts'
-import { allowsRow, seesAllRuns, stacksOf } from '../permissions.ts'
+import { allowsRow, isOutOfBonds, seesAllRuns } from '../permissions.ts'
 import { membersSeen, readMembers, stackView } from '../views/stack.ts'
 
 /** GET /api/v3/blueprints/stacks/, GET /api/v3/blueprints/stacks/{name}/, DELETE .../members/{model}/{member}/ */
@@ -66,8 +66,7 @@ export function stackRoutes(app: Api, db: Db, registry: Registry): void {
           if (member === undefined || model === undefined) throw noSuchMember()
           if (other !== undefined) throw ambiguous('member', 'Several are called so: name it by its key.')
           const needed = `change_${model.resource}` as const
-          if (stacksOf(actor)?.has(stack) === false)
-            throw new Problem('permission_denied', 'The token is bound to other stacks.')
+          if (isOutOfBonds(actor, stack)) throw new Problem('permission_denied', 'The token is bound to other stacks.')
           if (!allowsRow(actor, needed, model, member.owner))
             throw new Problem(
               'permission_denied',

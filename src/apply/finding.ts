@@ -74,7 +74,7 @@ export type Objection =
       readonly step?: Step
     }
   /** The token of the caller is bound to other stacks. */
-  | { readonly is: 'unstacked'; readonly actor: Actor; readonly stacks: readonly string[] }
+  | { readonly is: 'unstacked'; readonly actor: Actor }
   /** The submitter is gone, or no longer active. */
   | { readonly is: 'gone' }
   | { readonly is: 'missing'; readonly step: Step }

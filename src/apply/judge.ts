@@ -1,7 +1,7 @@
 import type { EngineReader } from '../db/engine-tx.ts'
 import { own } from '../json-object.ts'
 import type { Field } from '../models/define.ts'
-import { type Actor, stacksOf } from '../permissions.ts'
+import { type Actor, isOutOfBonds } from '../permissions.ts'
 import { type LabelledRow, placeOf } from '../plan/claims.ts'
 import type { Plan } from '../plan/compile.ts'
 import type { Effect } from '../plan/effect.ts'
@@ -76,9 +76,8 @@ export async function* judge(
     return
   }
   const { stack: name } = conditions
-  const stacks = stacksOf(actor)
-  if (stacks !== null && actor.renews !== true && (name === null || !stacks.has(name))) {
-    yield { cause: 'refused', objections: [{ is: 'unstacked', actor, stacks: [...stacks].sort() }] }
+  if (actor.renews !== true && isOutOfBonds(actor, name)) {
+    yield { cause: 'refused', objections: [{ is: 'unstacked', actor }] }
     return
   }
   const findings: Finding[] = []

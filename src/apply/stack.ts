@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
 import type { EngineReader } from '../db/engine-tx.ts'
 import { documentLimits } from '../document/document.ts'
-import { type Actor, allowsRow, stacksOf } from '../permissions.ts'
+import { type Actor, allowsRow, isOutOfBonds } from '../permissions.ts'
 import { type LabelledRow, labelledRow, placeOf } from '../plan/claims.ts'
 import { dependenciesFirst } from '../plan/dependencies-first.ts'
 import { mayKnow } from '../plan/effect.ts'
@@ -219,20 +219,14 @@ function withoutRight({ denied, name }: Stack, actor: Actor): Objection[] {
   return [{ is: 'stated', reason: 'permission_denied', text: listed === '' ? text : `${text}: ${listed}` }]
 }
 
-/** A token that is bound to stacks takes nothing over from others. */
-function outOfBonds(taken: readonly Taken[], actor: Actor): Objection[] {
-  const stacks = stacksOf(actor)
-  if (stacks === null || taken.every(({ from }) => stacks.has(from))) return []
-  return [{ is: 'unstacked', actor, stacks: [...stacks].sort() }]
-}
-
 /** What stands against the document as a whole. */
 export function objectionsOf(stack: Stack, taken: readonly Taken[], conditions: Conditions, actor: Actor): Objection[] {
   const { left, name } = stack
   const { deletes, takeover } = conditions.allow
   const isDeleted = deletesLeft(stack, conditions)
   return [
-    ...outOfBonds(taken, actor),
+    // A token that is bound to stacks takes nothing over from others.
+    ...(taken.some(({ from }) => isOutOfBonds(actor, from)) ? [{ is: 'unstacked', actor } as const] : []),
     ...(deletes === null || isReviewed(conditions) ? [] : withoutRight(stack, actor)),
     ...(isDeleted && left.length > documentLimits.entries
       ? [{ is: 'left', rows: left, acknowledged: deletes, actor } as const]

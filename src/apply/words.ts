@@ -10,6 +10,7 @@ import {
   permissionsOf,
   type Right,
   rightName,
+  stacksOf,
 } from '../permissions.ts'
 import type { LabelledRow, LeftEmpty, Orphan } from '../plan/claims.ts'
 import { type Effect, isOwn, mayKnow, verbOf } from '../plan/effect.ts'
@@ -47,8 +48,8 @@ export function textsOf(objection: Objection, who = 'actor' in objection ? objec
     case 'claimed':
       return [claimed(who, objection)]
     case 'unstacked': {
-      const stacks = objection.stacks.map((each) => JSON.stringify(each)).join(', ')
-      return [`${who} may write by documents of stack ${stacks} only: the token is bound to it`]
+      const stacks = [...(stacksOf(objection.actor) ?? [])].sort().map((each) => JSON.stringify(each))
+      return [`${who} may write by documents of stack ${stacks.join(', ')} only: the token is bound to it`]
     }
     case 'gone':
       return ['the submitter is gone or no longer active']

@@ -3,7 +3,7 @@ import type { Db } from '../db/client.ts'
 import { inTime, noAnswer } from '../db/in-time.ts'
 import { Problem } from '../errors.ts'
 import { runPath } from '../paths.ts'
-import { type Actor, allows, stacksOf } from '../permissions.ts'
+import { type Actor, allows, isOutOfBonds } from '../permissions.ts'
 import { notifyEnded } from './ended.ts'
 import { cancelRun } from './ledger.ts'
 import { isWithinCeiling, mayReadRun, noSuchRun, optionsOf } from './options.ts'
@@ -44,7 +44,7 @@ export async function cancelForUser(
 }
 
 function requireCancel(run: { readonly submitterPk: number | null; readonly options: unknown }, actor: Actor): void {
-  if (stacksOf(actor)?.has(optionsOf(run)?.stack ?? '') === false)
+  if (isOutOfBonds(actor, optionsOf(run)?.stack ?? null))
     throw new Problem('permission_denied', 'The token is bound to other stacks.')
   const isOwn = actor.pk !== null && run.submitterPk === actor.pk
   if ((isOwn && isWithinCeiling(run, actor.ceiling)) || allows(actor, 'manage_queue')) return

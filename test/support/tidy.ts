@@ -331,9 +331,9 @@ export const filesAreShort: Rule = (files) =>
  * needs it, with the reason.
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
-  src: 2374,
-  'src/api': 2155,
-  'src/apply': 2877,
+  src: 2378,
+  'src/api': 2154,
+  'src/apply': 2871,
   'src/cli': 6279,
   'src/dashboard': 4553,
   'src/db': 2238,
