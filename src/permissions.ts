@@ -100,8 +100,10 @@ export function stacksOf({
 }
 
 /** Whether the token of an actor is bound to stacks, and this is none of them. @param stack null: none at all */
-export const isOutOfBonds = (actor: Parameters<typeof stacksOf>[0], stack: string | null): boolean =>
-  stacksOf(actor)?.has(stack ?? '') === false
+export function isOutOfBonds(actor: Parameters<typeof stacksOf>[0], stack: string | null): boolean {
+  const stacks = stacksOf(actor)
+  return stacks !== null && (stack === null || !stacks.has(stack))
+}
 
 /** The name of a right in messages. */
 export const rightName = (right: Right): string => {

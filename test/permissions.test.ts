@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type Actor, allows, type Permission, permissionsOf, system } from '../src/permissions.ts'
+import { type Actor, allows, isOutOfBonds, type Permission, permissionsOf, system } from '../src/permissions.ts'
 
 const actor = (held: Permission[], isSuperuser = false): Actor => ({
   pk: 1,
@@ -25,4 +25,16 @@ test.each<[string, Actor, boolean]>([
   ['to the service itself', system, true],
 ])('a permission is allowed: %s', (_, who, expected) => {
   expect(allows(who, 'view_group')).toBe(expected)
+})
+
+test.each<[string, readonly string[] | null, string | null, boolean]>([
+  ['not bound, and a document without a stack', null, null, false],
+  ['not bound, and a stack', ['add_group'], 'one', false],
+  ['bound, and its stack', ['add_group', 'stack:one'], 'one', false],
+  ['bound, and another stack', ['add_group', 'stack:one'], 'two', true],
+  ['bound, and a document without a stack', ['add_group', 'stack:one'], null, true],
+  ['bound to no stack at all, and a document without a stack', ['add_group', 'stack:'], null, true],
+  ['bound to no stack at all, and a stack', ['add_group', 'stack:'], 'one', true],
+])('a token that is %s', (_, ceiling, stack, expected) => {
+  expect(isOutOfBonds(ceiling === null ? {} : { ceiling: new Set(ceiling) }, stack)).toBe(expected)
 })

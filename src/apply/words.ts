@@ -48,7 +48,10 @@ export function textsOf(objection: Objection, who = 'actor' in objection ? objec
     case 'claimed':
       return [claimed(who, objection)]
     case 'unstacked': {
-      const stacks = [...(stacksOf(objection.actor) ?? [])].sort().map((each) => JSON.stringify(each))
+      const names = [...(stacksOf(objection.actor) ?? [])].filter((name) => name !== '').sort()
+      if (names.length === 0)
+        return [`${who} may write no document: the tokens behind this call are bound to different stacks`]
+      const stacks = names.map((name) => JSON.stringify(name))
       return [`${who} may write by documents of stack ${stacks.join(', ')} only: the token is bound to it`]
     }
     case 'gone':

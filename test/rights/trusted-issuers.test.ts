@@ -202,8 +202,9 @@ describe('the ceiling', () => {
     )
     expect((await exchange()).status).toBe(200)
     const wide = await job()
-    await denied(wide.apply([anApplication(`app-${randomUUID()}`, { name: 'App' })]), 'stack')
-    await denied(wide.apply([anApplication(`app-${randomUUID()}`, { name: 'App' })], { stack: 'two' }), 'stack')
+    await denied(wide.apply([anApplication(`app-${randomUUID()}`, { name: 'App' })]), 'may write no document')
+    for (const stack of ['one', 'two'])
+      await denied(wide.apply([anApplication(`app-${randomUUID()}`, { name: 'App' })], { stack }), 'no document')
     const bound = on.as(
       await make.token(root.pk, { ceiling: [...issuerRights, ...right.map((each) => `${each}@team-a`)] }),
     )

@@ -331,9 +331,9 @@ export const filesAreShort: Rule = (files) =>
  * needs it, with the reason.
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
-  src: 2378,
+  src: 2380,
   'src/api': 2154,
-  'src/apply': 2871,
+  'src/apply': 2874,
   'src/cli': 6279,
   'src/dashboard': 4553,
   'src/db': 2238,
@@ -352,7 +352,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/tracing': 177,
   'src/views': 2773,
   'src/waits': 543,
-  test: 78_321,
+  test: 78_334,
   workers: 106,
 }
 
