@@ -46,7 +46,7 @@ const random = [
 
 /** All rights by every kind of caller, very many rows, slow readers, all characters, attacks, waits, what an apply costs: minutes. */
 const wide = [
-  'test/api/authorization/{blueprints,dashboard,groups,objects,owners,reads,tokens}.test.ts',
+  'test/api/authorization/{blueprints,bonds,dashboard,groups,objects,owners,reads,tokens}.test.ts',
   'test/api/lists/{many,slow-reader,values}.test.ts',
   'test/api/{exchange-attacks,jobs-of-runs,one-callers-load,operations-answers,operations-runs,why}.test.ts',
   'test/dashboard/sizes.test.ts',

@@ -105,6 +105,14 @@ export function isOutOfBonds(actor: Parameters<typeof stacksOf>[0], stack: strin
   return stacks !== null && (stack === null || !stacks.has(stack))
 }
 
+/**
+ * Whether a token with these rights may do no more than one with that ceiling. A right gives, and a bond to stacks takes: without
+ * one, it writes anywhere.
+ */
+export const isWithin = (rights: ReadonlySet<Right>, ceiling: ReadonlySet<Right>): boolean =>
+  [...rights].every((right) => covers(ceiling, right)) &&
+  (stacksOf({ ceiling }) === null || stacksOf({ ceiling: rights }) !== null)
+
 /** The name of a right in messages. */
 export const rightName = (right: Right): string => {
   const owner = ownerOf(right)
@@ -154,6 +162,9 @@ export const system: Actor = { pk: null, username: 'gatewright', isSuperuser: tr
 /** Whether the actor has a permission for all rows of its model. */
 export const allows = (actor: Actor, permission: Permission): boolean =>
   actor.isSuperuser || actor.permissions.has(permission)
+
+/** Whether the actor may act on the queue, which is that of all stacks. */
+export const mayManageQueue = (actor: Actor): boolean => allows(actor, 'manage_queue') && stacksOf(actor) === null
 
 /** Whether the actor may see a user's name: those who may view users may, and the user itself. `pk` is null for the service. */
 export const mayNameUser = (actor: Actor, pk: number | null): boolean =>

@@ -1,5 +1,13 @@
 import { expect, test } from 'vitest'
-import { type Actor, allows, isOutOfBonds, type Permission, permissionsOf, system } from '../src/permissions.ts'
+import {
+  type Actor,
+  allows,
+  isOutOfBonds,
+  isWithin,
+  type Permission,
+  permissionsOf,
+  system,
+} from '../src/permissions.ts'
 
 const actor = (held: Permission[], isSuperuser = false): Actor => ({
   pk: 1,
@@ -37,4 +45,21 @@ test.each<[string, readonly string[] | null, string | null, boolean]>([
   ['bound to no stack at all, and a stack', ['add_group', 'stack:'], 'one', true],
 ])('a token that is %s', (_, ceiling, stack, expected) => {
   expect(isOutOfBonds(ceiling === null ? {} : { ceiling: new Set(ceiling) }, stack)).toBe(expected)
+})
+
+test.each<[string, readonly string[], readonly string[], boolean]>([
+  ['fewer rights', ['add_group'], ['add_group', 'view_group'], true],
+  ['a right of one owner', ['add_application@one'], ['add_application'], true],
+  ['another right', ['add_role'], ['add_group'], false],
+  ['the same bond', ['add_group', 'stack:one'], ['add_group', 'stack:one', 'stack:two'], true],
+  ['a bond to another stack', ['add_group', 'stack:two'], ['add_group', 'stack:one'], false],
+  [
+    'fewer rights and no bond, where the other is bound',
+    ['add_group'],
+    ['add_group', 'view_group', 'stack:one'],
+    false,
+  ],
+  ['no bond, where the other is bound to no stack at all', ['add_group'], ['add_group', 'stack:'], false],
+])('a token with %s may do no more: %s within %s', (_, rights, ceiling, expected) => {
+  expect(isWithin(new Set(rights), new Set(ceiling))).toBe(expected)
 })

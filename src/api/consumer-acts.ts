@@ -4,7 +4,6 @@ import { retrying } from '../db/backoff.ts'
 import { type Db, type Tx, transaction } from '../db/client.ts'
 import { brokenConstraint, isCollision, statementProblem } from '../db/errors.ts'
 import { query, type Statement } from '../db/raw.ts'
-import { Problem } from '../errors.ts'
 import { withExample } from '../example.ts'
 import { requireAccess } from '../http/access.ts'
 import type { Api } from '../http/api.ts'
@@ -12,7 +11,8 @@ import { dateTime, follow, int32, line, shownLine, shownOnly, text } from '../mo
 import type { ProviderModel } from '../models/provider.ts'
 import type { Registry } from '../models/registry.ts'
 import { anyUrl } from '../models/urls.ts'
-import { type Actor, ownersWith, stacksOf } from '../permissions.ts'
+import { type Actor, ownersWith } from '../permissions.ts'
+import { requireUnbound } from '../rights/actor.ts'
 
 /**
  * PUT /api/v3/consumers/self/: where applications find a server that signs users in.
@@ -209,9 +209,4 @@ async function record(db: Db, actor: Actor, requestId: string, sent: readonly ob
   } catch (error) {
     throw statementProblem(error)
   }
-}
-
-function requireUnbound({ pk, ...actor }: Actor): { pk: number } {
-  if (pk !== null && stacksOf(actor) === null) return { pk }
-  throw new Problem('permission_denied', 'The token is bound to stacks: it writes by documents only.')
 }

@@ -6,8 +6,9 @@ import type { Keyring } from '../db/seal.ts'
 import { Problem } from '../errors.ts'
 import { isObject } from '../json-object.ts'
 import { comparedName } from '../names.ts'
-import { type Actor, allows, covers, meet, type Permission } from '../permissions.ts'
+import { type Actor, allows, isOfStack, isWithin, meet, type Permission } from '../permissions.ts'
 import type { Engine } from '../plan/engine.ts'
+import { requireUnbound } from '../rights/actor.ts'
 import { creatorOf, holdsAllOf } from '../rights/policy.ts'
 import { lockRights } from '../rights/rights.ts'
 import { audit } from './audit.ts'
@@ -55,7 +56,8 @@ async function isNoMore(tx: Db | Tx, { tokenPk, ceiling }: Actor, pk: string): P
   const found = await tx.token.findMany({ where: { pk: { in: [tokenPk, pk] } } })
   const [own, other] = [tokenPk, pk].map((key) => found.find((each) => each.pk === key))
   if (own === undefined || other === undefined) return false
-  const isCovered = ceilingSchema.parse(other.ceiling)?.every((right) => covers(ceiling, right)) === true
+  const rights = ceilingSchema.parse(other.ceiling)
+  const isCovered = rights !== null && isWithin(new Set(rights), ceiling)
   return isCovered && other.userPk === own.userPk && other.intent === 'api' && endOf(other) <= endOf(own)
 }
 
@@ -121,6 +123,7 @@ export function viewKey(
       // Its owner may not become the last superuser while the token gets a ceiling.
       if (limit !== null) lockRights(engineTx)
       if (!renews && !(await holdsAllOf(engineTx, actor, token.userPk))) throw notFound('view_token_key')
+      if (!renews) requireUnbound(actor)
       const key = await takeKey(tx, keyring, token.pk, limit)
       const action = 'view_key'
       const object = { name: identifier, was: null, owner: null, change: null, fields: {} }
@@ -145,7 +148,9 @@ async function takeKey(tx: Tx, keyring: Keyring, pk: string, limit: readonly str
   })
   if (row === undefined || !row.isFresh)
     throw new Problem('key_gone', 'The key was shown once, or is older than a day: create another token.')
-  const ceiling = limit && (row.ceiling === null ? limit : [...meet(new Set(limit), new Set(row.ceiling))])
+  const had = row.ceiling
+  // Its bond to stacks is no right that the viewer could have.
+  const ceiling = limit && (had === null ? limit : [...meet(new Set(limit), new Set(had)), ...had.filter(isOfStack)])
   const data = { sealedKey: null, ...(ceiling && { ceiling }) }
   await tx.token.update({ where: { pk }, data, select: { pk: true } })
   return keyring.open(row.sealed, { table: 'tokens', row: pk, column: 'sealed_key' })

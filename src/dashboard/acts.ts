@@ -1,12 +1,11 @@
 import { z } from 'zod'
 import { auditRow } from '../apply/audit.ts'
 import type { Db } from '../db/client.ts'
-import { denied } from '../http/access.ts'
 import type { Api } from '../http/api.ts'
 import { html } from '../http/html.ts'
 import { shownOnly } from '../models/fields.ts'
 import { storable } from '../models/syntax.ts'
-import { type Actor, allows } from '../permissions.ts'
+import type { Actor } from '../permissions.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
 import { applyQueue } from '../queue/define.ts'
 import { answered } from '../queue/enqueue.ts'
@@ -14,6 +13,7 @@ import { type Pause, readPause } from '../queue/pause.ts'
 import { actPath, nowPath } from './addresses.ts'
 import { whyField } from './filter-fields.ts'
 import { pageRoute, type Shell, sendPage } from './frame.ts'
+import { requireActs } from './login.ts'
 import type { Sources } from './sources.ts'
 import { pauseSentence } from './words.ts'
 
@@ -78,7 +78,7 @@ const sentReason = z.object({ reason: z.string().trim().default('') })
 export function actPages(app: Api, { db, queue }: Sources): void {
   for (const name of Object.keys(acts) as Act[]) {
     app.get(actPath(name), pageRoute({}), async ({ actor }, reply) => {
-      if (!allows(actor, 'manage_queue')) throw denied(['manage_queue'])
+      requireActs(actor)
       return sendPage(reply, actPage(name, await readPause(queue, db)))
     })
     app.post(actPath(name), pageRoute({}), async ({ actor, id: requestId, body }, reply) => {

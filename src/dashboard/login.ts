@@ -10,8 +10,8 @@ import { isReading } from '../http/headers.ts'
 import { html } from '../http/html.ts'
 import type { Door } from '../http/plausible.ts'
 import { storable } from '../models/syntax.ts'
-import { type Actor, allows } from '../permissions.ts'
-import { actorOfToken } from '../rights/actor.ts'
+import { type Actor, allows, mayManageQueue } from '../permissions.ts'
+import { actorOfToken, requireUnbound } from '../rights/actor.ts'
 import { boardPath, loginFor, loginPath, logoutPath, nextQuery, nowPath, timesPath } from './addresses.ts'
 import { pageRoute, type Shell, sendPage } from './frame.ts'
 import { closeSession, openSession, tokenOfSession, type WithCookies } from './session.ts'
@@ -95,7 +95,7 @@ const logoutPage = (actor: Actor): Shell => ({
   actor,
   within: logoutPath,
   width: 'narrow',
-  content: html`<p>You are logged in as ${actor.username}. ${allows(actor, 'manage_queue') ? 'You may view the queue, pause and resume it.' : 'You may view the queue, but not act on it.'}</p>
+  content: html`<p>You are logged in as ${actor.username}. ${mayManageQueue(actor) ? 'You may view the queue, pause and resume it.' : 'You may view the queue, but not act on it.'}</p>
 <form method="post" action="${logoutPath}" class="choice"><a class="button" href="${nowPath}">Cancel</a><button type="submit">Log out</button></form>`,
 })
 
@@ -114,8 +114,14 @@ export const requireSession = (db: Db) => async (request: FastifyRequest, reply:
   request.actor = actor
   // The document itself decides who may submit it, and a zone is that of the caller alone.
   const isAct = !isReading(method) && config.takes !== 'run' && route !== timesPath
-  if (isAct && !allows(actor, 'manage_queue')) throw denied(['manage_queue'])
+  if (isAct) requireActs(actor)
   // Keys of this form do not exist, and PostgreSQL refuses them.
   if (Object.values(request.params ?? {}).some((each) => storable(String(each)) !== undefined))
     throw new Problem('not_found', 'There is nothing here.')
+}
+
+/** @throws {Problem} `permission_denied` for an operator who may not act on the queue */
+export function requireActs(actor: Actor): void {
+  if (!allows(actor, 'manage_queue')) throw denied(['manage_queue'])
+  requireUnbound(actor)
 }

@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import type { EngineReader } from '../db/engine-tx.ts'
+import { Problem } from '../errors.ts'
 import { sha256 } from '../ids.ts'
-import { type Actor, type ActorKeys, isOfOthers, isOfStack, mayActAs, meet } from '../permissions.ts'
+import { type Actor, type ActorKeys, isOfOthers, isOfStack, mayActAs, meet, stacksOf } from '../permissions.ts'
 import { storedPipeline } from '../pipeline.ts'
 
 /**
@@ -161,6 +162,17 @@ export async function actorOfUser(
     'pk' in user ? { text: byPk, values: [user.pk] } : { text: byUsername, values: [user.username] },
   )
   return toActor(row)
+}
+
+/**
+ * Refuses a token that is bound to stacks what no document of theirs does.
+ *
+ * @returns the key of the user
+ * @throws {Problem} `permission_denied`
+ */
+export function requireUnbound({ pk, ...actor }: Actor): { readonly pk: number } {
+  if (pk !== null && stacksOf(actor) === null) return { pk }
+  throw new Problem('permission_denied', 'The token is bound to stacks: it writes by documents only.')
 }
 
 /** A caller who impersonates holds only what both users hold: what it delegates outlasts the impersonation. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Problem } from '../errors.ts'
-import { type Actor, allows, covers, ownersShown, type Right, seesAllRuns } from '../permissions.ts'
+import { type Actor, allows, isWithin, ownersShown, type Right, seesAllRuns } from '../permissions.ts'
 import { storedPipeline } from '../pipeline.ts'
 import { type Conditions, conditionsForm, nothingAllowed } from '../plan/engine.ts'
 
@@ -115,5 +115,5 @@ export const storedAuthors = (authors: Actor['authors']) =>
 export function isWithinCeiling(run: Stored, ceiling: ReadonlySet<Right> | undefined): boolean {
   if (ceiling === undefined) return true
   const had = optionsOf(run)?.ceiling
-  return had !== undefined && [...had].every((right) => covers(ceiling, right))
+  return had !== undefined && isWithin(had, ceiling)
 }

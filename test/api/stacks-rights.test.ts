@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { held } from '../runs/stand.ts'
-import { answered, applied, askAs, type Entry, installation, rows, sql, until } from '../support/kit.ts'
+import { answered, applied, askAs, dashboardOf, type Entry, installation, rows, sql, until } from '../support/kit.ts'
 import { application, fresh, group, type Member, readerOf, role, scim } from './stack-cases.ts'
 
 /** Who sees stacks and writes by their documents. */
@@ -8,6 +8,7 @@ import { application, fresh, group, type Member, readerOf, role, scim } from './
 const on = await installation()
 const { apply, get } = on.admin
 const { stackOf, namesIn } = readerOf(on)
+const dashboard = dashboardOf(on)
 
 async function boundTo(stack: string, identifier = fresh('token')) {
   await answered(201, on.admin.post('/api/v3/core/tokens/', { identifier, stacks: [stack] }))
@@ -143,6 +144,46 @@ test('a token shows to what it is bound, by itself or by the one that made it; i
   expect(refused.json).toMatchObject({
     stacks: [`The token that makes it is bound to stack "${stack}": it makes none for "${other}".`],
   })
+})
+
+test('a token keeps its bond to a stack when another user views its key', async () => {
+  const [stack, identifier] = [fresh(), fresh('token')]
+  const owner = await on.make.user({ permissions: ['view_group'] })
+  const viewer = await on.make.user({ permissions: ['view_group', 'view_token_key'] })
+  await answered(201, owner.post('/api/v3/core/tokens/', { identifier, stacks: [stack] }))
+  await answered(200, viewer.get(`/api/v3/core/tokens/${identifier}/view_key/`))
+  const { ceiling } = await on.db.token.findUniqueOrThrow({ where: { identifier } })
+  expect(ceiling).toEqual(['view_group', 'view_token_key', `stack:${stack}`])
+})
+
+test('a token that is bound to a stack neither views nor deletes one of its user that has fewer rights and no bond', async () => {
+  const [stack, free, bond] = [fresh(), fresh('token'), fresh('token')]
+  const user = await on.make.user({ permissions: ['view_group'] })
+  const maker = await on.make.user({ permissions: ['view_group', 'add_token'] })
+  const token = (identifier: string) => `/api/v3/core/tokens/${identifier}/`
+  await answered(201, maker.post('/api/v3/core/tokens/', { identifier: free, user: user.pk }))
+  const bound = on.as(await on.make.token(user.pk, { ceiling: ['view_group', 'add_token', `stack:${stack}`] }))
+  for (const refused of [bound.get(`${token(free)}view_key/`), bound.delete(token(free))])
+    expect((await answered(403, refused)).detail).toContain('is bound to')
+  await answered(201, bound.post('/api/v3/core/tokens/', { identifier: bond }))
+  await answered(200, bound.get(`${token(bond)}view_key/`))
+  await answered(204, bound.delete(token(bond)))
+})
+
+test('a token that is bound to a stack acts on no queue, and its pages offer no act', async () => {
+  const { pk } = await on.make.user({ superuser: true })
+  const rights = ['view_queue', 'manage_queue', 'view_application']
+  const [free, bound] = [
+    { token: await on.make.token(pk, { ceiling: rights }) },
+    { token: await on.make.token(pk, { ceiling: [...rights, `stack:${fresh()}`] }) },
+  ]
+  const offers = async (by: typeof free) => {
+    const pages = ['/admin/', '/admin/applications/', '/admin/logout/', '/admin/pause/']
+    const read = await Promise.all(pages.map((page) => dashboard.get(by, page)))
+    return read.map(({ body }) => /Pause the queue|Compare now|pause and resume it/.test(body))
+  }
+  expect(await offers(free)).toEqual([true, true, true, true])
+  expect(await offers(bound)).toEqual([false, false, false, false])
 })
 
 test('a caller without the right to delete its objects leaves nothing over in a stack, and deletes nothing', async () => {

@@ -331,11 +331,11 @@ export const filesAreShort: Rule = (files) =>
  * needs it, with the reason.
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
-  src: 2380,
-  'src/api': 2154,
-  'src/apply': 2874,
+  src: 2391,
+  'src/api': 2149,
+  'src/apply': 2879,
   'src/cli': 6279,
-  'src/dashboard': 4553,
+  'src/dashboard': 4559,
   'src/db': 2238,
   'src/exchange': 379,
   'src/document': 1823,
@@ -345,14 +345,14 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/openapi': 1324,
   'src/plan': 4542,
   'src/queue': 1203,
-  'src/rights': 1457,
+  'src/rights': 1469,
   'src/runs': 3182,
   'src/standalone': 1222,
   'src/submissions': 1498,
   'src/tracing': 177,
   'src/views': 2773,
   'src/waits': 543,
-  test: 78_334,
+  test: 78_558,
   workers: 106,
 }
 

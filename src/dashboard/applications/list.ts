@@ -7,7 +7,7 @@ import { readErased, readStates, states } from '../../lists/application-states.t
 import { queryInteger } from '../../lists/filters.ts'
 import { readOwners } from '../../lists/owner-states.ts'
 import { comparedName } from '../../names.ts'
-import { type Actor, allows } from '../../permissions.ts'
+import { type Actor, allows, mayManageQueue } from '../../permissions.ts'
 import { compareAll } from '../../runs/outside.ts'
 import { hadSlug, type LastChange, readLastChanges } from '../../views/history.ts'
 import { applicationPath, applicationsPath, withQuery } from '../addresses.ts'
@@ -50,7 +50,7 @@ export function applicationsPage(app: Api, sources: Sources): void {
 ${filters(applicationsPath, fields, asked)}
 ${teams?.[0] !== undefined && teamTable([teams[0]])}
 <section>${found === null ? notKnown('This takes too long: say more of what you look for.') : results(found, asked)}</section>
-<form method="post" action="${applicationsPath}"><p class="quiet">Workers compare all applications with their recorded changes every 10 minutes. ${installation?.comparedAt && html`Compared at ${time(installation.comparedAt)}.`} ${allows(actor, 'manage_queue') && html`<button type="submit">Compare now</button>`}</p></form>`
+<form method="post" action="${applicationsPath}"><p class="quiet">Workers compare all applications with their recorded changes every 10 minutes. ${installation?.comparedAt && html`Compared at ${time(installation.comparedAt)}.`} ${mayManageQueue(actor) && html`<button type="submit">Compare now</button>`}</p></form>`
     const isLive = asked.page === 1
     return sendPage(reply, { title: 'Applications', within: applicationsPath, isLive, content })
   })

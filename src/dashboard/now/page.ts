@@ -1,5 +1,5 @@
 import { type Html, type HtmlValue, html } from '../../http/html.ts'
-import { type Actor, allows } from '../../permissions.ts'
+import { type Actor, allows, mayManageQueue } from '../../permissions.ts'
 import { type Blocker, notGiven, workerText } from '../../runs/at-work.ts'
 import { type Expiring, expiresWithinDays } from '../../views/expiries.ts'
 import { isCounted } from '../../views/refusal.ts'
@@ -31,7 +31,7 @@ ${now.teams !== undefined && html`<section><h2>Teams</h2>${listed(now.teams, 'Th
 </div>
 <section><h2>Outcomes of the last hour</h2>${now.figures === null ? notKnown('The runs of the last hour could not be counted in time.') : plot(now.figures)}</section>
 <section><h2>The last ten runs</h2>${listed(now.newest, 'There is no run yet.', (all) => html`${runTable('The last ten runs', all)}<p><a href="${runsPath}">All runs</a></p>`)}</section>
-${allows(actor, 'manage_queue') && (now.pause === null || now.pause === 'none') && html`<p class="choice"><a class="button" href="${actPath('pause')}">Pause the queue</a></p>`}`,
+${mayManageQueue(actor) && (now.pause === null || now.pause === 'none') && html`<p class="choice"><a class="button" href="${actPath('pause')}">Pause the queue</a></p>`}`,
 })
 
 /** A part of the page, unless it could not be read. @param none what there is to say of an empty one */

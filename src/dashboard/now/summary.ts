@@ -1,7 +1,7 @@
 import { isSilent, type KnownProcess } from '../../db/presence.ts'
 import { type Html, type HtmlValue, html } from '../../http/html.ts'
 import type { Check, Checks } from '../../http/readiness.ts'
-import { type Actor, allows } from '../../permissions.ts'
+import { type Actor, allows, mayManageQueue } from '../../permissions.ts'
 import { blockerSentence, isBlocked, notGiven } from '../../runs/at-work.ts'
 import { ended, judgeParts } from '../../runs/why.ts'
 import type { Expiring } from '../../views/expiries.ts'
@@ -21,7 +21,7 @@ export function summary(now: Now, actor: Actor): Html {
   )
   const isPaused = now.pause !== null && now.pause !== 'none'
   const worst = found.some(([look]) => look === 'bad') ? 'bad' : found[0]?.[0]
-  return html`<div class="summary ${worst}"><ul class="lines">${items}</ul>${isPaused && allows(actor, 'manage_queue') && html`<p><a class="button" href="${actPath('resume')}">Resume the queue</a></p>`}</div>`
+  return html`<div class="summary ${worst}"><ul class="lines">${items}</ul>${isPaused && mayManageQueue(actor) && html`<p><a class="button" href="${actPath('resume')}">Resume the queue</a></p>`}</div>`
 }
 
 const seesAll = (actor: Actor): boolean =>
