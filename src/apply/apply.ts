@@ -179,7 +179,7 @@ export async function apply(
   audited.push(...changesOfLosses(left, names))
   const errors = await superuserErrors(tx, engine, actor, findings, hadSuperuser ?? true)
   refuseIfAny([...(review?.objections ?? []), ...(errors.any ? [{ is: 'invalid', errors } as const] : [])])
-  const isRestacked = ofStack !== undefined && writeMembers(writes, ofStack, conditions)
+  const isRestacked = ofStack !== undefined && (await writeMembers(tx, ofStack, findings, conditions))
   const [first] = findings
   const key = first && keyOf(first)
   return {

@@ -15,8 +15,8 @@ import { asText, cutTo } from '../sides.ts'
 import { type Finding, keyOf, type Objection } from './finding.ts'
 import type { Following } from './follow.ts'
 import { ownerAfter } from './ownership.ts'
+import { refuseIfAny } from './refusal.ts'
 import { limited, maxListed, nameOf, rowName } from './words.ts'
-import type { Writes } from './writes.ts'
 
 /**
  * A stack: the objects that one repository manages, by name. Each apply of the stack records what its document names. What no
@@ -231,11 +231,12 @@ export function objectionsOf(stack: Stack, taken: readonly Taken[], conditions: 
     ...(isDeleted && left.length > documentLimits.entries
       ? [{ is: 'left', rows: left, acknowledged: deletes, actor } as const]
       : []),
-    ...(takeover || isReviewed(conditions)
-      ? []
-      : taken.map(({ finding, from }) => ({ is: 'stacked', effect: finding, from, stack: name }) as const)),
+    ...(takeover || isReviewed(conditions) ? [] : stacked(taken, name)),
   ]
 }
+
+const stacked = (taken: readonly Taken[], stack: string) =>
+  taken.map(({ finding, from }) => ({ is: 'stacked', effect: finding, from, stack }) as const)
 
 /** The lines of the log about a stack, beside those of its entries and deletions. */
 export function stackLines({ stack, taken }: OfStack, actor: Actor, conditions: Conditions): string[] {
@@ -296,14 +297,19 @@ function noLongerManaged({ members, named }: Stack): string[] {
  * Records the members of the stack behind the document, as far as they differ.
  *
  * @returns whether anything differs
+ * @throws {Refusal} for a row that another stack took meanwhile: its document names the row in another way, and holds no lock of this one
  */
-export function writeMembers(writes: Writes, { stack }: OfStack, conditions: Conditions): boolean {
+export async function writeMembers(
+  reader: EngineReader,
+  { stack, taken }: OfStack,
+  findings: readonly Finding[],
+  conditions: Conditions,
+): Promise<boolean> {
   const { name, named, members, skipped, left, stood, denied } = stack
-  const changed = [...named].flatMap(([place, { member }]) =>
-    isDeepStrictEqual(member, members.get(place)) ? [] : [member],
-  )
+  const differing = [...named].filter(([place, { member }]) => !isDeepStrictEqual(member, members.get(place)))
   // An entry names it again.
-  changed.push(...[...skipped].flatMap((place) => members.get(place) ?? []).filter(({ left }) => left))
+  const again = [...skipped].flatMap((place) => members.get(place) ?? []).filter(({ left }) => left)
+  const changed = [...differing.map(([, { member }]) => member), ...again]
   const membersOf = (rows: readonly LabelledRow[]) =>
     rows.flatMap(({ model, pk }) => members.get(memberKey(model.name, pk)) ?? [])
   const unnamed = membersOf(deletesLeft(stack, conditions) ? stood : [...left, ...stood])
@@ -314,17 +320,33 @@ export function writeMembers(writes: Writes, { stack }: OfStack, conditions: Con
   )
   if (changed.length + marked.length + gone.length === 0) return false
   const keysIn = (rows: readonly Member[]) => [rows.map(({ model }) => model), rows.map(({ key }) => key)]
-  // What this document does not name is written only while the stack still has it: another may have taken it over.
-  writes.send({
+  // A key of another stack that may be taken: as it was read, or of a row that the document creates again.
+  const free = [
+    ...taken.map(({ finding, from }) => `${placeIn(finding)} ${from}`),
+    ...differing.flatMap(([place, { finding }]) => (finding.row === undefined ? [place] : [])),
+  ]
+  const written = await reader.query(placeRow, {
     text: `WITH stack AS (INSERT INTO stacks (name) VALUES ($1) ON CONFLICT DO NOTHING), gone AS (
         DELETE FROM stack_members WHERE stack = $1 AND (model, key) IN (SELECT * FROM unnest($2::text[], $3::text[]))
+        RETURNING model || ' ' || key AS place
       ), marked AS (
-        UPDATE stack_members SET left_at = now() WHERE stack = $1 AND (model, key) IN (SELECT * FROM unnest($4::text[], $5::text[])))
-      INSERT INTO stack_members (stack, model, key, fields, label, retain)
-      SELECT $1, n.* FROM jsonb_to_recordset($6::jsonb) AS n(model text, key text, fields text[], label text, retain boolean)
-      ON CONFLICT (model, key) DO UPDATE SET stack = excluded.stack, fields = excluded.fields, label = excluded.label,
-        retain = excluded.retain, left_at = NULL`,
-    values: [name, ...keysIn(gone), ...keysIn(marked), JSON.stringify(changed)],
+        UPDATE stack_members SET left_at = now() WHERE stack = $1 AND (model, key) IN (SELECT * FROM unnest($4::text[], $5::text[]))
+      ), written AS (
+        INSERT INTO stack_members AS m (stack, model, key, fields, label, retain)
+        SELECT $1, n.* FROM jsonb_to_recordset($6::jsonb) AS n(model text, key text, fields text[], label text, retain boolean)
+        ON CONFLICT (model, key) DO UPDATE SET stack = excluded.stack, fields = excluded.fields, label = excluded.label,
+          retain = excluded.retain, left_at = NULL
+          WHERE m.stack = $1 OR ARRAY[m.model || ' ' || m.key, m.model || ' ' || m.key || ' ' || m.stack] && $7::text[]
+        RETURNING model || ' ' || key AS place
+      ) SELECT place FROM gone UNION ALL SELECT place FROM written`,
+    values: [name, ...keysIn(gone), ...keysIn(marked), JSON.stringify(changed), free],
   })
+  const places = new Set(written.map(({ place }) => place))
+  const expected = new Set(differing.map(([place]) => place))
+  const lost = findings.filter((finding) => {
+    const place = placeIn(finding)
+    return !places.has(place) && (finding.action === 'delete' ? members.has(place) : expected.has(place))
+  })
+  if (lost.length > 0) refuseIfAny(stacked(await readTaken({ reader }, name, lost), name))
   return true
 }

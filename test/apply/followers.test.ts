@@ -82,6 +82,52 @@ describe('while another transaction writes it', () => {
     expect(await stacks()).toEqual([{ stack: 'other', left: false }])
   })
 
+  describe('and names it by its key, so that neither waits for the name', () => {
+    const unowned = () => ({ stack: name, owner: null, allow: nothingAllowed })
+    /** An apply of another stack records the provider, and is not committed. @returns what commits it */
+    const recording = () =>
+      held(there, async (tx) => {
+        const { pk } = await tx.provider.findFirstOrThrow({ where: { name } })
+        const [stackName, model, key] = ['other', 'service_providers_scim.scimprovider', String(pk)]
+        await tx.stack.upsert({ where: { name: stackName }, create: { name: stackName }, update: {} })
+        const where = { model_key: { model, key } }
+        await tx.stackMember.upsert({ where, create: { model, key, stackName }, update: { stackName } })
+      })
+    const changed = () => ({ ...scim(name), attrs: { ...scim(name).attrs, verify_certificates: false } })
+
+    test.each([
+      ['a row of no stack is not taken from it', false, () => [scim(name)], {}],
+      ['a row of the stack is not taken back', true, () => [{ ...scim(name), retain: true }], {}],
+      ['a row that changes is not taken back', true, () => [changed()], {}],
+      ['a row is not deleted', true, () => [{ ...scim(name), state: 'absent', attrs: {} } as const], {}],
+      ['a row that is left over is not deleted', true, () => [application(name)], { deletes: 1 }],
+    ] as const)('%s', async (_, isOwn, entries, allow) => {
+      await there.apply([scim(name)], undefined, { stack: isOwn ? name : null, owner: null })
+      const commit = await recording()
+      const conditions = { ...unowned(), allow: { ...nothingAllowed, ...allow } }
+      const refusal = there.refusal(entries(), undefined, conditions)
+      await untilItWaits()
+      await commit()
+      expect((await refusal).logs.join()).toContain(
+        `provider scim "${name}" belongs to stack "other", and the request is of stack "${name}"`,
+      )
+      expect([await providers(), await stacks()]).toEqual([[{ owner: null }], [{ stack: 'other', left: false }]])
+    })
+
+    test('one of two applies at the same moment is refused', async () => {
+      for (let round = 1; round <= 10; round += 1) {
+        await there.apply([scim(`${name}-${round}`)], undefined, { owner: null })
+        const { pk } = await there.db.provider.findFirstOrThrow({ where: { name: `${name}-${round}` } })
+        const byKey = { ...scim(name), identifiers: { pk }, attrs: {} }
+        const ends = await Promise.allSettled([
+          there.apply([scim(`${name}-${round}`)], undefined, { ...unowned(), stack: `${name}-a` }),
+          there.apply([byKey], undefined, { ...unowned(), stack: `${name}-b` }),
+        ])
+        expect(ends.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
+      }
+    })
+  })
+
   describe('an application that is left over', () => {
     const withProvider = () => [{ ...scim(name), id: 'p' }, application(name, { provider: new KeyOf('p') })]
     const applications = () => there.db.application.findMany({ where: { name: `Application ${name}` } })

@@ -333,7 +333,7 @@ export const filesAreShort: Rule = (files) =>
 const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2391,
   'src/api': 2149,
-  'src/apply': 2879,
+  'src/apply': 2901,
   'src/cli': 6279,
   'src/dashboard': 4559,
   'src/db': 2238,
@@ -352,7 +352,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/tracing': 177,
   'src/views': 2773,
   'src/waits': 543,
-  test: 78_558,
+  test: 78_604,
   workers: 106,
 }
 
