@@ -136,7 +136,9 @@ export async function apply(
     if (finding.cause === 'stack') {
       ofStack = finding
       objections.push(...finding.objections)
-      const taken = finding.taken.map(({ finding: { row, step }, from }) => [from, step.model.name, row?.pk])
+      const taken = finding.taken.map(({ finding: { row, step }, from, going }) =>
+        going === undefined ? [from, step.model.name, row?.pk] : [from, going.model, going.key],
+      )
       if (taken.length > 0) review?.compareFollowing('stacks', JSON.stringify(taken))
       continue
     }

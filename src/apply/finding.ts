@@ -83,8 +83,14 @@ export type Objection =
   | { readonly is: 'changed'; readonly effect: Effect; readonly by?: string | undefined }
   /** Other users gain rights, or other stacks lose rows, than in the plan that was reviewed. */
   | { readonly is: 'followed'; readonly what: 'gains' | 'stacks' }
-  /** Another stack has the row. @property stack that of the request */
-  | { readonly is: 'stacked'; readonly effect: Effect; readonly from: string; readonly stack: string }
+  /** Another stack has the row. @property stack that of the request @property going the row that goes with it, in messages */
+  | {
+      readonly is: 'stacked'
+      readonly effect: Effect
+      readonly from: string
+      readonly stack: string
+      readonly going: string | undefined
+    }
   /** The reviewed plan has more to delete than there is now. */
   | { readonly is: 'fewer'; readonly count: number }
   | { readonly is: 'invalid'; readonly errors: ErrorList }

@@ -25,7 +25,16 @@ import { describeChange, givenBy, lookedAt } from './changes.ts'
 import { type Finding, type Given, type Objection, type Refused, reasonOf, type Skipped } from './finding.ts'
 import { removal, replacedBy } from './follow.ts'
 import { claimedWithout, ownersConcerned, ownershipOf } from './ownership.ts'
-import { deletesLeft, type OfStack, objectionsOf, otherNumber, readStack, readTaken, type Stack } from './stack.ts'
+import {
+  deletesLeft,
+  type OfStack,
+  objectionsOf,
+  otherNumber,
+  readGoing,
+  readStack,
+  readTaken,
+  type Stack,
+} from './stack.ts'
 import { rowName } from './words.ts'
 
 type Cause = Finding['cause']
@@ -247,7 +256,8 @@ export async function* judge(
   const replaced = await locked(await findReplaced(), findReplaced)
   for (const row of replaced) yield* judgeStep(removal(row), 'replaced')
   if (stack !== undefined) {
-    const taken = await readTaken(loader, stack.name, findings)
+    const own = await readTaken(loader, stack.name, findings)
+    const taken = [...own, ...(await readGoing(loader, stack.name, findings, actor))]
     yield { cause: 'stack', stack, taken, objections: objectionsOf(stack, taken, conditions, actor) }
   }
   // The worker reads the gains of these documents: a check would not use them.

@@ -9,14 +9,16 @@ import { mayKnow } from '../plan/effect.ts'
 import { type Conditions, isReviewed, ownerFor } from '../plan/engine.ts'
 import type { Loader } from '../plan/load.ts'
 import { byKey, keyIn, type Look } from '../plan/look.ts'
+import { goingFields } from '../plan/referrers.ts'
 import { isSame } from '../plan/same-value.ts'
+import { columnOf, labelColumn, quoted } from '../plan/statements.ts'
 import { storedKeys } from '../plan/storage.ts'
 import { asText, cutTo } from '../sides.ts'
 import { type Finding, keyOf, type Objection } from './finding.ts'
 import type { Following } from './follow.ts'
 import { ownerAfter } from './ownership.ts'
 import { refuseIfAny } from './refusal.ts'
-import { limited, maxListed, nameOf, rowName } from './words.ts'
+import { limited, maxListed, nameOf, rowName, whatIsTaken } from './words.ts'
 
 /**
  * A stack: the objects that one repository manages, by name. Each apply of the stack records what its document names. What no
@@ -60,7 +62,12 @@ export type Stack = {
 }
 
 /** A row that the document changes, and that another stack has. */
-type Taken = { readonly finding: Finding; readonly from: string }
+type Taken = {
+  readonly finding: Finding
+  readonly from: string
+  /** Another row, which goes with the deleted one. @property what its name in messages */
+  readonly going?: { readonly model: string; readonly key: string; readonly what: string }
+}
 
 /** The stack of the document, once all rows are judged. */
 export type OfStack = {
@@ -181,6 +188,44 @@ export async function readTaken(
   })
 }
 
+const goingRow = memberRow
+  .pick({ model: true, key: true })
+  .extend({ of: z.string(), name: z.string(), from: z.string() })
+
+/** The rows of other stacks that go with deleted ones, and that the document does not name: tokens go with their user. */
+export async function readGoing(
+  { reader, world: { registry } }: Loader,
+  stack: string,
+  findings: readonly Finding[],
+  actor: Actor,
+): Promise<readonly Taken[]> {
+  const named = new Set(findings.map(placeIn))
+  const gone = findings.filter(({ action, row }) => action === 'delete' && row !== undefined)
+  const values: unknown[] = [stack]
+  const parts = [...Map.groupBy(gone, ({ step }) => step.model.table)].flatMap(([table, of]) => {
+    const going = goingFields(registry, table)
+    if (going.length === 0) return []
+    const keys = `$${values.push(of.map((each) => String(keyOf(each))))}::text[]`
+    return going.map(({ model, field }) => {
+      const column = quoted(columnOf(model, field.name))
+      return `SELECT m.model, m.key, '${table} ' || t.${column} AS of, t.${quoted(labelColumn(model))}::text AS name, m.stack AS from
+        FROM unnest(${keys}) k JOIN ${quoted(model.table)} t ON t.${column}::text = k
+        JOIN stack_members m ON m.model = '${model.name}' AND m.key = t.pk::text WHERE m.stack <> $1`
+    })
+  })
+  if (parts.length === 0) return []
+  const rows = await reader.query(goingRow, { text: `${parts.join(' UNION ALL ')} ORDER BY model, key`, values })
+  const byRow = new Map(gone.map((finding) => [`${finding.step.model.table} ${keyOf(finding)}`, finding]))
+  return rows.flatMap(({ model: name, key, of, name: label, from }) => {
+    const [finding, model] = [byRow.get(of), registry.byName(name)]
+    if (finding === undefined || model === undefined || named.has(memberKey(name, key))) return []
+    const what = mayKnow(actor, model, null)
+      ? `${model.displayName} ${JSON.stringify(label)}`
+      : `a ${model.displayName}`
+    return [{ finding, from, going: { model: name, key, what } }]
+  })
+}
+
 const placeRow = z.object({ place: z.string() })
 
 /** The rows, by model and key, that runs of the stack created after a moment, as far as they are kept. */
@@ -236,7 +281,9 @@ export function objectionsOf(stack: Stack, taken: readonly Taken[], conditions: 
 }
 
 const stacked = (taken: readonly Taken[], stack: string) =>
-  taken.map(({ finding, from }) => ({ is: 'stacked', effect: finding, from, stack }) as const)
+  taken.map(
+    ({ finding, from, going }) => ({ is: 'stacked', effect: finding, from, stack, going: going?.what }) as const,
+  )
 
 /** The lines of the log about a stack, beside those of its entries and deletions. */
 export function stackLines({ stack, taken }: OfStack, actor: Actor, conditions: Conditions): string[] {
@@ -244,8 +291,8 @@ export function stackLines({ stack, taken }: OfStack, actor: Actor, conditions: 
   const [leaves, stays] = conditions.mode === 'plan' ? ['would leave', 'would stay'] : ['left', 'stays']
   const text = `stack ${JSON.stringify(name)}`
   return limited([
-    ...taken.flatMap(({ finding, from }) =>
-      finding.cause === 'taken' ? [] : `${rowName(finding)} ${leaves} stack ${JSON.stringify(from)}`,
+    ...taken.flatMap(({ finding, from, going }) =>
+      finding.cause === 'taken' ? [] : `${whatIsTaken(finding, going?.what)} ${leaves} stack ${JSON.stringify(from)}`,
     ),
     ...noLongerManaged(stack),
     ...leftLines(stack, actor, conditions),

@@ -88,8 +88,8 @@ export function textsOf(objection: Objection, who = 'actor' in objection ? objec
     case 'left':
       return [leftOver(objection)]
     case 'stacked': {
-      const { effect, from, stack } = objection
-      const belongs = `${rowName(effect)} belongs to stack ${JSON.stringify(from)}, and the request is of stack ${JSON.stringify(stack)}`
+      const { effect, from, stack, going } = objection
+      const belongs = `${whatIsTaken(effect, going)} belongs to stack ${JSON.stringify(from)}, and the request is of stack ${JSON.stringify(stack)}`
       return [unless('takeover', belongs)]
     }
     case 'broken':
@@ -100,6 +100,10 @@ export function textsOf(objection: Objection, who = 'actor' in objection ? objec
       return objection satisfies never
   }
 }
+
+/** A row that another stack loses. @param going the row that goes with a deleted one */
+export const whatIsTaken = (effect: Effect, going: string | undefined): string =>
+  going === undefined ? rowName(effect) : `${going}, which goes with ${rowName(effect)},`
 
 /** The next steps, where the sentences of the objections do not have them. */
 export function hintsOf(objections: readonly Objection[]): string[] {

@@ -99,6 +99,12 @@ const goesWith = ({ models }: Registry, { model, field: { name, storage } }: Ref
   (storage.in === 'link' &&
     models.filter((each) => linksOf(each).some(([, { table }]) => table === storage.table)).length > 1)
 
+/** The fields by which rows go with a deleted row of a table: the database deletes them, too. */
+export const goingFields = (registry: Registry, table: string): readonly Referring[] =>
+  (referringFields(registry).get(table) ?? []).filter(
+    ({ field: { required, storage, reference } }) => required && storage.in === 'column' && reference.holds !== true,
+  )
+
 const referringText = ({ name, model, field }: Referrer) =>
   `${name ?? `a ${model.displayName}`} refers to it in ${field.name}`
 

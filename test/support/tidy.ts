@@ -333,7 +333,7 @@ export const filesAreShort: Rule = (files) =>
 const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2391,
   'src/api': 2149,
-  'src/apply': 2901,
+  'src/apply': 2970,
   'src/cli': 6279,
   'src/dashboard': 4559,
   'src/db': 2238,
@@ -343,7 +343,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/lists': 1888,
   'src/models': 2875,
   'src/openapi': 1324,
-  'src/plan': 4542,
+  'src/plan': 4548,
   'src/queue': 1203,
   'src/rights': 1469,
   'src/runs': 3182,
@@ -352,7 +352,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/tracing': 177,
   'src/views': 2773,
   'src/waits': 543,
-  test: 78_604,
+  test: 78_685,
   workers: 106,
 }
 
