@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { attempt } from '../attempt.ts'
 import { versionPath } from '../paths.ts'
 import { reasonOf } from '../start-error.ts'
+import { UsageError } from './exit.ts'
 import { fetchThrough, type HttpProxy, notConnected, proxyFor, whyNotThrough } from './proxy.ts'
 import { readUpTo } from './read-up-to.ts'
 
@@ -35,11 +36,15 @@ const maxAnswerBytes = 33_554_432
 /**
  * @param url the URL of the service, which may stand below a path
  * @param path a path of the API, or a whole one from an answer
+ * @throws {UsageError} for a name that would lead to another path
  */
 export function addressOf(url: string, path: string): URL {
   const base = new URL(url).pathname.replace(/\/+$/, '')
-  if (path.startsWith(`${base}${versionPath}/`)) return new URL(path, url)
-  return new URL(path.startsWith(`${versionPath}/`) ? `${base}${path}` : `${base}${versionPath}${path}`, url)
+  const isWhole = path.startsWith(`${base}${versionPath}/`)
+  const whole = isWhole ? path : `${base}${path.startsWith(`${versionPath}/`) ? '' : versionPath}${path}`
+  const address = new URL(whole, url)
+  if (address.pathname !== whole.split('?')[0]) throw new UsageError('Neither . nor .. is a name.')
+  return address
 }
 
 export type Ask = (address: URL, init: RequestInit, withinMs: number) => Promise<Answer | NoAnswer>
@@ -52,7 +57,14 @@ export async function askerOf(url: string, isService = true): Promise<Ask> {
     const signal = AbortSignal.timeout(Math.max(1, Math.ceil(Math.min(withinMs, longestTryMs))))
     try {
       const response = await ask(address, { ...init, redirect: 'error', signal })
-      return { status: response.status, headers: response.headers, body: await readJson(response) }
+      const { status, headers } = response
+      const body = await readJson(response)
+      // A wrong address and a name that is not there have the same answer: only the first has it for a path of every version.
+      const ofAll = () => ask(addressOf(url, '/core/users/me/'), { redirect: 'error', signal })
+      const mayBeWrong = isService && [404, 405].includes(status)
+      if (!mayBeWrong || (await ofAll()).status !== 404) return { status, headers, body }
+      const message = `${address.origin}${address.pathname} answered ${status}, and is no path of Gatewright: set GATEWRIGHT_URL to the address of the service, with its base path and without ${versionPath}`
+      return { message, isSent: false, isFinal: true }
     } catch (error) {
       return noAnswer(url, error, proxy, isService)
     }

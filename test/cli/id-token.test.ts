@@ -76,13 +76,17 @@ const group = (name: string) =>
 const signed = (claims: Claims = {}) => issuer.sign({ ...gitlabClaims(), aud: address, ...claims })
 const exchanges = () => on.db.exchangedToken.count()
 
-/** The address of a server that passes all on, and changes this text in answers. */
-async function altering(was: string, is: string): Promise<string> {
+/** The address of a server that passes all on, some of it to other paths, and changes this text in answers. */
+async function altering(was: string, is: string, pathOf = (url: string) => url): Promise<string> {
   const server = createServer(async (request, reply) => {
     const { method = 'GET', url = '/', headers } = request
     const body = method === 'GET' ? null : await text(request)
     const { 'content-type': type = '', authorization = '' } = headers
-    const answer = await fetch(`${address}${url}`, { method, body, headers: { 'content-type': type, authorization } })
+    const answer = await fetch(`${address}${pathOf(url)}`, {
+      method,
+      body,
+      headers: { 'content-type': type, authorization },
+    })
     const content = (await answer.text()).replace(was, is)
     const { etag = '', 'content-location': run = '' } = Object.fromEntries(answer.headers)
     reply.writeHead(answer.status, { etag, 'content-location': run }).end(content)
@@ -272,10 +276,19 @@ describe('no access token', () => {
   })
 
   test('is given by a service that is older: the message has what to do', async () => {
-    const GATEWRIGHT_URL = `${address}/older`
+    const GATEWRIGHT_URL = await altering('', '', (url) => url.replace('/auth/token/', '/unknown/'))
     const { output } = await exited(1, check({ GATEWRIGHT_ID_TOKEN: await signed(), GATEWRIGHT_URL }))
     expect(output).toBe(
       `${GATEWRIGHT_URL} exchanges no identity tokens: it is older than this program. Set GATEWRIGHT_TOKEN.\n`,
+    )
+  })
+
+  test('is asked for at a wrong address: the message has what to set', async () => {
+    const GATEWRIGHT_URL = `${address}/gatewright`
+    await exited(
+      3,
+      check({ GATEWRIGHT_ID_TOKEN: await signed(), GATEWRIGHT_URL }),
+      `${GATEWRIGHT_URL}/api/v3/auth/token/ answered 404, and is no path of Gatewright: set GATEWRIGHT_URL`,
     )
   })
 

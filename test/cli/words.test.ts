@@ -1,7 +1,8 @@
 import { writeFileSync } from 'node:fs'
+import { createServer as createHttpServer } from 'node:http'
 import { createServer, type Server } from 'node:net'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { emptyResult } from '../../src/cli/deliver.ts'
 import { inOptions } from '../../src/cli/options-for-headers.ts'
 import { openOutput } from '../../src/cli/output.ts'
@@ -76,6 +77,45 @@ test('https:// on a port of plain HTTP is named', async () => {
   expect(
     (await exited(3, there.gatewright(['runs'], { GATEWRIGHT_URL: `https://localhost:${port}` }))).output,
   ).toContain('it speaks no TLS on this port')
+})
+
+describe('a wrong path in GATEWRIGHT_URL', () => {
+  const path = join(folder, 'group.yaml')
+  writeFileSync(path, 'entries: [{ model: service_core.group, identifiers: { name: wrong-path } }]\n')
+
+  test.each([
+    ['runs', '/blueprints/runs/', ''],
+    ['show x', '/core/applications/x/', ''],
+    ['export', '/', ''],
+    [`plan ${path}`, '/blueprints/', 'Nothing was applied.'],
+    [`apply ${path}`, '/blueprints/', 'Nothing was applied.'],
+    ['token create x', '/core/tokens/', 'Nothing was created.'],
+  ])('%s names the address that answered, and what to set: 3', async (command, api, end) => {
+    for (const base of ['/gatewright', '/api/v3']) {
+      const args = [...command.split(' '), '--timeout', '20']
+      const { output } = await exited(3, there.gatewright(args, { GATEWRIGHT_URL: `${there.address}${base}` }), end)
+      expect(output).toContain(`${there.address}${base}/api/v3${api}`)
+      expect(output).toContain(
+        ' answered 404, and is no path of Gatewright: set GATEWRIGHT_URL to the address of the service, with its base path and without /api/v3.',
+      )
+    }
+  })
+
+  test('is named for the 404 of another program, too', async () => {
+    const server = createHttpServer((_, answer) => answer.writeHead(404).end('<html>'))
+    const GATEWRIGHT_URL = `http://127.0.0.1:${await portOf(server)}`
+    await exited(3, there.gatewright(['runs'], { GATEWRIGHT_URL }), / answered 404, and is no path of Gatewright: set/)
+  })
+
+  test.each([
+    ['show none', 'There is no such application.\n'],
+    ['logs 00000000-0000-4000-8000-000000000000', 'There is no such run.\n'],
+    ['show ..', 'Neither . nor .. is a name.\n'],
+    ['token revoke .', 'Neither . nor .. is a name.\n'],
+    ['stack show ..', 'Neither . nor .. is a name.\n'],
+  ])('is not the reason where the path is right: %s', async (command, output) => {
+    expect(await there.gatewright(command.split(' '))).toEqual({ code: 1, output })
+  })
 })
 
 test.each(['validate', 'plan'])('%s --json has the place of each value that is missing', async (command) => {
