@@ -46,6 +46,22 @@ test('runs lists what was submitted, the newest first, and filters', async () =>
   expect(await gatewright(['runs', '--limit', '0'])).toMatchObject({ code: 1 })
 })
 
+test.each([
+  ['runs --state foo', /^--state: Must be one of: queued, done, failed, cancelled\.\n$/],
+  ['runs --mode foo', /^--mode: Must be one of: apply, plan\.\n$/],
+  ['runs --changed grafana', /^--changed: Must be a kind and a name, such as application:shop\./],
+  [`runs --request-id ${'x'.repeat(256)}`, /^--request-id: Must be at most 255 characters\.\n$/],
+  [`runs --stack ${'x'.repeat(256)}`, /^--stack: /],
+  [`export --application ${'x'.repeat(256)}`, /^--application: /],
+  ['token create a.b', /^IDENTIFIER: May hold only letters/],
+  ['token create narrowed --user nobody', /^--user: No user is called "nobody"\./],
+  ['token create narrowed --owner a,b --stack c,d', /^--owner: May have no comma.*\n--stack: May have no comma/],
+  [`token create narrowed --message ${'x'.repeat(3_000)}`, /^--message: Must be at most/],
+])('a value that the service refuses has the name of its option: %s', async (command, output) => {
+  const answer = await gatewright(command.split(' '))
+  expect(answer).toEqual({ code: 1, output: expect.stringMatching(output) })
+})
+
 test('runs narrows by owner, job and changed object', async () => {
   const job = { GATEWRIGHT_REQUEST_ID: 'https://ci.test/jobs/12' }
   const path = join(folder, 'app.json')
@@ -171,7 +187,7 @@ test('token create prints a key that works, token list has it, and token revoke 
   const { key, expires } = JSON.parse(output)
   expect(await on.as(key).get('/api/v3/core/tokens/from-cli/')).toMatchObject({ status: 200 })
   expect(Date.parse(expires) - Date.now()).toBeGreaterThan(1.9 * 86_400_000)
-  await exited(1, gatewright(['token', 'create', 'from-cli']), /^identifier: /)
+  await exited(1, gatewright(['token', 'create', 'from-cli']), /^IDENTIFIER: "from-cli" is taken/)
   await exited(1, gatewright(['token', 'delete', 'from-cli']), /^It takes: gatewright token create/)
   await exited(0, gatewright(['token', 'list']), /^from-cli {2}api {2}\S+ {2}expires \S+$/m)
   expect(JSON.parse((await gatewright(['token', 'list', '--json'])).output)).toMatchObject(
