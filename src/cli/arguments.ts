@@ -4,10 +4,18 @@ import { UsageError } from './exit.ts'
 
 type Options = NonNullable<ParseArgsConfig['options']>
 
-/** @param options those of the command, beside `--env` and `--verbose` @throws {UsageError} for one that it does not have */
+/**
+ * @param options those of the command, beside `--env` and `--verbose`
+ * @throws {UsageError} for one that it does not have, and for an empty value, as a variable has that is not set
+ */
 export function readArguments<const Known extends Options>(args: readonly string[], options: Known) {
   try {
-    return parseArgs({ args: [...args], options: { ...options, env: text, verbose: flag }, allowPositionals: true })
+    const all = { ...options, env: text, verbose: flag }
+    const read = parseArgs({ args: [...args], options: all, allowPositionals: true })
+    // A job may have no message.
+    const empty = Object.entries(read.values).find(([name, value]) => name !== 'message' && [value].flat().includes(''))
+    if (empty !== undefined) throw new UsageError(`--${empty[0]}: May not be empty.`)
+    return read
   } catch (error) {
     const { message } = error instanceof Error ? error : new Error(String(error))
     const [, unknown] = /^Unknown option '(-[^']*)'/.exec(message) ?? []

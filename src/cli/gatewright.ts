@@ -83,8 +83,9 @@ async function main(args: readonly string[]): Promise<number> {
     // It is loaded for errors only.
     const { nearest } = await import('../messages.ts')
     const near = nearest(name.slice(0, 100), Object.keys(commands))
-    const next = near === undefined ? `\n\n${usage()}` : ` Did you mean ${near}?\n`
-    process.stderr.write(`There is no command ${JSON.stringify(name)}.${next}`)
+    const next = near === undefined ? `.\n\n${usage()}` : `. Did you mean ${near}?\n`
+    const end = name.startsWith('-') ? ': options stand behind the command.\n' : next
+    process.stderr.write(`There is no command ${JSON.stringify(name)}${end}`)
     return exitCodes.refused
   }
   const command = await found.load()

@@ -113,7 +113,7 @@ describe('nothing is written, and the exit code is 1', () => {
 
   test('for a wrong command line', async () => {
     expect(await refused(['x'])).toMatch(/^export takes no names/)
-    expect(await refused(['--owner', ''])).toMatch(/^--owner: Must have 1 to 100 characters/)
+    expect(await refused(['--owner', ''])).toMatch(/^--owner: May not be empty\./)
     expect(await refused(['--only', 'flow,user'])).toMatch(/^--only: "user" is none of flow, propertymapping, /)
     expect(await refused(['--owner', 'nothing-has-it'])).toMatch(/^There is nothing to export\./)
   })

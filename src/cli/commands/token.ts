@@ -76,10 +76,7 @@ export async function run(args: readonly string[]): Promise<number> {
 }
 
 /** The user of a token. A text of digits is a key, like in every reference of the API. @throws {UsageError} */
-function readUser(text: string): string | number {
-  if (text === '') throw new UsageError('--user takes a username or a key.')
-  return /^\d+$/.test(text) ? readCount('--user', text, 999_999) : text
-}
+const readUser = (text: string): string | number => (/^\d+$/.test(text) ? readCount('--user', text, 999_999) : text)
 
 type Asking = Awaited<ReturnType<typeof open>>
 
