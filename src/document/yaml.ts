@@ -248,8 +248,10 @@ const refusedTag = (error: TagError) =>
   refused(error.message, error instanceof ForbiddenName ? 'unknown_field' : 'syntax', error.place)
 
 function theOnly(documents: readonly unknown[]): unknown {
-  if (documents.length === 1) return documents[0]
-  throw refused(`holds ${documents.length} documents: it takes one`, 'unsupported_yaml')
+  const [only = null] = documents
+  if (documents.length > 1) throw refused(`holds ${documents.length} documents: it takes one`, 'unsupported_yaml')
+  if (only !== null) return only
+  throw refused('is empty, or holds only comments: write its content, or remove it', 'unsupported_yaml')
 }
 
 function construct(text: string, maxDepth: () => number, origin: 'sent' | 'stored' | 'foreign'): unknown[] {

@@ -53,7 +53,8 @@ test('each entry needs its own permission', async () => {
 })
 
 test.for([
-  ['nothing', '', /holds 0 documents/],
+  ['nothing', '', /"The blueprint is empty, or holds only comments: write its content, or remove it\."/],
+  ['a comment', '# a\n---\n', /The blueprint is empty/],
   ['no mapping', '- 1', /Must be an object/],
   ['an alias of nothing', 'a: &x 1\nb: *y', /Line 2 .*unidentified alias/],
   ['two documents', '---\na: 1\n---\nb: 1', /2 documents/],

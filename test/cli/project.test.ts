@@ -128,7 +128,7 @@ test.each([
   [`stack: ${'x'.repeat(101)}\n`, '1:1 stack: Must be at most 100 characters.'],
   ['stack: [a]\n', '1:1 stack: Must be text.'],
   ['[]\n', '1:1 Must be an object.'],
-  ['', 'gatewright.yaml: The file holds 0 documents: it takes one.'],
+  ['', 'gatewright.yaml: The file is empty, or holds only comments: write its content, or remove it.'],
   ['stack: "a\n', 'gatewright.yaml:'],
   ['owners:\n  "teams/*": "$2"\n', '2:3 owners.teams/*: $2 stands for nothing: the path has 1 *.'],
   ['owners:\n  teams/: "$1"\n', '2:3 owners.teams/: $1 stands for nothing: the path has no *.'],

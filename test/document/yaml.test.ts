@@ -255,7 +255,7 @@ const refused: Record<string, [text: string, why: RegExp]> = {
   'a document that ends early': [entryWith('{a: [1'), /Line 7 .*deficient indentation/],
   'a tab for indentation': ['version: 1\n\tmetadata: {}', /Line 2 .*tab characters/],
   'two documents': [`${entryWith('{}')}---\n${entryWith('{}')}`, /2 documents/],
-  'no document': ['', /document/],
+  'no document': ['', /is empty/],
   'a list': ['- 1', /Must be an object/],
   'a text': ['hello', /Must be an object/],
   'another version': [entryWith('{}').replace('version: 1', 'version: 2'), /version/],
