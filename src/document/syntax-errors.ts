@@ -49,7 +49,9 @@ function hintOfTag(reason: string, written: string): string | undefined {
   if (!reason.startsWith('unknown') || !written.startsWith('!')) return undefined
   const names = [...expressionNames, '!KeyOf']
   const name = /^![\w!-]{1,20}/.exec(written)?.[0] ?? ''
+  if (name === '!KeyOf') return '!KeyOf takes a text.'
   if (names.some((each) => each === name)) return `${name} takes a text or a list.`
   const near = nearest(name, names)
-  return near === undefined ? 'A text that begins with ! stands in quotes.' : `Did you mean ${near}?`
+  if (near !== undefined) return `Did you mean ${near}?`
+  return `A text that begins with ! stands in quotes. Tags are ${names.join(', ')}.`
 }
