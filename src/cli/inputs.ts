@@ -68,7 +68,7 @@ export async function readInputs(named: readonly string[], values: FileValues) {
   if (files.filter((file) => file === '-').length > 1) throw new UsageError('Standard input (-) can be read once.')
   if (files.length > limits.files) throw new UsageError(`These are more than ${limits.files} files.`)
   const documents: (Document | Unreadable)[] = await Readable.from(files)
-    .map((file: string) => readInput(file, { context, filesFrom, isPlan, secrets, project }), {
+    .map((file: string) => readInput(file, { context, filesFrom, isPlan, secrets, project, named: paths }), {
       concurrency: limits.filesAtOnce,
     })
     .toArray()
@@ -118,6 +118,8 @@ type Reading = GivenValues & {
   readonly isPlan: boolean
   readonly secrets: Set<string>
   readonly project: Project | null
+  /** The files and folders of the command line. */
+  readonly named: readonly string[]
 }
 
 async function readInput(path: string, reading: Reading): Promise<Document | Unreadable> {
@@ -125,7 +127,11 @@ async function readInput(path: string, reading: Reading): Promise<Document | Unr
   const found = await readTextOf(path)
   if ('why' in found) return { file, errors: [found.why] }
   try {
-    const document = await toDocument(file, found.text, { ...reading, folder: path === '-' ? '.' : dirname(path) })
+    const document = await toDocument(file, found.text, {
+      ...reading,
+      folder: path === '-' ? '.' : dirname(path),
+      isOfFolder: !reading.named.includes(path),
+    })
     if (isUnreadable(document) || path === '-') return document
     return { ...document, ofPath: await reading.project?.ownerOf(path) }
   } catch (error) {
@@ -137,12 +143,16 @@ async function readInput(path: string, reading: Reading): Promise<Document | Unr
   }
 }
 
+const noForm = 'Is neither a submission (app, provider_model, provider) nor a blueprint (entries).'
+// It is not left out: with a mistyped key, that would delete what the file names.
+const notOfFolder = 'A folder stands for all of its .yaml, .yml and .json files: move this one out, or name the files.'
+
 export const nameOf = (path: string): string => (path === '-' ? 'standard input' : path)
 
 async function toDocument(
   file: string,
   text: string,
-  scope: Reading & { readonly folder: string },
+  scope: Reading & { readonly folder: string; readonly isOfFolder: boolean },
 ): Promise<Document | Unreadable> {
   const { caller, isUsed } = callerSide(scope)
   const errors = new TagErrors()
@@ -161,7 +171,7 @@ async function toDocument(
   }
   const form = formOf(value)
   if (form === null || !isObject(value))
-    return { file, errors: ['Is neither a submission (app, provider_model, provider) nor a blueprint (entries).'] }
+    return { file, errors: [scope.isOfFolder ? `${noForm} ${notOfFolder}` : noForm] }
   if (form === 'blueprint') return { file, form, value, text, unset, body: isUsed() ? printValue(value) : text }
   if (holdsTag(value)) return { file, errors: ['A submission takes no !KeyOf or !Find: write a blueprint.'] }
   return { file, form, value, text, unset, body: JSON.stringify(value) }

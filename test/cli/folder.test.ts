@@ -49,6 +49,19 @@ test('a file may name what a later file creates; a circle is refused once, at it
   ])
 })
 
+test('a file of a folder that is no document is refused by its name, and nothing is sent', async () => {
+  const folder = folderOf({ 'a.yaml': document(group('odd-a')), 'web/package.json': '{}', '.b/c.json': '{}' })
+  const { output } = await exited(1, there.gatewright(['apply', folder]))
+  const why = 'Is neither a submission (app, provider_model, provider) nor a blueprint (entries).'
+  expect(output).toBe(
+    `refused     ${folder}/web/package.json\n            ${why} A folder stands for all of its .yaml, .yml and .json files: move this one out, or name the files.\nnot tried: 1 file\n1 not tried, 1 refused\n`,
+  )
+  expect(await groups('odd-')).toBe(0)
+  await exited(0, there.gatewright(['apply', join(folder, 'a.yaml')]))
+  const named = await exited(1, there.gatewright(['apply', join(folder, 'web/package.json')]))
+  expect(named.output).toBe(`refused     ${folder}/web/package.json\n            ${why}\n`)
+})
+
 describe('a shared file, and files of teams that name it', () => {
   const files = {
     '0-shared.yaml': document(group('fold-shared', ', id: own, attrs: { attributes: { a: 1 } }')),
