@@ -81,10 +81,10 @@ const notCompared = ({ parts, changes }: Pick<Result, 'parts' | 'changes'>): str
 export const isLeftOver = ({ change: { entry, action } }: PlacedChange): boolean =>
   entry === null && action === 'delete'
 
-/** Lines of the log about what an entry does. The name is a text of JSON. */
+/** Lines of the log about what an entry does. The name is a text of JSON, or a key: those in remarks may be any words. */
 const ofObject =
-  /^[^"]+ (?:"(?:[^"\\]|\\.)*"|\S+) (?:(?:would be )?(?:created|updated|deleted)\b|left as it is$|is not there$)/
-const ofUnchanged = /^[^"]+ (?:"(?:[^"\\]|\\.)*"|\S+) unchanged$/
+  /^[^":]+ (?:"(?:[^"\\]|\\.)*"|\d+) (?:(?:would be )?(?:created|updated|deleted)\b|left as it is$|is not there$)/
+const ofUnchanged = /^[^":]+ (?:"(?:[^"\\]|\\.)*"|\d+) unchanged$/
 
 /** The lines of the log, and what a roll back leaves; without the objects that stay as they are. */
 export const logsOf = ({ changes, logs, parts, not_put_back: left }: Result): string[] => [

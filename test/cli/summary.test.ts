@@ -90,6 +90,27 @@ test('who may read secrets by it stands beside the changes of a plan, and in wha
   expect(logsOf({ ...plan, outcome: 'applied' })).toContain(line)
 })
 
+test.each([
+  'shop created 2026',
+  'a deleted "b',
+  'warning: x',
+  'group "a" would be created',
+  'a\nb: unchanged',
+  '5 updated',
+])('remarks about an object that is called %j stay beside its change', (name) => {
+  const what = `provider oauth2 ${JSON.stringify(name)}`
+  const remarks = [
+    `${what} had no owner: it belongs to owner "team-a" now`,
+    `warning: the sent client_secret of ${what} has fewer than 20 characters`,
+    `warning: ${what}: tokens are valid for a year`,
+    `2 users whom the request does not name would gain rights: ann (view_user), ${name} (view_user)`,
+    `3 users whom the request does not name would gain rights: ${name}, created (view_user) and 1 more`,
+  ]
+  const ends = ['would be created', 'would be updated: name "a" -> "b"', 'deleted (pk 5)', 'left as it is', 'unchanged']
+  const logs = [...ends.map((end) => `${what} ${end}`), 'user 5 would be deleted', 'user 6 unchanged', ...remarks]
+  expect(remarksOf({ ...planned('a.yaml', [changeOf('create', 'a')]), logs })).toEqual(remarks)
+})
+
 test('lines of errors that look like a fence do not end it', () => {
   const errors = ['the first\n```\n~~~\n</details>', 'the `````` second']
   const refused: Result = { ...emptyResult, file: 'a.yaml', outcome: 'refused', errors }
