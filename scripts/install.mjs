@@ -11,7 +11,7 @@ const root = fileURLToPath(new URL('../', import.meta.url))
 const inRoot = (...parts) => join(root, ...parts)
 const oldestNode = 18
 const [major, minor] = process.versions.node.split('.').map(Number)
-/** Whether this Node can run the project (`engines` in package.json), where npm has none for the platform. */
+/** Whether this Node can run the project, where npm has none for the platform. */
 const isNewEnough = major > 26 || (major === 26 && minor >= 1)
 /** Start, apply and seed also run in an installation without the packages of developers. */
 const needsDevPackages = [

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { appendFileSync, existsSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
+import manifest from '../../package.json' with { type: 'json' }
 import { atEnd, isAlive, plainEnvironment, until } from '../support/kit.ts'
 import { makeProject, type Project, postgres } from './project.ts'
 
@@ -55,6 +56,11 @@ test('a fresh clone gets its packages and then its database client, and prints w
   expect(output).toMatch(/Generating the database client \.\.\. \d+\.\d s/)
   expect(project.calls()).toEqual([ci, `npm rebuild ${postgres}`, generate])
   expect(existsSync(project.pathOf('.install.lock'))).toBe(false)
+})
+
+test('npm and npx warn of no Node that the script takes: the programs run on the own one', () => {
+  const [, oldest] = /^const oldestNode = (\d+)$/m.exec(readFileSync('scripts/install.mjs', 'utf8')) ?? []
+  expect(manifest.engines.node).toBe(`>=${oldest}`)
 })
 
 test('an update does not announce the first download', async () => {
