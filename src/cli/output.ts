@@ -1,4 +1,5 @@
-import { writeFileSync } from 'node:fs'
+import { accessSync, constants, existsSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { wantsPlainOutput } from '../config.ts'
 import { hidden, withoutPasswords } from '../hidden.ts'
 import { reasonOf } from '../start-error.ts'
@@ -120,6 +121,10 @@ export const writeOut = (file: string, text: string): void =>
       if (!isOfReader(error)) throw error
     }
   })
+
+/** Ends a program before it changes anything that it could not report. @throws {UsageError} */
+export const checkOut = (file: string): void =>
+  workOnFile(`${file} cannot be written`, () => accessSync(existsSync(file) ? file : dirname(file), constants.W_OK))
 
 /** @param what begins the message when it fails @throws {UsageError} */
 export function workOnFile(what: string, work: () => void): void {

@@ -6,7 +6,7 @@ import { deliver, emptyResult, type Result, type Sendable } from './deliver.ts'
 import { UsageError } from './exit.ts'
 import { type Document, type Inputs, isUnreadable, readInputs, type Unreadable } from './inputs.ts'
 import { inOptions } from './options-for-headers.ts'
-import { type Output, openOutput } from './output.ts'
+import { checkOut, type Output, openOutput } from './output.ts'
 import { type OwnerGiven, ownerOf, ownOwner, prunedBy, readOwner } from './owners.ts'
 import { readPlans, writePlans } from './plan-file.ts'
 import { codeOfResults, outcomesOf, printPlans, printResult, printTotals, toJson } from './report.ts'
@@ -22,6 +22,7 @@ export async function sendFiles(mode: 'plan' | 'apply', paths: readonly string[]
   const timeoutMs = readTimeoutMs(values.timeout)
   const tagFor = values['plan-file'] === undefined ? () => null : await readPlans(values['plan-file'])
   readOwner('--owner', owner)
+  for (const file of [out, values.summary]) if (file !== undefined) checkOut(file)
   const inputs = await readInputs(paths, { ...values, isPlan: mode === 'plan' })
   const output = openOutput(values, inputs.secrets)
   const stack = stackOf(values, inputs)
@@ -140,8 +141,8 @@ function refuseEach(documents: readonly Document[], given: OwnerGiven): void {
 export function finish(results: readonly Result[], output: Output, title: string, summary?: string): number {
   const { length: notTried } = results.filter(({ outcome }) => outcome === 'not tried')
   if (notTried > 0) output.line(`not tried: ${notTried} ${notTried === 1 ? 'file' : 'files'}`)
-  if (summary !== undefined) writeSummary(summary, title, results, output)
   output.json(toJson(results))
+  if (summary !== undefined) writeSummary(summary, title, results, output)
   if (results.length > 1) output.line(output.paint('bold', outcomesOf(results)))
   return codeOfResults(results)
 }

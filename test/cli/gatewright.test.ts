@@ -300,6 +300,23 @@ test('what is missing is a 1: a command, files, a token, a permission', async ()
   }
 })
 
+test('an apply whose summary cannot be written sends nothing', async () => {
+  const args = [
+    'apply',
+    file('summary.yaml', group('cli-summary')),
+    '--json',
+    '--summary',
+    join(folder, 'none', 'a.md'),
+  ]
+  await exited(1, gatewright(args), /^\S+a\.md cannot be written \(ENOENT\)\.\n$/)
+  expect(await countOf('cli-summary')).toBe(0)
+  await exited(
+    1,
+    gatewright([...args.slice(0, -1), folder]),
+    /^\{\n[\s\S]*"outcome": "applied"[\s\S]*\} *\n\S+ cannot be written/,
+  )
+})
+
 test('GATEWRIGHT_TOKEN_FILE names a file with the token', async () => {
   const token = file('token', `${adminToken}\n`)
   const env = { GATEWRIGHT_TOKEN: '', GATEWRIGHT_TOKEN_FILE: token }
