@@ -37,7 +37,9 @@ const redisUrl = z.string().superRefine((text, context) => {
 })
 
 /** A token is sent in a header. An error of it would repeat it. */
-export const bearerToken = z.string().regex(/^[!-~]+$/, 'holds a character that no token has, such as a line break.')
+export const bearerToken = z
+  .string()
+  .regex(/^[!-~]+$/, 'holds a character that no token has, such as a blank or a line break.')
 
 const secret = (min: number) => z.string().min(min, `is too short: it takes ${min} characters or more.`)
 

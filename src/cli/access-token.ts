@@ -74,16 +74,17 @@ function exchanged({ from, read }: IdToken, url: string, ask: Ask, note: Output[
       note(`token: ${from}, exchanged; expires ${new Date(Date.now() + lastsMs).toISOString()}`)
       return current.secret
     }
-    const message = `${url} answered ${answer.status} to ${from}: ${refusalOf(answer).join(' ')}`
+    const why = refusalOf(answer)
+      .join(' ')
+      .replace(/(?<= )(?=\/admin\/)/, url.replace(/\/+$/, ''))
+    const message = `${url} answered ${answer.status} to ${from}: ${why}`
     const mayCome = isLater(answer.status) || answer.status >= 500
     if (mayCome || codeOf(answer) === null)
       return { message: message.replace(/\.$/, ''), isSent: false, isFinal: !mayCome }
     if (answer.status === 404)
       throw new UsageError(`${url} exchanges no identity tokens: it is older than this program. Set GATEWRIGHT_TOKEN.`)
     const { claimsOf } = await import('./id-token.ts')
-    throw new UsageError(
-      `${message} It says ${claimsOf(idToken)}, which a rule of a trusted issuer has to match. Operators see the reason at ${url.replace(/\/+$/, '')}/admin/refusals/.`,
-    )
+    throw new UsageError(`${message} ${claimsOf(idToken)}`)
   }
 
   return {

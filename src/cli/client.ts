@@ -39,6 +39,10 @@ export type Request = {
   readonly withinMs?: number
 }
 
+/** An identity token where an access token belongs. */
+const misplaced = (token: string): string =>
+  /^eyJ[\w-]+\.[\w-]+\.[\w-]+$/.test(token) ? '. It holds an identity token, which belongs in GATEWRIGHT_ID_TOKEN' : ''
+
 /** `env`: the environment; `verbose`: whether a line says which token is used. */
 type Values = { readonly env?: string; readonly verbose?: boolean }
 
@@ -77,7 +81,7 @@ export async function openClient(
         const init = { method, headers: { ...common, authorization: `Bearer ${secret}` }, body: body ?? null }
         const answer = await ask(addressOf(url, path), init, endsAt - performance.now())
         if (isLost(answer) || answer.status !== 401) return answer
-        if (refused !== undefined || !token.isExchanged) return { ...answer, tokenFrom: token.from }
+        if (refused !== undefined || !token.isExchanged) return { ...answer, tokenFrom: token.from + misplaced(secret) }
         refused = secret
       }
     },

@@ -52,9 +52,10 @@ export async function findIdToken(url: string, askerOf: AskerOf, projected = pro
   }
 }
 
-/** What an identity token says of itself, which nothing has verified. */
+/** A sentence with what an identity token says of itself, which nothing has verified. */
 export const claimsOf = (jwt: string): string =>
   attempt(() => {
     const { iss, aud, sub, exp } = JSON.parse(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString('utf8'))
-    return shown(JSON.stringify({ iss, aud, sub, exp: new Date(exp * 1_000) })).slice(0, 1_000)
-  }) ?? 'no claims (it is no JWT)'
+    const claims = shown(JSON.stringify({ iss, aud, sub, exp: new Date(exp * 1_000) })).slice(0, 1_000)
+    return `It says ${claims}, which a rule of a trusted issuer has to match.`
+  }) ?? 'It is no JWT: an access token belongs in GATEWRIGHT_TOKEN.'

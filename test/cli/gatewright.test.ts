@@ -291,6 +291,16 @@ test('what is missing is a 1: a command, files, a token, a permission', async ()
       { GATEWRIGHT_TOKEN: '', GATEWRIGHT_TOKEN_FILE: file('wrong-token', 'wrong') },
       /^Send a valid access token\. Refused: GATEWRIGHT_TOKEN_FILE\.\n$/,
     ],
+    [
+      ['runs'],
+      { GATEWRIGHT_TOKEN: 'eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJ4In0.c2ln' },
+      /^Send a valid access token\. Refused: GATEWRIGHT_TOKEN\. It holds an identity token, which belongs in GATEWRIGHT_ID_TOKEN\.\n$/,
+    ],
+    [
+      ['runs'],
+      { GATEWRIGHT_TOKEN: 'Bearer x' },
+      /GATEWRIGHT_TOKEN holds a character that no token has, such as a blank/,
+    ],
     [['apply', join(folder, 'none.yaml')], {}, /Cannot be read \(ENOENT\)\./],
   ] as const) {
     const answer = await gatewright([...args], env)

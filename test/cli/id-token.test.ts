@@ -256,11 +256,12 @@ describe('no access token', () => {
     )
     expect(output).toContain(`${address} answered 401 to the identity token in GATEWRIGHT_ID_TOKEN: `)
     expect(output).toContain(`"iss":"${issuer.url}","aud":"${address}","sub":"x\\u202ey","exp":"`)
-    expect(output).toContain(`${address}/admin/refusals/`)
+    expect(output).toContain(` Operators see why at ${address}/admin/refusals/. It says {`)
+    expect(output.match(/admin\/refusals/g)).toHaveLength(1)
   })
 
   test.each([
-    ['no JWT', { GATEWRIGHT_ID_TOKEN: 'nonsense' }, /no claims \(it is no JWT\)/],
+    ['no JWT', { GATEWRIGHT_ID_TOKEN: 'nonsense' }, / It is no JWT: an access token belongs in GATEWRIGHT_TOKEN\.\n$/],
     ['a giant', { GATEWRIGHT_ID_TOKEN: 'a'.repeat(20_000) }, / answered 4\d\d to the identity token/],
     ['an empty file', { GATEWRIGHT_ID_TOKEN_FILE: file('empty', '') }, /GATEWRIGHT_ID_TOKEN_FILE: \S+ is empty/],
     [
@@ -334,7 +335,7 @@ describe('no access token', () => {
   ])('is got with a %s of several lines or other characters: it is not shown', async (setting, env: Env) => {
     const { output } = await exited(1, check(env))
     expect(output).toBe(
-      `The settings are not valid:\n  ${setting} holds a character that no token has, such as a line break.\n`,
+      `The settings are not valid:\n  ${setting} holds a character that no token has, such as a blank or a line break.\n`,
     )
   })
 

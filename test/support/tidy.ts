@@ -331,10 +331,10 @@ export const filesAreShort: Rule = (files) =>
  * needs it, with the reason.
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
-  src: 2391,
+  src: 2393,
   'src/api': 2149,
   'src/apply': 2970,
-  'src/cli': 6330,
+  'src/cli': 6336,
   'src/dashboard': 4559,
   'src/db': 2238,
   'src/exchange': 379,
@@ -352,7 +352,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/tracing': 177,
   'src/views': 2773,
   'src/waits': 543,
-  test: 78_827,
+  test: 78_838,
   workers: 106,
 }
 
