@@ -74,10 +74,9 @@ function exchanged({ from, read }: IdToken, url: string, ask: Ask, note: Output[
       note(`token: ${from}, exchanged; expires ${new Date(Date.now() + lastsMs).toISOString()}`)
       return current.secret
     }
-    const why = refusalOf(answer)
-      .join(' ')
-      .replace(/(?<= )(?=\/admin\/)/, url.replace(/\/+$/, ''))
-    const message = `${url} answered ${answer.status} to ${from}: ${why}`
+    const why = refusalOf(answer).join(' ')
+    const whole = why.replace(/(?<= )(?=\/admin\/)/, url.replace(/\/+$/, ''))
+    const message = `${url} answered ${answer.status} to ${from}: ${whole}`
     const mayCome = isLater(answer.status) || answer.status >= 500
     if (mayCome || codeOf(answer) === null)
       return { message: message.replace(/\.$/, ''), isSent: false, isFinal: !mayCome }

@@ -5,7 +5,7 @@ import { tokenFor } from './access-token.ts'
 import { readTimeoutMs } from './arguments.ts'
 import { type Answer, addressOf, askerOf, codeOf, isLater, isLost, type NoAnswer, refusalOf } from './ask.ts'
 import { Unreachable, UsageError } from './exit.ts'
-import { inOptions, ofOption } from './options-for-headers.ts'
+import { ofOption } from './options-for-headers.ts'
 import { type Output, openOutput } from './output.ts'
 import type { Project } from './project.ts'
 
@@ -156,11 +156,7 @@ export function readAnswer<Schema extends z.ZodType>({ url }: Client, answer: An
   if (answer.status >= 400) {
     if (codeOf(answer) === null || answer.status >= 500)
       throw new Unreachable(`${url} answered ${answer.status}: ${refusalOf(answer).join(' ')}`)
-    throw new UsageError(
-      refusalOf(answer)
-        .map((line) => ofOption(inOptions(line)))
-        .join('\n'),
-    )
+    throw new UsageError(refusalOf(answer).map(ofOption).join('\n'))
   }
   const parsed = schema.safeParse(answer.body)
   if (!parsed.success) throw new Unreachable(`${url} does not answer as Gatewright does.`)

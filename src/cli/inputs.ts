@@ -127,11 +127,7 @@ async function readInput(path: string, reading: Reading): Promise<Document | Unr
   const found = await readTextOf(path)
   if ('why' in found) return { file, errors: [found.why] }
   try {
-    const document = await toDocument(file, found.text, {
-      ...reading,
-      folder: path === '-' ? '.' : dirname(path),
-      isOfFolder: !reading.named.includes(path),
-    })
+    const document = await toDocument(file, found.text, { ...reading, path })
     if (isUnreadable(document) || path === '-') return document
     return { ...document, ofPath: await reading.project?.ownerOf(path) }
   } catch (error) {
@@ -152,9 +148,10 @@ export const nameOf = (path: string): string => (path === '-' ? 'standard input'
 async function toDocument(
   file: string,
   text: string,
-  scope: Reading & { readonly folder: string; readonly isOfFolder: boolean },
+  scope: Reading & { readonly path: string },
 ): Promise<Document | Unreadable> {
-  const { caller, isUsed } = callerSide(scope)
+  const { path, named } = scope
+  const { caller, isUsed } = callerSide({ ...scope, folder: path === '-' ? '.' : dirname(path) })
   const errors = new TagErrors()
   const models = mayHoldForms(text) ? await readModels() : null
   const value = readText(text, { ...caller, errors }, (written) => {
@@ -171,7 +168,7 @@ async function toDocument(
   }
   const form = formOf(value)
   if (form === null || !isObject(value))
-    return { file, errors: [scope.isOfFolder ? `${noForm} ${notOfFolder}` : noForm] }
+    return { file, errors: [named.includes(path) ? noForm : `${noForm} ${notOfFolder}`] }
   if (form === 'blueprint') return { file, form, value, text, unset, body: isUsed() ? printValue(value) : text }
   if (holdsTag(value)) return { file, errors: ['A submission takes no !KeyOf or !Find: write a blueprint.'] }
   return { file, form, value, text, unset, body: JSON.stringify(value) }

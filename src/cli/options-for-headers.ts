@@ -35,4 +35,4 @@ const optionOf: Readonly<Record<string, string>> = {
 
 /** `state.0: Must be one of: queued, done.` -> `--state: Must be one of: queued, done.` */
 export const ofOption = (line: string): string =>
-  line.replace(/^(\w+)(\.\d+)?(?=: )/, (field, name: string) => own(optionOf, name) ?? field)
+  inOptions(line).replace(/^(\w+)(\.\d+)?(?=: )/, (field, name: string) => own(optionOf, name) ?? field)

@@ -334,7 +334,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2393,
   'src/api': 2149,
   'src/apply': 2970,
-  'src/cli': 6336,
+  'src/cli': 6328,
   'src/dashboard': 4559,
   'src/db': 2238,
   'src/exchange': 379,
