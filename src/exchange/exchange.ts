@@ -172,7 +172,7 @@ const first = (claims: JWTPayload, ...names: readonly string[]): string | null =
   names.map((name) => textOf(claims[name])).find((claim) => claim !== null) ?? null
 
 const whatIs = (claims: JWTPayload): string =>
-  `${JSON.stringify(textOf(claims.sub) ?? '')}, job ${JSON.stringify(jobOf(claims))}, for ${JSON.stringify([claims.aud].flat().map((each) => cut(String(each))))}`
+  `${JSON.stringify(textOf(claims.sub) ?? '')}, job ${JSON.stringify(jobOf(claims))}, for ${JSON.stringify([claims.aud].flat().map(textOf))}`
 
 const jobOf = (claims: JWTPayload) => first(claims, 'job_id', 'run_id', `${circle}job-id`, 'jti')
 

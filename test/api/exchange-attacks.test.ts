@@ -98,6 +98,12 @@ describe('for others', () => {
   test('a list of audiences with the wanted one is taken', async () => {
     await answered(200, exchange({ aud: ['other', audience] }))
   })
+  test('an audience that no text can be made of', async () => {
+    const odd = { toString: 1, valueOf: 1 }
+    await answered(200, exchange({ aud: [audience, odd] }))
+    await db.exchangedToken.deleteMany()
+    await verified(exchange({ aud: [odd] }), /"aud" claim.*for \[null\]/)
+  })
   test.each(['https://evil.example', `${issuer.url}/`, issuer.url.toUpperCase(), `${issuer.url}@evil.example`])(
     'the issuer %s',
     async (iss) => {
