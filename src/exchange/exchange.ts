@@ -8,6 +8,7 @@ import { isCollision } from '../db/errors.ts'
 import { query } from '../db/raw.ts'
 import { Problem } from '../errors.ts'
 import { forgetOldest } from '../forget-oldest.ts'
+import { placeWithinMs, Share } from '../http/shares.ts'
 import { sha256, uuid7 } from '../ids.ts'
 import { permissionNames } from '../models/registry.ts'
 import { ceilingOf } from '../models/token.ts'
@@ -34,6 +35,16 @@ export const lifetimeS = 900
 
 /** The most access tokens that are valid at the same time: by one rule, and for one identity token. */
 const most = { ofRule: 1_000, ofIdentity: 200 } as const
+
+const refuse = () =>
+  new Problem('too_many_requests', 'Too many jobs exchange their tokens now. Try again.', { retryAfterS: 1 })
+const places = new Share({ max: 4, waitMs: placeWithinMs, refuse })
+
+/** Few at once end before the time limit of a lock, and leave connections to others. @param who a user; '': before one is known */
+async function inTurn<Result>(who: string, work: () => Promise<Result>): Promise<Result> {
+  const end = await places.take(who)
+  return work().finally(end)
+}
 
 /** Identity tokens that are older have been lying about. */
 const longestAge = '24h'
@@ -87,7 +98,7 @@ export function openExchange(on: Exchange): ExchangeToken {
     try {
       const accepted = await accept(on, jwt)
       const giving = () => transaction(db, (tx) => give(tx, engine, accepted, jwt, requestId))
-      return await retrying(giving, { max: 3, stepMs: 5, canRetry: isCollision })
+      return await inTurn(accepted.rule.user, () => retrying(giving, { max: 3, stepMs: 5, canRetry: isCollision }))
     } catch (error) {
       if (!(error instanceof Unaccepted)) throw error
       const { message: reason, of } = error
@@ -114,11 +125,13 @@ const auditOf = (actor: AuditEntry['actor'], action: string, issuer: Issuer, rea
  */
 async function accept({ db, keysOf }: Exchange, jwt: string): Promise<Accepted> {
   const named = issuerIn(jwt)
-  const [issuer] = await query(db, issuerRow, { text: issuerText, values: [named] })
+  const [issuer] = await inTurn('', () => query(db, issuerRow, { text: issuerText, values: [named] }))
   if (issuer === undefined) throw new Unaccepted(`No trusted issuer is ${JSON.stringify(named)}.`)
   const claims = await verify(issuer, keysOf, jwt)
   // They are large, and anyone may send a token that is not verified.
-  const { rules } = (await db.trustedIssuer.findUnique({ where: { pk: issuer.pk }, select: { rules: true } })) ?? {}
+  const { pk } = issuer
+  const found = await inTurn('', () => db.trustedIssuer.findUnique({ where: { pk }, select: { rules: true } }))
+  const { rules } = found ?? {}
   const name = ruleFor(rulesOf(rules), claims)?.name
   const rule = name === undefined ? undefined : (rules as Rule[]).find((each) => each.name === name)
   if (rule !== undefined) return { issuer, rule, claims }

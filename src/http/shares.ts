@@ -28,7 +28,7 @@ declare module 'fastify' {
 export const userOf = ({ impersonator, pk }: Actor): string => String((impersonator ?? { pk }).pk)
 
 /** The time that a request waits for a place: a list or a write waits as long as a statement may take. A wait costs nothing. */
-const placeWithinMs = 8_000
+export const placeWithinMs = 8_000
 export const longWithinMs = 2_000
 
 type Rules = {

@@ -408,6 +408,20 @@ describe('what goes while a token is exchanged', () => {
     return asked
   }
 
+  test('its user, for thirty jobs at once: few of them wait for the lock, and requests of others are answered', async () => {
+    const { username } = await on.make.user()
+    name = await trust([ruleFor(username)])
+    const jwts = await Promise.all(Array.from({ length: 30 }, () => sign()))
+    const release = await held(on, (tx) =>
+      tx.$executeRaw(sql`SELECT FROM users WHERE username = ${username} FOR UPDATE`),
+    )
+    const asked = jwts.map(send)
+    await until('four exchanges to wait', async () => (await rows(db, waiting)).length >= 4)
+    await answered(200, on.as(member.token).get('/api/v3/core/users/me/'))
+    expect(await rows(db, waiting)).toHaveLength(4)
+    await release()
+    for (const each of asked) await answered(200, each)
+  })
   test('its issuer', async () => {
     await verified(
       meanwhile(sql`DELETE FROM trusted_issuers WHERE name = ${name}`),
