@@ -20,8 +20,8 @@ document must be sent.
 
 \`Gatewright-Owner\` is that of the former run unless it is sent, and entries keep an \`owner\` of their own; the other conditions
 are those of this request. Fields that the document does not name go back to what the recorded changes left in them then, but for secrets,
-references, and fields that a stack does not manage: the run lists these in \`not_put_back\`. What runs of its stack created since is
-left over. It takes no body. Values that the service generated for the former run are no part of its document: they stay as they
+references, fields of trusted issuers, and fields that a stack does not manage: the run lists these in \`not_put_back\`. What runs of its
+stack created since is left over. It takes no body. Values that the service generated for the former run are no part of its document: they stay as they
 are now. 409 when the run has not ended, when its document can no longer be read, and when its submitter is gone.`
 
 const toCancel = `Nothing of it is applied, now or later. The client that waits for it is answered with 409 \`cancelled_by_user\`,

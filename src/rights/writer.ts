@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { EngineTx } from '../db/engine-tx.ts'
 import { isObject } from '../json-object.ts'
+import type { Model } from '../models/define.ts'
 import { trustFields } from '../models/trusted-issuer.ts'
 import { type Actor, rightOfStack } from '../permissions.ts'
 import type { Effect } from '../plan/effect.ts'
@@ -21,6 +22,11 @@ export function recordWriter(tx: Sender, actor: Actor, effect: Effect, key: Key 
   if (step.model.name === 'service_core.user' && action === 'update' && changed.includes('username'))
     tx.send({ text: endOfTokens('user_pk'), values: [key] })
 }
+
+/** Whether a change from one value to another keeps the writer with the row. A roll back is not the writer of what others wrote. */
+export const keepsWriter = ({ name }: Model, field: string, one: unknown, other: unknown): boolean =>
+  name === 'service_rbac.trustedissuer' ||
+  (name === 'service_core.group' && field === 'attributes' && !isDeepStrictEqual(settingsOf(one), settingsOf(other)))
 
 const ceilingsText = `UPDATE trusted_issuers SET ceilings = CASE WHEN $3 THEN $2::jsonb
   WHEN EXISTS (SELECT FROM jsonb_array_elements(ceilings) c WHERE c = $2::jsonb->0) THEN ceilings ELSE ceilings || $2::jsonb END WHERE pk = $1::uuid`

@@ -15,6 +15,7 @@ import { storedIn } from '../plan/looks.ts'
 import { isSame } from '../plan/same-value.ts'
 import { isRowOf } from '../plan/statements.ts'
 import { toMaskedValues } from '../plan/storage.ts'
+import { keepsWriter } from '../rights/writer.ts'
 import type { FormerDocument, FormerRun } from '../runs/documents.ts'
 import { differs } from '../runs/outside.ts'
 import { markerText } from '../sides.ts'
@@ -187,7 +188,8 @@ function differing(
       if (isOther) others.push(name)
     } else if (differs(field, now, then)) {
       const isManaged = managed === undefined || !isSameRow || isOfStack || managed.includes(name)
-      if (isManaged && field.schema.safeParse(then).success) fields[name] = then
+      const isOfOthers = keepsWriter(model, name, now, then)
+      if (isManaged && !isOfOthers && field.schema.safeParse(then).success) fields[name] = then
       else others.push(name)
     }
   }

@@ -3,7 +3,18 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { permissionNames } from '../../src/models/registry.ts'
 import { me as schema } from '../../src/views/me.ts'
-import { type Asker, answered, execute, type Installation, installation, named, rows, sql } from '../support/kit.ts'
+import {
+  type Asker,
+  aGroup,
+  answered,
+  applied,
+  execute,
+  type Installation,
+  installation,
+  named,
+  rows,
+  sql,
+} from '../support/kit.ts'
 import { statementsOf } from '../support/statements.ts'
 
 /** GET /api/v3/core/users/me/, and impersonation, which it shows. */
@@ -110,6 +121,17 @@ describe('settings of a group', () => {
     // Nothing changes but who stands for it.
     await write(on.admin, pk, theme('light'))
     expect(await settingsOf(root)).toEqual({ theme: 'light' })
+  })
+
+  test('of a weaker writer are not put back by a roll back, which would be their writer', async () => {
+    const [name, member] = [`settings ${randomUUID()}`, await on.make.user({ superuser: true })]
+    const weak = await on.make.user({ permissions: ['add_group'] })
+    await applied(weak.apply([aGroup(name, { attributes: theme('of the weak') })]))
+    const { run } = await applied(on.admin.apply([aGroup(name, { users: [member.pk] })]))
+    await applied(on.admin.apply([aGroup(name, { attributes: theme('of the admin') })]))
+    const back = await applied(on.admin.post(`${run}apply/`))
+    expect((await on.admin.runOf(back)).not_put_back).toContain(`group "${name}": attributes`)
+    expect(await settingsOf(member)).toEqual({ theme: 'of the admin' })
   })
 
   test('written while impersonating have the rights of both users', async () => {

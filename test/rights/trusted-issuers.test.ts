@@ -236,6 +236,24 @@ describe('the ceiling', () => {
     expect(await permissionsOf(await job())).toEqual(['view_group'])
   })
 
+  test.each(['changed', 'deleted'])(
+    'a roll back brings back no keys that a weaker user left: %s meanwhile',
+    async (end) => {
+      const [name, member] = [fresh(), await make.user({ permissions: ['view_group'] })]
+      await db.trustedIssuer.deleteMany()
+      await applied(write(await maker(), name, attrsOf([], { jwks: await second.jwks() })))
+      const run = await applied(write(on.admin, name, attrsOf([ruleFor(member.username)])))
+      await applied(
+        end === 'deleted' ? remove(on.admin, name) : write(on.admin, name, attrsOf([], { jwks: await issuer.jwks() })),
+      )
+      const back = await answered(200, on.admin.post(`${run.run}apply/`))
+      const { not_put_back: left } = await on.admin.runOf(back)
+      expect(left).toContain(`trusted issuer "${name}": jwks`)
+      expect((await exchangeStand(on, { ...second, url: issuer.url }).exchange({ iss: issuer.url })).status).toBe(401)
+      expect(await permissionsOf(await job())).toEqual(['view_group'])
+    },
+  )
+
   test('rules for an issuer that others wrote carry what all of these writers had', async () => {
     const [one, other, name] = [await maker('view_application'), await maker('view_application', 'view_flow'), fresh()]
     await db.trustedIssuer.deleteMany()
