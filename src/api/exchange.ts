@@ -21,7 +21,13 @@ const accessToken = urn('token-type:access_token')
 /** Longer than the tokens of all known systems. */
 const maxBytes = 20_000
 
-const ignored = z.string().optional().meta({ description: 'Standard clients send it. It is ignored.' })
+const description = 'Standard clients send it. It is ignored.'
+const ignored = z.string().optional().meta({ description })
+/** RFC 8693, section 2.1: it may be sent several times. */
+const repeated = z
+  .union([z.string(), z.array(z.string())])
+  .optional()
+  .meta({ description })
 
 const sent = z
   .strictObject({
@@ -33,7 +39,7 @@ const sent = z
       .meta({ description: 'The identity token.' }),
     subject_token_type: z.enum([urn('token-type:jwt'), urn('token-type:id_token')]),
     requested_token_type: z.literal(accessToken).optional(),
-    ...{ client_id: ignored, scope: ignored, audience: ignored, resource: ignored },
+    ...{ client_id: ignored, scope: ignored, audience: repeated, resource: repeated },
   })
   .meta({ id: 'TokenExchange' })
 

@@ -335,6 +335,8 @@ describe('the request', () => {
       resource: 'https://x.example',
     }
     await answered(200, post({ ...fieldsOf(await sign()), ...standard }))
+    const more = ['audience', 'resource'].map((each) => [each, 'https://y.example'] as const)
+    await answered(200, post([...Object.entries({ ...fieldsOf(await sign()), ...standard }), ...more]))
     const wrong = await answered(400, post({ ...fieldsOf(await sign()), grant_type: 'password' }))
     expect(wrong.json).toMatchObject({ error: 'invalid_request', code: 'invalid', grant_type: [expect.any(String)] })
     const { json } = await answered(401, exchange({ repository: 'acme/other' }))

@@ -332,7 +332,7 @@ export const filesAreShort: Rule = (files) =>
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2393,
-  'src/api': 2149,
+  'src/api': 2155,
   'src/apply': 2970,
   'src/cli': 6328,
   'src/dashboard': 4559,
@@ -352,7 +352,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/tracing': 177,
   'src/views': 2773,
   'src/waits': 543,
-  test: 78_898,
+  test: 78_900,
   workers: 106,
 }
 
