@@ -35,14 +35,19 @@ const referrerLooks = (registry: Registry, { table }: Model, pk: Key, concerns: 
 export const holderLooks = (registry: Registry, { model, isHeld }: Pick<Step, 'model' | 'isHeld'>, pk: Key) =>
   referrerLooks(registry, model, pk, ({ holds }, referring) => {
     if (holds === true || referring.field.storage.in === 'settings') return true
-    return isHeld === true && !goesWith(registry, referring)
+    return isHeld === true && (!goesWith(registry, referring) || isGoing(referring))
   })
 
 /** Those rows, after the entries before. A row that the caller may not view has no name. */
-const found = ({ resolver }: Entry, looks: readonly (Look & Referring)[]): Referrer[] =>
+const found = (
+  { resolver }: Entry,
+  looks: readonly (Look & Referring)[],
+  counts: (look: Referring, row: Row) => boolean = () => true,
+): Referrer[] =>
   looks.flatMap((look) => {
     const { model, field } = look
-    const rows = resolver.world.find(look).sort(byPk)
+    const all = resolver.world.find(look).sort(byPk)
+    const rows = all.filter((row) => counts(look, row))
     return rows.map((row) => ({ model, field, name: resolver.nameOf(model, row), values: toMaskedValues(model, row) }))
   })
 
@@ -56,7 +61,10 @@ export function checkReferrers(entry: Entry, { action, changed, values, before }
   const { model, path } = step
   const { pk } = row
   if (action === 'delete') {
-    const holding = found(entry, holderLooks(world.registry, step, pk))
+    const { registry } = world
+    // What goes with the row goes, unless an entry names it.
+    const counts = (look: Referring, { pk }: Row) => !goesWith(registry, look) || world.has(look.model.table, pk)
+    const holding = found(entry, holderLooks(registry, step, pk), counts)
     const remedy = step.isHeld === true ? ', or let it stay without its stack (gatewright stack forget)' : ''
     const name = resolver.nameOf(model, row) ?? nameSent(step)
     let left = mostNamed
@@ -101,9 +109,10 @@ const goesWith = ({ models }: Registry, { model, field: { name, storage } }: Ref
 
 /** The fields by which rows go with a deleted row of a table: the database deletes them, too. */
 export const goingFields = (registry: Registry, table: string): readonly Referring[] =>
-  (referringFields(registry).get(table) ?? []).filter(
-    ({ field: { required, storage, reference } }) => required && storage.in === 'column' && reference.holds !== true,
-  )
+  (referringFields(registry).get(table) ?? []).filter(isGoing)
+
+const isGoing = ({ field: { required, storage, reference } }: Referring): boolean =>
+  required && storage.in === 'column' && reference.holds !== true
 
 const referringText = ({ name, model, field }: Referrer) =>
   `${name ?? `a ${model.displayName}`} refers to it in ${field.name}`

@@ -79,3 +79,14 @@ test('devices and consents go so, too; a token of the request that is bound take
   const refused = await answered(403, bound.apply([gone(application(slug))], { stack, allow: 'takeover' }))
   expect(refused.detail).toContain(`documents of stack "${stack}" only`)
 })
+
+test('a user that is left over stays while an entry names what goes with it', async () => {
+  const [stack, username, identifier] = [fresh(), fresh('user'), fresh('token')]
+  const token = aToken(identifier, { user: username })
+  await applied(apply([aUser(username, { name: 'U', path: 'users' }), token], { stack }))
+  const refused = await answered(400, apply([token], { stack, allow: 'deletes=1' }))
+  expect(refused.text).toContain(`is the user of token \\"${identifier}\\": change or delete that first`)
+  expect(await on.db.token.count({ where: { identifier } })).toBe(1)
+  await applied(apply([role(fresh('role'))], { stack, allow: 'deletes=2' }))
+  expect(await on.db.user.count({ where: { username } })).toBe(0)
+})
