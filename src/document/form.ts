@@ -94,5 +94,7 @@ export const blueprintForm = <Model extends z.ZodType<string>>(model: Model) =>
           inclusive: true,
           input: entries,
           path: ['entries'],
+          message:
+            'Must be at least 1 entries. To empty a stack, name one object of it as absent: all others are left over.',
         })
     })

@@ -56,6 +56,16 @@ test('the number of what is left over acknowledges it, too; a child goes before 
   expect(await on.db.group.count({ where: { name: { in: [child, parent] } } })).toBe(0)
 })
 
+test('a stack becomes empty by one entry that is absent; a document without entries says so', async () => {
+  const [stack, one, two] = [fresh(), fresh('group'), fresh('group')]
+  await applied(apply([group(one), group(two)], { stack }))
+  const refused = await answered(400, apply([], { stack }))
+  expect(refused.json).toMatchObject({ entries: [expect.stringContaining('name one object of it as absent')] })
+  await applied(apply([{ ...group(one), state: 'absent', attrs: {} }], { stack, allow: 'deletes=1' }))
+  expect(await stackOf(stack)).toMatchObject({ size: 0 })
+  expect(await on.db.group.count({ where: { name: { in: [one, two] } } })).toBe(0)
+})
+
 test('what stays and refers to it is named, and nothing is deleted', async () => {
   const [stack, name, slug] = [fresh(), fresh('provider'), fresh('app')]
   const provider = aProvider('scim', name, { url: 'https://a.example', token: name })
