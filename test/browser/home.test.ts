@@ -9,7 +9,7 @@ describe.runIf(needs('chromium'))('the first page in Chromium', () => {
   beforeAll(async () => {
     const service = await installation({ workers: 'none' })
     origin = await service.app.listen({ host: '127.0.0.1', port: 0 })
-    browser = await openBrowser()
+    browser = await openBrowser('chromium')
   })
 
   const brightness = (color: string) => Math.max(...(color.match(/\d+/g) ?? []).slice(0, 3).map(Number))

@@ -15,9 +15,9 @@ export type Visitor = {
 const flags = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run']
 const quiet = ['--disable-background-networking', '--disable-component-update', '--disable-sync']
 
-/** A real Chromium, closed at the end of the test file. */
-export async function openBrowser(): Promise<Browser> {
-  const browser = await chromium.launch({ executablePath: chromiumPath(), args: [...flags, ...quiet] })
+/** A real Chromium, closed at the end of the test file. @param program the headless shell asks for no icon of a page */
+export async function openBrowser(program: 'chromium' | 'headlessShell' = 'headlessShell'): Promise<Browser> {
+  const browser = await chromium.launch({ executablePath: chromiumPath(program), args: [...flags, ...quiet] })
   atEnd(() => browser.close())
   return browser
 }

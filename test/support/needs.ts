@@ -48,10 +48,10 @@ export function needs(...programs: Needed[]): boolean {
   return missing.length === 0
 }
 
-/** Chromium's path, for tests under `describe.runIf(needs('chromium'))`. */
-export function chromiumPath(): string {
-  const { chromium } = inject('servers')
-  if (chromium === null)
+/** The path of Chromium, or of its headless shell, for tests under `describe.runIf(needs('chromium'))`. */
+export function chromiumPath(program: 'chromium' | 'headlessShell'): string {
+  const { [program]: path } = inject('servers')
+  if (path === null)
     throw new Error("Chromium is not installed: put these tests under describe.runIf(needs('chromium'))")
-  return chromium
+  return path
 }

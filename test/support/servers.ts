@@ -18,6 +18,8 @@ export type Servers = {
   readonly redisUrl: string | null
   /** null: Chromium is not installed. */
   readonly chromium: string | null
+  /** Chromium's engine without its windows, for half the CPU time; Chromium itself where Debian's package of it is missing. */
+  readonly headlessShell: string | null
   /** null: curl is not installed. */
   readonly curl: string | null
   /** null: promtool, of the package prometheus, is not installed. */
@@ -64,7 +66,8 @@ export default async function startServers(project: TestProject): Promise<() => 
   const redis = redisServer === null ? null : await startRedis()
   const servers = {
     ...{ postgresUrl: postgres.url(), template, installed, redisUrl: redis?.url ?? null },
-    ...{ chromium, curl, promtool, folder: postgres.folder, skipped },
+    ...{ chromium, headlessShell: findProgram('chromium-headless-shell') ?? chromium, curl, promtool },
+    ...{ folder: postgres.folder, skipped },
   }
   project.provide('servers', servers satisfies Servers)
 
