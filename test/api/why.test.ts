@@ -106,7 +106,7 @@ const shows = claimsOf(
     '`reason` of `gatewright_runs_ended_total` has one word for it:',
     // test/submissions/backlog.test.ts
     'When no worker has taken any job for 10 s, and while the queue is paused on the dashboard, the answer comes at once, and no run is recorded.',
-    // test/faults/database-full.test.ts, database-away.test.ts
+    // test/faults/database-full.test.ts, database-crashed.test.ts
     '`database` | the database went away, accepts no changes, or has another SECRET_KEY | Check PostgreSQL: is it there, read-only, or is its disk full?',
     // test/api/run-cancel.test.ts
     '`user` | a user cancelled it. The answer is 409 `cancelled_by_user` | Ask that user',

@@ -1,28 +1,15 @@
 import { expect, test } from 'vitest'
-import { type ApplyQueue, openBackend } from '../../src/queue/backend.ts'
 import { until } from '../support/until.ts'
 import { submission } from './clients.ts'
 import { recordCalls } from './record.ts'
 import { applyPath, type Got, isApplied, runOf, send } from './requests.ts'
-import { onBothQueues, openStand, type Stand } from './stand.ts'
+import { onBothQueues, onQueue, openStand, type Stand } from './stand.ts'
 
 /** A retry under its `Idempotency-Key`, while everything else is refused: the answer is that of its run. */
 
 const applyWaitMs = 1_500
 /** More than one API admits at first. */
 const many = 300
-
-async function onQueue(stand: Stand, work: (queue: ApplyQueue) => Promise<unknown>): Promise<void> {
-  const backend = await openBackend({ redisUrl: stand.redis?.url ?? null, databaseUrl: stand.databaseUrl })
-  await backend.check()
-  const queue = await backend.openQueue()
-  try {
-    await work(queue)
-  } finally {
-    await queue.close()
-    await backend.close()
-  }
-}
 
 const put = (stand: Stand, slug: string, headers: Record<string, string> = {}) =>
   send(stand, 'PUT', applyPath, { headers, body: submission(slug, slug) })

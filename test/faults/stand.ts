@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { describe, inject, onTestFinished } from 'vitest'
 import { connect, type Db } from '../../src/db/client.ts'
 import { migrate } from '../../src/db/migrate.ts'
+import { type ApplyQueue, openBackend } from '../../src/queue/backend.ts'
 import { freePort } from '../support/free-port.ts'
 import { atEnd, needs, type QueueKind, rows, secretKey, sql, until } from '../support/kit.ts'
 import { wideEnv } from '../support/limits.ts'
@@ -128,6 +129,22 @@ async function migratedData(): Promise<string> {
     await server.remove()
   }
   return data
+}
+
+/** Works on the queue, as an operator does. */
+export async function onQueue<Found>(
+  { redis, databaseUrl }: Stand,
+  work: (queue: ApplyQueue) => Promise<Found>,
+): Promise<Found> {
+  const backend = await openBackend({ redisUrl: redis?.url ?? null, databaseUrl })
+  await backend.check()
+  const queue = await backend.openQueue()
+  try {
+    return await work(queue)
+  } finally {
+    await queue.close()
+    await backend.close()
+  }
 }
 
 /** Waits until this number of the workers' statements waits for a lock of PostgreSQL. */
