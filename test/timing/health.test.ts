@@ -38,37 +38,6 @@ function expectUnhealthy(answer: Answer, healthyParts: Record<string, boolean>):
 
 /** What holds for both stores of the queue. */
 function claims(queue: () => Promise<string | null>): void {
-  test('what is submitted is applied where a worker consumes, not where it runs; the API is ready without', {
-    timeout: 120_000,
-  }, async () => {
-    const { url } = await freshDatabase()
-    const stack = await startStack({ databaseUrl: url, redisUrl: await queue() })
-    const none = await applies(stack)
-    expectUnhealthy(none, { ...allHealthy, worker: false })
-    const served = await ready(stack)
-    expect([served.status, healthOf(served)]).toEqual([200, serving])
-    expect(none.json).toMatchObject({ checks: { worker: { detail: 'No worker has ever taken a job: start one.' } } })
-
-    const worker = await stack.startWorker()
-    await untilStatus(stack, 200, 8_000)
-    const healthy = await applies(stack)
-    expect(healthy.json).toMatchObject({ status: 'applying' })
-    expect(healthOf(healthy)).toEqual(allHealthy)
-    expect(await stack.get('/-/health/ready/', { method: 'HEAD' })).toMatchObject({ status: 200, text: '' })
-
-    worker.signal('SIGSTOP')
-    await untilStatus(stack, 503, 15_000)
-    const stopped = await applies(stack)
-    expect((await ready(stack)).status).toBe(200)
-    expectUnhealthy(stopped, { ...allHealthy, worker: false })
-    expect(stopped.json).toMatchObject({ detail: expect.stringMatching(/No worker has taken a job for 1\d s/) })
-    expect(await live(stack)).toMatchObject({ status: 200, json: { status: 'ok' } })
-
-    worker.signal('SIGCONT')
-    await untilStatus(stack, 200, 10_000)
-    expect(await worker.stop()).toEqual({ code: 0, signal: null })
-  })
-
   test('a database that hangs or is gone makes it 503 within a second, and back again', {
     timeout: 120_000,
   }, async () => {
@@ -107,26 +76,64 @@ function claims(queue: () => Promise<string | null>): void {
   })
 }
 
-test('a worker that takes no jobs is logged once, and not while it may be starting', {
-  timeout: 120_000,
-}, async () => {
-  const { admin, db, log } = await installation({ workers: 'none' })
-  const logged = () => log.map((line) => JSON.parse(line)).filter(({ part }) => part === 'worker')
-  const status = async () => (await admin.get('/-/health/applies/')).status
-  expect(await status()).toBe(503)
-  await beat(db)
-  expect(await status()).toBe(200)
-  expect(logged()).toEqual([])
+/** A worker counts as missing after 11 s, which these tests wait for. */
+describe.concurrent('a worker that is missing', () => {
+  function consumes(queue: () => Promise<string | null>): void {
+    test('what is submitted is applied where a worker consumes, not where it runs; the API is ready without', {
+      timeout: 120_000,
+    }, async ({ expect }) => {
+      const { url } = await freshDatabase()
+      const stack = await startStack({ databaseUrl: url, redisUrl: await queue() })
+      const none = await applies(stack)
+      expectUnhealthy(none, { ...allHealthy, worker: false })
+      const served = await ready(stack)
+      expect([served.status, healthOf(served)]).toEqual([200, serving])
+      expect(none.json).toMatchObject({ checks: { worker: { detail: 'No worker has ever taken a job: start one.' } } })
 
-  await rows(db, sql`UPDATE worker_formats SET consumed_at = now() - interval '1 minute'`)
-  await until('it to be logged', async () => (await status()) === 503 && logged().length > 0, { withinMs: 15_000 })
-  expect(await status()).toBe(503)
-  await beat(db)
-  expect(await status()).toBe(200)
-  expect(logged()).toEqual([
-    expect.objectContaining({ level: 40, msg: expect.stringContaining('No worker has taken a job for') }),
-    expect.objectContaining({ level: 30, msg: 'A worker takes jobs.' }),
-  ])
+      const worker = await stack.startWorker()
+      await untilStatus(stack, 200, 8_000)
+      const healthy = await applies(stack)
+      expect(healthy.json).toMatchObject({ status: 'applying' })
+      expect(healthOf(healthy)).toEqual(allHealthy)
+      expect(await stack.get('/-/health/ready/', { method: 'HEAD' })).toMatchObject({ status: 200, text: '' })
+
+      worker.signal('SIGSTOP')
+      await untilStatus(stack, 503, 15_000)
+      const stopped = await applies(stack)
+      expect((await ready(stack)).status).toBe(200)
+      expectUnhealthy(stopped, { ...allHealthy, worker: false })
+      expect(stopped.json).toMatchObject({ detail: expect.stringMatching(/No worker has taken a job for 1\d s/) })
+      expect(await live(stack)).toMatchObject({ status: 200, json: { status: 'ok' } })
+
+      worker.signal('SIGCONT')
+      await untilStatus(stack, 200, 10_000)
+      expect(await worker.stop()).toEqual({ code: 0, signal: null })
+    })
+  }
+  describe("the queue on PostgreSQL's", () => consumes(async () => null))
+  describe.runIf(needs('redis-server'))('the queue on Redis', () => consumes(freshRedis))
+
+  test('a worker that takes no jobs is logged once, and not while it may be starting', {
+    timeout: 120_000,
+  }, async ({ expect }) => {
+    const { admin, db, log } = await installation({ workers: 'none' })
+    const logged = () => log.map((line) => JSON.parse(line)).filter(({ part }) => part === 'worker')
+    const status = async () => (await admin.get('/-/health/applies/')).status
+    expect(await status()).toBe(503)
+    await beat(db)
+    expect(await status()).toBe(200)
+    expect(logged()).toEqual([])
+
+    await rows(db, sql`UPDATE worker_formats SET consumed_at = now() - interval '1 minute'`)
+    await until('it to be logged', async () => (await status()) === 503 && logged().length > 0, { withinMs: 15_000 })
+    expect(await status()).toBe(503)
+    await beat(db)
+    expect(await status()).toBe(200)
+    expect(logged()).toEqual([
+      expect.objectContaining({ level: 40, msg: expect.stringContaining('No worker has taken a job for') }),
+      expect.objectContaining({ level: 30, msg: 'A worker takes jobs.' }),
+    ])
+  })
 })
 
 describe("the queue on PostgreSQL's", () => claims(async () => null))
