@@ -43,7 +43,9 @@ test('an error outside of any test is one', () => {
 test('docs/reliability.md has a row for each test of faults, and no other', async () => {
   const vitest = ['node_modules/vitest/vitest.mjs', 'list', '--project', 'faults', '--project', 'faults-roomy']
   // A test in a loop has the name of its template without --no-static-parse.
-  const { stdout } = await promisify(execFile)(process.execPath, [...vitest, '--no-static-parse', '--json'])
+  const args = [...vitest, '--no-static-parse', '--json']
+  // It ends with the servers that it started before the test gives up.
+  const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 50_000 })
   const tests = (JSON.parse(stdout) as { name: string }[]).map(({ name }) => rowName(name))
   expect(tests.toSorted()).toEqual(promisedRows().toSorted())
 }, 60_000)

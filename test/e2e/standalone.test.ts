@@ -3,6 +3,7 @@ import {
   chownSync,
   existsSync,
   mkdirSync,
+  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -223,8 +224,7 @@ test('an emptied file of the first token is not in the banner; the installation 
 }, 60_000)
 
 test('before there is an installation, a damaged key or first token is refused and not used', async () => {
-  const fresh = join(top, 'fresh')
-  mkdirSync(fresh)
+  const fresh = mkdtempSync(join(top, 'fresh-'))
   writeFileSync(join(fresh, 'admin-token'), 'short\n')
   chmodSync(fresh, 0o711)
   writeFileSync(join(fresh, 'secret-key'), '')
