@@ -246,7 +246,8 @@ export async function* judge(
     const left = isDeleted ? await locked(stack.left, findLeft) : stack.left
     const other = otherNumber(left, conditions, actor)
     if (other.length > 0) yield { cause: 'refused', objections: other }
-    const removals = isDeleted ? left.map((row): Step => ({ ...removal(row), isHeld: true })) : []
+    const { stays: heldBy } = stack
+    const removals = isDeleted ? left.map((row): Step => ({ ...removal(row), heldBy })) : []
     for (const [index, each] of removals.entries()) {
       if (index % mostAhead === 0) await ahead(removals, index)
       yield* judgeStep(each, 'left')

@@ -57,6 +57,8 @@ export type Stack = {
   readonly denied: readonly LabelledRow[]
   /** Others that no entry names, of entries with `retain`: they stay without the stack. */
   readonly retained: readonly LabelledRow[]
+  /** By model and key, all of its members that no entry names, and that are not left over. */
+  readonly stays: ReadonlySet<string>
   /** By model and key, the members of entries whose conditions are false. */
   readonly skipped: ReadonlySet<string>
 }
@@ -145,6 +147,8 @@ export async function readStack(
         : storedKeys(field, row).flatMap((key) => left.get(`${world.tableOf(field.reference)} ${key}`) ?? []),
     ),
   ).reverse()
+  const stays = new Set(gone.map(({ place }) => place))
+  for (const { place } of rowsOf.get('left') ?? []) stays.delete(place)
   const labelled = (of: 'denied' | 'retained' | 'stood') => (rowsOf.get(of) ?? []).map((each) => each.labelled)
   return {
     name,
@@ -159,6 +163,7 @@ export async function readStack(
     stood: labelled('stood'),
     denied: labelled('denied'),
     retained: labelled('retained'),
+    stays,
   }
 }
 

@@ -153,7 +153,7 @@ function ofAnother(objection: Extract<Objection, { is: 'owned' }>): string {
   const { owner } = objection.ownership
   const conflict = anothers(objection)
   if (owner === null) return unless('takeover', conflict)
-  if (objection.effect.step.isHeld === true)
+  if (objection.effect.step.heldBy !== undefined)
     return unless('takeover', `${conflict}. Let it stay without its stack (gatewright stack forget)`)
   const label = JSON.stringify(owner)
   const advice = `Send it as owner ${label}: \`owner: ${label}\` in the file, or Gatewright-Owner`
@@ -164,8 +164,9 @@ function anothers({ effect, ownership, label }: Extract<Objection, { is: 'owned'
   const { owner, made } = ownership
   const what = rowName(effect)
   if (owner === null) return `${what} has no owner, and was made ${made}`
-  const { owner: own, isHeld } = effect.step
-  const asking = isHeld === true ? 'its stack has it under' : `the ${own === undefined ? 'request' : 'entry'} names`
+  const { owner: own, heldBy } = effect.step
+  const asking =
+    heldBy !== undefined ? 'its stack has it under' : `the ${own === undefined ? 'request' : 'entry'} names`
   const asked = `${asking} ${label === null ? 'no owner' : `owner ${JSON.stringify(label)}`}`
   return `${what} belongs to owner ${JSON.stringify(owner)} (made ${made}), and ${asked}`
 }

@@ -32,10 +32,10 @@ const referrerLooks = (registry: Registry, { table }: Model, pk: Key, concerns: 
   )
 
 /** The same, for the rows that hold the row of a step. */
-export const holderLooks = (registry: Registry, { model, isHeld }: Pick<Step, 'model' | 'isHeld'>, pk: Key) =>
+export const holderLooks = (registry: Registry, { model, heldBy }: Pick<Step, 'model' | 'heldBy'>, pk: Key) =>
   referrerLooks(registry, model, pk, ({ holds }, referring) => {
     if (holds === true || referring.field.storage.in === 'settings') return true
-    return isHeld === true && (!goesWith(registry, referring) || isGoing(referring))
+    return heldBy !== undefined && (!goesWith(registry, referring) || isGoing(referring))
   })
 
 /** Those rows, after the entries before. A row that the caller may not view has no name. */
@@ -62,10 +62,13 @@ export function checkReferrers(entry: Entry, { action, changed, values, before }
   const { pk } = row
   if (action === 'delete') {
     const { registry } = world
-    // What goes with the row goes, unless an entry names it.
-    const counts = (look: Referring, { pk }: Row) => !goesWith(registry, look) || world.has(look.model.table, pk)
+    // What goes with the row goes, unless an entry names it, or its stack lets it stay.
+    const counts = (look: Referring, { pk: key }: Row) =>
+      !goesWith(registry, look) ||
+      world.has(look.model.table, key) ||
+      step.heldBy?.has(`${look.model.name} ${key}`) === true
     const holding = found(entry, holderLooks(registry, step, pk), counts)
-    const remedy = step.isHeld === true ? ', or let it stay without its stack (gatewright stack forget)' : ''
+    const remedy = step.heldBy !== undefined ? ', or let it stay without its stack (gatewright stack forget)' : ''
     const name = resolver.nameOf(model, row) ?? nameSent(step)
     let left = mostNamed
     for (const [field, by] of Map.groupBy(holding, (each) => each.field.name)) {

@@ -37,8 +37,8 @@ export type Step = {
   readonly mustExist?: true
   /** Whether the run of a former document left the row unchanged: the entry may not create it. */
   readonly isLeft?: boolean
-  /** Whether any reference holds its row when it is deleted. */
-  readonly isHeld?: true
+  /** Any reference holds its row when it is deleted, but those of what goes with it: of that, these rows hold it, by model and key. */
+  readonly heldBy?: ReadonlySet<string>
   /** The rows of a rename, once they were looked up: only that with the old name, or one with each name. */
   readonly rename?: 'old' | 'both'
   /** Lists of references that it adds to and removes from, with keys. `attrs` have the lists that result. */

@@ -90,3 +90,16 @@ test('a user that is left over stays while an entry names what goes with it', as
   await applied(apply([role(fresh('role'))], { stack, allow: 'deletes=2' }))
   expect(await on.db.user.count({ where: { username } })).toBe(0)
 })
+
+test('a user that is left over stays while its stack lets a token of it stay', async () => {
+  const [stack, username, identifier] = [fresh(), fresh('user'), fresh('token')]
+  const user = aUser(username, { name: 'U', path: 'users' })
+  const token: Entry = { ...aToken(identifier, { user: username }), retain: true }
+  await applied(apply([user, token], { stack }))
+  const rest = role(fresh('role'))
+  const refused = await answered(400, apply([rest], { stack, allow: 'deletes=1' }))
+  expect(refused.text).toContain(`is the user of token \\"${identifier}\\": change or delete that first`)
+  expect(await on.db.token.count({ where: { identifier } })).toBe(1)
+  const { logs } = await applied(apply([rest, user], { stack }))
+  expect(logs.join()).toContain(`token "${identifier}" stays without stack`)
+})
