@@ -21,13 +21,9 @@ const accessToken = urn('token-type:access_token')
 /** Longer than the tokens of all known systems. */
 const maxBytes = 20_000
 
-const description = 'Standard clients send it. It is ignored.'
-const ignored = z.string().optional().meta({ description })
-/** RFC 8693, section 2.1: it may be sent several times. */
-const repeated = z
-  .union([z.string(), z.array(z.string())])
-  .optional()
-  .meta({ description })
+const ignored = z.string().optional().meta({ description: 'Standard clients send it. It is ignored.' })
+/** RFC 8693, section 2.1: it may be sent several times. A text in OpenAPI: generated clients do not compile a text or a list. */
+const repeated = z.preprocess((value) => (Array.isArray(value) ? value[0] : value), ignored)
 
 const sent = z
   .strictObject({

@@ -332,8 +332,8 @@ export const filesAreShort: Rule = (files) =>
  */
 const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2393,
-  'src/api': 2155,
-  'src/apply': 2970,
+  'src/api': 2151,
+  'src/apply': 2977,
   'src/cli': 6328,
   'src/dashboard': 4559,
   'src/db': 2238,
@@ -343,7 +343,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/lists': 1888,
   'src/models': 2875,
   'src/openapi': 1324,
-  'src/plan': 4557,
+  'src/plan': 4560,
   'src/queue': 1203,
   'src/rights': 1475,
   'src/runs': 3182,
@@ -352,7 +352,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/tracing': 177,
   'src/views': 2773,
   'src/waits': 543,
-  test: 78_955,
+  test: 78_968,
   workers: 106,
 }
 
