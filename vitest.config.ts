@@ -4,9 +4,9 @@ import { onCi } from './test/support/environment.ts'
 const faults = 'test/faults/**/*.test.ts'
 /** Those that mostly wait for a limit of the product, or have few clients and bounds that leave much room. */
 const roomy = [
-  'test/faults/{behind-proxy,changed-meanwhile,clocks,connections-silent,database-crashed,database-full}.test.ts',
-  'test/faults/{database-stuck,disk-full,identical,queue-unwilling,record-late,redis-groups,retries}.test.ts',
-  'test/faults/{stack-races,stopping,worker-halfway}.test.ts',
+  'test/faults/{changed-meanwhile,clocks,connections-silent,database-crashed,database-full}.test.ts',
+  'test/faults/{database-stuck,disk-full,queue-unwilling,record-late,redis-groups,retries}.test.ts',
+  'test/faults/{stopping,worker-halfway}.test.ts',
 ]
 const timing = 'test/timing/**/*.test.ts'
 /** Files that install the command line program by npm. */
