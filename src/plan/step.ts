@@ -37,7 +37,10 @@ export type Step = {
   readonly mustExist?: true
   /** Whether the run of a former document left the row unchanged: the entry may not create it. */
   readonly isLeft?: boolean
-  /** Any reference holds its row when it is deleted, but those of what goes with it: of that, these rows hold it, by model and key. */
+  /**
+   * Of a row that is left over: rows that the database would delete with it, and that refuse its deletion, by model and key. All
+   * other references refuse it, too.
+   */
   readonly heldBy?: ReadonlySet<string>
   /** The rows of a rename, once they were looked up: only that with the old name, or one with each name. */
   readonly rename?: 'old' | 'both'

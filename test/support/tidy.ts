@@ -343,7 +343,7 @@ const linesOfRooms: Readonly<Record<string, number>> = {
   'src/lists': 1888,
   'src/models': 2875,
   'src/openapi': 1324,
-  'src/plan': 4560,
+  'src/plan': 4563,
   'src/queue': 1203,
   'src/rights': 1475,
   'src/runs': 3182,
