@@ -209,12 +209,13 @@ export async function readGoing(
   const values: unknown[] = [stack]
   const parts = [...Map.groupBy(gone, ({ step }) => step.model.table)].flatMap(([table, of]) => {
     const going = goingFields(registry, table)
-    if (going.length === 0) return []
-    const keys = `$${values.push(of.map((each) => String(keyOf(each))))}::text[]`
+    const [first] = of
+    if (first === undefined || going.length === 0) return []
+    const keys = `$${values.push(of.map((each) => String(keyOf(each))))}::${first.step.model.key}[]`
     return going.map(({ model, field }) => {
       const column = quoted(columnOf(model, field.name))
       return `SELECT m.model, m.key, '${table} ' || t.${column} AS of, t.${quoted(labelColumn(model))}::text AS name, m.stack AS from
-        FROM unnest(${keys}) k JOIN ${quoted(model.table)} t ON t.${column}::text = k
+        FROM unnest(${keys}) k JOIN ${quoted(model.table)} t ON t.${column} = k
         JOIN stack_members m ON m.model = '${model.name}' AND m.key = t.pk::text WHERE m.stack <> $1`
     })
   })

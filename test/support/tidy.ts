@@ -333,7 +333,7 @@ export const filesAreShort: Rule = (files) =>
 const linesOfRooms: Readonly<Record<string, number>> = {
   src: 2393,
   'src/api': 2151,
-  'src/apply': 2977,
+  'src/apply': 2978,
   'src/cli': 6328,
   'src/dashboard': 4559,
   'src/db': 2238,
